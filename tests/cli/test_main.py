@@ -67,12 +67,11 @@ def started(monkeypatch):
     return words
 
 
-def test_without_words_a_short_run_is_made_and_the_next_one_named(started, capsys):
-    assert train.main([]) == 0
-    assert started == [list(train.FIRST)]
-    first, last = capsys.readouterr().out.splitlines()
-    assert first.endswith(" ".join(train.FIRST))
-    assert last.startswith("next: ")
+def test_without_words_there_is_help(started, capsys):
+    with pytest.raises(SystemExit) as left:
+        train.main([])
+    assert (left.value.code, started) == (0, [])
+    assert "curvlab train help=model/fpst" in capsys.readouterr().out
 
 
 def test_with_words_nothing_is_added(started, capsys):

@@ -32,14 +32,6 @@ from curvlab.program import with_home
 from curvlab.run import signals
 from curvlab.run.group import end_others, end_with_parent, follow, group
 
-FIRST = (
-    "model=fpst",
-    "dataset=synthetic_web",
-    "trainer.max_steps=50",
-    "trainer.steps_per_epoch=10",
-)
-"""Overrides of a command without arguments: a minute or two, with pictures."""
-
 DRY_RUN = "--dry-run"
 """The flag with which a command prints its forecast and stops."""
 
@@ -93,7 +85,7 @@ def main(arguments: Sequence[str]) -> int:
         follow(own.rank)
         return 0
     register_resolvers()
-    words = with_home(arguments) or list(FIRST)
+    words = with_home(arguments) or ["--help"]
     if own is not None:
         end_others()
         said = f"trainer.devices={own.size}"  # which the result's identity knows
@@ -102,8 +94,6 @@ def main(arguments: Sequence[str]) -> int:
             started = f"{own.size} processes were started"
             complain(f"{others[-1]}, but {started}: give one number, or drop the word")
         words += [] if said in words else [said]
-    if not arguments:
-        print(f"a first short run: curvlab train {' '.join(FIRST)}")
     with _in_sentences():
         words = resolve_aliases(take_folders(words), CONFIGS)
         only_forecast = DRY_RUN in words
@@ -119,7 +109,12 @@ def main(arguments: Sequence[str]) -> int:
             return 0
         if shown:
             with TemporaryDirectory() as nowhere:
-                sys.argv[1:] = _without_traces(sys.argv[1:], nowhere)
+                # Hydra runs here, leaves nothing and sums nothing up.
+                sweeping = ("hydra/launcher=", "hydra.launcher.", "hydra.sweeper.")
+                kept = [word for word in sys.argv[1:] if not word.startswith(sweeping)]
+                places = (f"hydra.{mode}.dir={nowhere}" for mode in ("run", "sweep"))
+                others = ("hydra.output_subdir=null", "hydra/sweeper=basic")
+                sys.argv[1:] = [*kept, *places, *others]
                 run()
         else:
             try:
@@ -129,17 +124,7 @@ def main(arguments: Sequence[str]) -> int:
                 return 1
             sweep.register()
             run()
-    if not arguments:
-        print("next: curvlab train model=fpst dataset=web_edu (a real graph), or --help")
     return 0
-
-
-def _without_traces(words: Sequence[str], nowhere: str) -> list[str]:
-    """The words with others by which Hydra runs here, leaves nothing and sums nothing up."""
-    sweeping = ("hydra/launcher=", "hydra.launcher.", "hydra.sweeper.")
-    places = (f"hydra.run.dir={nowhere}", f"hydra.sweep.dir={nowhere}", "hydra.output_subdir=null")
-    kept = [word for word in words if not word.startswith(sweeping)]
-    return [*kept, *places, "hydra/sweeper=basic"]
 
 
 @contextmanager
