@@ -47,18 +47,12 @@ class Summary:
     """A metric over runs, in the metric's unit: numbers of one cell, or Series of many.
 
     What cannot be known is NaN: everything without a run, every spread with fewer than three.
-
-    Attributes:
-        seeds: Number of values, n.
-        mean: Their mean.
-        std: Sample standard deviation (divided by n - 1).
-        kind: Which spread is printed.
     """
 
-    seeds: Any
+    seeds: Any  # n
     mean: Any
-    std: Any
-    kind: IntervalKind = "ci95"
+    std: Any  # of the sample, divided by n - 1
+    kind: IntervalKind = "ci95"  # of the spread that is printed
 
     @property
     def student_pm(self) -> Any:
@@ -142,25 +136,18 @@ def rounded(values: Any, digits: int) -> Any:
 
 @dataclass(frozen=True)
 class Paired:
-    """Differences of pairs.
+    """Differences of pairs; with one pair all but their mean is NaN.
 
-    Attributes:
-        pairs: their number.
-        mean: mean difference; NaN without a pair.
-        pm: half of its 95 % interval, `t s / sqrt(n)`; NaN with one pair, and where all
-            differences are equal.
-        std: sample standard deviation; NaN with one pair.
-        p_t: of the paired t test, two-sided; NaN with one pair. Equal differences have no spread to
-            test by: then it is the sign test's, `2^(1 - n)`, or 1 where they are 0.
-        p_wilcoxon: of the signed-rank test, two-sided; None with fewer than six pairs.
+    Equal differences have no spread to test by: then `pm` is NaN and p is that of the sign test,
+    `2^(1 - n)`, or 1 where they are 0.
     """
 
     pairs: int
     mean: float
-    pm: float
-    std: float
-    p_t: float
-    p_wilcoxon: float | None
+    pm: float  # half of the mean's 95 % interval, t s / sqrt(n)
+    std: float  # of the sample
+    p_t: float  # of the paired t test, two-sided
+    p_wilcoxon: float | None  # of the signed-rank test, two-sided; None with fewer than six pairs
 
     @property
     def interval(self) -> str:
@@ -228,13 +215,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def power(difference: float, std: float, pairs: float, level: float = LEVEL) -> float:
-    """Probability that a paired t test of `pairs` pairs finds a true difference.
+    """Probability that a paired two-sided t test of at least two pairs finds a true difference.
 
-    Args:
-        difference: in units of the values.
-        std: standard deviation of the pairs' differences.
-        pairs: their number, at least 2.
-        level: of the test, two-sided.
+    `std` is the standard deviation of the pairs' differences.
     """
     if std == 0:
         return 1.0 if difference else level

@@ -65,23 +65,14 @@ VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 @dataclass(frozen=True)
 class Option:
-    """One argument of a constructor.
+    """One argument of a constructor."""
 
-    Attributes:
-        kind: its type, as text.
-        default: a literal, or `MISSING`.
-        required: whether there is no default, so that code passes it.
-        doc: its line in the docstring; empty without one.
-        spaces: of a `SpaceMaker`, the classes that it may make, dotted.
-        marks: `INCIDENTAL`, `FROM_DATA`, `PASSED`.
-    """
-
-    kind: str
-    default: Any = MISSING
-    required: bool = False
-    doc: str = ""
-    spaces: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
+    kind: str  # its type, as text
+    default: Any = MISSING  # a literal
+    required: bool = False  # without a default: code passes it
+    doc: str = ""  # its line in the docstring
+    spaces: tuple[str, ...] = ()  # of a `SpaceMaker`, the classes that it may make, dotted
+    marks: tuple[str, ...] = ()  # `INCIDENTAL`, `FROM_DATA`, `PASSED`
 
     @property
     def annotation(self) -> Any:
@@ -113,23 +104,14 @@ class Option:
 
 @dataclass(frozen=True)
 class Signature:
-    """A class or a function.
+    """A class or a function."""
 
-    Attributes:
-        summary: first line of its docstring.
-        classes: it and those above it, dotted.
-        attributes: of the class, those that are literals; `takes_options_of` names another, whose
-            options code passes on.
-        passes_on: whether it takes options that are in no signature here, as torch's are.
-        options: arguments by name, in order; of a constructor that takes `**options`, those of the
-            class above it as well.
-    """
-
-    summary: str = ""
-    classes: tuple[str, ...] = ()
+    summary: str = ""  # first line of its docstring
+    classes: tuple[str, ...] = ()  # it and those above it, dotted
+    # Literals; `takes_options_of` names another class, whose options code passes on.
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    passes_on: bool = False
-    options: Mapping[str, Option] = field(default_factory=dict)
+    passes_on: bool = False  # takes options that are in no signature here, as torch's are
+    options: Mapping[str, Option] = field(default_factory=dict)  # with those of classes above
 
 
 @cache

@@ -30,17 +30,11 @@ LOST = 1
 
 @dataclass(frozen=True)
 class Holder:
-    """A process that holds a lease.
+    """A process that holds a lease."""
 
-    Attributes:
-        host: the name of its machine; empty while the lease is being written.
-        pid: its number there.
-        alive: whether it surely runs; a process of another machine that stopped renewing may not.
-    """
-
-    host: str = ""
+    host: str = ""  # its machine; empty while the lease is being written
     pid: int = 0
-    alive: bool = False
+    alive: bool = False  # surely: a process of another machine that stopped renewing may not be
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}" if self.host else "another process"
