@@ -117,22 +117,6 @@ def test_single_triples_score_as_among_all(kind):
     torch.testing.assert_close(single, model.scores(queries())[torch.arange(len(HEAD)), tail])
 
 
-def test_moduli_are_of_complex_numbers_where_a_model_has_them():
-    triples = Data(head=HEAD, relation=RELATION, tail=HEAD)
-    model = made(ComplEx)
-    moduli = model.moduli(triples)
-    for found, table, index in (
-        (moduli[0], model.entities, HEAD),
-        (moduli[1], model.relations, RELATION),
-    ):
-        torch.testing.assert_close(found, torch.complex(*table(index).chunk(2, -1)).abs())
-    torch.testing.assert_close(
-        made(DistMult).moduli(triples)[0], made(DistMult).entities(HEAD).abs()
-    )
-    with pytest.raises(UsageError, match=r"drop task\.regularizer"):
-        made(MuRP).moduli(triples)
-
-
 def triple_by_triple(score):
     """The scores of all tails from a function of head, relation and tail."""
     rows = zip(HEAD.tolist(), RELATION.tolist(), strict=True)

@@ -13,7 +13,7 @@ from curvlab.data.loaders.triple_batches import TripleDataModule
 from curvlab.errors import UsageError
 from curvlab.models.triples.flat import ComplEx
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
-from curvlab.tasks.triple_losses import REGULARIZERS, SAMPLED, corrupt
+from curvlab.tasks.triple_losses import SAMPLED, corrupt
 
 TRUE = torch.tensor([[0.3], [-1.2]], dtype=torch.float64)
 SAMPLES = torch.tensor([[0.1, -0.4, 2.0], [0.0, -3.0, -1.0]], dtype=torch.float64)
@@ -60,12 +60,21 @@ def test_a_loss_is_the_papers(expected):
         torch.testing.assert_close(loss(TRUE, left_out, 0.7, 0.5), expected())
 
 
-def test_n3_is_the_cube_of_the_nuclear_3_norms_factors():
-    moduli = torch.tensor([[[1.0, 2.0]], [[3.0, 0.5]], [[0.0, 1.0]]])
-    query = torch.tensor([[3.0, 4.0]])
-    assert REGULARIZERS["n3"](moduli, query).item() == pytest.approx((1 + 8 + 27 + 0.125 + 1) / 3)
-    assert REGULARIZERS["l2"](moduli, query).item() == pytest.approx((5 + 9.25 + 1) / 2)
-    assert REGULARIZERS["dura"](moduli, query).item() == pytest.approx(25 + 1)
+def test_n3_adds_the_cubes_of_the_moduli():
+    """Lacroix et al. 2018, equation 7, by the difference of two losses."""
+    data = module(training="one_vs_all")
+    batch, model = data.batch(torch.arange(20)), ComplEx(**data.inputs, dim=4, dropout=0.0)
+    plain, cubed = (
+        KnowledgeGraphCompletion(model, regularizer=r, regularization=0.3).training_step(batch, 0)
+        for r in (None, "n3")
+    )
+    row = batch.query
+    columns = (model.entities, batch.head[row]), (model.relations, batch.relation[row])
+    columns = (*columns, (model.entities, batch.tail))
+    cubes = sum(
+        (torch.complex(*table(index).chunk(2, -1)).abs() ** 3).sum(1) for table, index in columns
+    )
+    torch.testing.assert_close(cubed - plain, 0.3 * (cubes / 3).mean())
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])

@@ -25,17 +25,11 @@ def mean_average_precision(
     same result as one. Source: FPS-T Sec. 5.1; Gu et al. 2019.
 
     Args:
-        distance_rows: Maps node indices `[rows]` to their distances to all nodes
+        distance_rows: maps node indices `[rows]` to their distances to all nodes
             `[rows, nodes]`; any increasing function of the distance gives the same result.
-        edge_index: Edges `[2, edges]`, both directions of each.
-        num_nodes: Number of nodes.
-        block: Rows computed at a time, at least 1.
-
-    Returns:
-        A scalar in [0, 1] on the device of `edge_index`.
-
-    Raises:
-        UsageError: The graph has no edges.
+        edge_index: edges `[2, edges]`, both directions of each, at least one.
+        num_nodes: number of nodes.
+        block: rows computed at a time, at least 1.
     """
     if edge_index.shape[1] == 0:
         raise UsageError("mean average precision is not defined for a graph without edges.")

@@ -8,11 +8,7 @@ from curvlab.errors import UsageError
 
 
 def ogb_accuracy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Fraction of the nodes whose largest logit is that of their class; NaN is no class.
-
-    Args:
-        logits: `[nodes, classes]`.
-        labels: `[nodes]`.
+    """Fraction of nodes whose largest logit is that of their class, `[nodes]`; NaN is no class.
 
     Source: `ogb.nodeproppred.Evaluator`, metric `acc`.
     """
@@ -23,14 +19,8 @@ def ogb_accuracy(logits: Tensor, labels: Tensor) -> Tensor:
 def ogb_roc_auc(logits: Tensor, labels: Tensor) -> Tensor:
     """Mean area under the ROC curves of the labels that some nodes have and others have not.
 
-    Nodes whose label is NaN do not count for it. It is computed on the host.
-
-    Args:
-        logits: `[nodes, labels]`.
-        labels: `[nodes, labels]` of zeros and ones.
-
-    Raises:
-        UsageError: There is no such label.
+    Nodes whose label is NaN do not count for it. It is computed on the host. Logits and labels,
+    zeros and ones, are `[nodes, labels]`.
 
     Source: `ogb.nodeproppred.Evaluator`, metric `rocauc`.
     """

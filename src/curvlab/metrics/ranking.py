@@ -32,9 +32,8 @@ def rank_counts(
 
     Args:
         scores: `[queries, candidates]`, finite; fewer than 2^24 candidates.
-        target: The true answer's candidate `[queries]`.
-        known: Query `[known]` and candidate `[known]` of the answers that are left out of the
-            filtered ranking, each pair once; None for none.
+        target: the true answer's candidate `[queries]`.
+        known: query and candidate `[known]` of each answer that the filtered ranking leaves out.
 
     Returns:
         The filtered and the raw counts.
@@ -71,12 +70,7 @@ def ranks(counts: RankCounts, ties: Ties) -> Tensor:
 
 
 def ranking_metrics(rank: Tensor, hits: Iterable[int] = HITS) -> dict[str, Tensor]:
-    """Means over all queries: `mrr`, `mean_rank` and `hitsK`, a fraction, for every K.
-
-    Args:
-        rank: `[queries]`, float64.
-        hits: The values of K.
-    """
+    """Means over ranks `[queries]`: `mrr`, `mean_rank` and `hitsK`, a fraction, for every K."""
     means = {"mrr": rank.reciprocal().sum(), "mean_rank": rank.sum()}
     means |= {f"hits{k}": (rank <= k).sum() for k in hits}
     return {name: total / len(rank) for name, total in means.items()}

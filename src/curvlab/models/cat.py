@@ -4,7 +4,7 @@ On nodes of a graph and on triples.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -180,10 +180,7 @@ class NodeTokens(nn.Module):
         self.together, self.masked = together, masked
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor | None]:
-        """Tokens `[sequences, tokens, dim]`, and which node (row) may attend to which, if not all.
-
-        The mask is `[nodes, nodes]`.
-        """
+        """Tokens `[sequences, tokens, dim]`, and which node (row) may attend, `[nodes, nodes]`."""
         tokens = self.drop(self.map(SparseGraph.of(batch).features))
         if not self.masked:
             return tokens.unsqueeze(0 if self.together else 1), None
@@ -226,8 +223,8 @@ class CAT(FlatEncoder, DotProductScorer):
 
     Args:
         in_channels: number of features of a node, on graphs.
-        num_entities: number of entities, on triples.
-        num_relations: number of relations, on triples.
+        num_entities: on triples.
+        num_relations: on triples.
         steps_per_pass: training steps of a pass over the data.
         dim: width of tokens and embeddings.
         layers: blocks.
@@ -245,16 +242,10 @@ class CAT(FlatEncoder, DotProductScorer):
         spherical: likewise.
         feed_forward: likewise, without attention or geometry.
         entropy: makes the term of the router's weights in the loss from `steps_per_pass`.
-
-    Raises:
-        UsageError: there is no branch, or the layout or mask does not go with the data.
     """
 
     tasks: tuple[str, ...] = (
-        "kg_completion",
-        "node_classification",
-        "link_prediction",
-        "reconstruction",
+        *("kg_completion", "node_classification", "link_prediction", "reconstruction"),
     )
     unused_parameters = True  # of attention, where a token is alone
 
@@ -280,12 +271,8 @@ class CAT(FlatEncoder, DotProductScorer):
         entropy: Callable[..., RoutingEntropy] = RoutingEntropy,
     ) -> None:
         super().__init__()
-        kinds: dict[str, Callable[..., nn.Module]] = {
-            "euclidean": euclidean,
-            "hyperbolic": hyperbolic,
-            "spherical": spherical,
-            "feed_forward": feed_forward,
-        }
+        makers = euclidean, hyperbolic, spherical, feed_forward
+        kinds = dict(zip(get_args(Branch), makers, strict=True))
         if not branches:
             raise UsageError(f"branches=[] must be a list of {', '.join(kinds)}")
         together = token_layout == "graph"
@@ -368,10 +355,7 @@ class CAT(FlatEncoder, DotProductScorer):
 
     @property
     def routing(self) -> Tensor | None:
-        """Weights `[queries or nodes, branches]` of the last pass, mean over blocks.
-
-        None without a router.
-        """
+        """Weights `[queries or nodes, branches]` of the last pass, mean over blocks, if routed."""
         return torch.stack(self._weights).mean(0) if self._weights else None
 
 

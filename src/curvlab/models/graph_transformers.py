@@ -25,18 +25,27 @@ EMBEDDING_DEVIATION = 0.02
 """Initial standard deviation of Graphormer's embeddings of degrees and its biases."""
 
 
-class NodeTransformer(FlatEncoder):
-    """Pre-norm layers of softmax attention over all nodes, without encodings of the graph.
+class AttentionNetwork(FlatEncoder):
+    """Layers with attention of all nodes to all, in time quadratic in the nodes.
 
-    Time is quadratic in the nodes.
-
-    Shapes: `batch.x [nodes, in_channels]`; returns `[nodes, dim]`.
+    Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns `[nodes, dim]`.
 
     Args:
         dim: width.
         layers: number of layers.
         heads: of the attention, which divide the width.
+        ffn_dim: inner width of the feed-forward networks.
         dropout: of the layers.
+    """
+
+    def __init__(self, dim: int, heads: int) -> None:
+        super().__init__()
+        check_divides("heads", heads, dim)
+        self.dim_out = dim
+
+
+class NodeTransformer(AttentionNetwork):
+    """Pre-norm layers of softmax attention over all nodes, without encodings of the graph.
 
     Paper: A plain transformer whose tokens are all nodes; it sees no edge.
 
@@ -51,8 +60,7 @@ class NodeTransformer(FlatEncoder):
         heads: PositiveInt = 1,
         dropout: Dropout = 0.0,
     ) -> None:
-        super().__init__()
-        check_divides("heads", heads, dim)
+        super().__init__(dim, heads)
         self.input = FeatureLinear(in_channels, dim)
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(
@@ -61,7 +69,6 @@ class NodeTransformer(FlatEncoder):
             for _ in range(layers)
         )
         self.norm = nn.LayerNorm(dim)
-        self.dim_out = dim
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""
@@ -72,12 +79,7 @@ class NodeTransformer(FlatEncoder):
 
 
 class FrontGCN(GCN):
-    """GraphTrans' network in front: a GCN that normalises and activates its last layer too.
-
-    Args:
-        layers: number of layers.
-        dropout: of every layer's input.
-    """
+    """GraphTrans' network in front: a GCN that normalises and activates its last layer too."""
 
     def __init__(
         self, in_channels: int, dim: int, layers: PositiveInt = 2, dropout: Dropout = 0.0
@@ -93,20 +95,11 @@ class FrontGCN(GCN):
         )
 
 
-class GraphTrans(FlatEncoder):
+class GraphTrans(AttentionNetwork):
     """`H = LN(GNN(X, E))`, then post-norm transformer layers over all nodes of H.
-
-    Time is quadratic in the nodes.
-
-    Shapes: as its graph network's; returns `[nodes, dim]`.
 
     Args:
         graph_network: makes the network in front of `in_channels` and `dim`.
-        dim: width of both.
-        layers: of the transformer.
-        heads: of attention, which divide the width.
-        ffn_dim: inner width of the feed-forward networks.
-        dropout: of the transformer.
 
     Paper: GraphTrans: Representing long-range context for graph neural networks with global
     attention. Wu et al. 2021, arXiv:2201.08821.
@@ -124,15 +117,13 @@ class GraphTrans(FlatEncoder):
         ffn_dim: PositiveInt = 256,
         dropout: Dropout = 0.0,
     ) -> None:
-        super().__init__()
-        check_divides("heads", heads, dim)
+        super().__init__(dim, heads)
         self.graph_network = graph_network(in_channels=in_channels, dim=dim)
         self.norm = nn.LayerNorm(dim)
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(dim, heads, ffn_dim, dropout, "relu", batch_first=True)
             for _ in range(layers)
         )
-        self.dim_out = dim
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""
@@ -142,17 +133,12 @@ class GraphTrans(FlatEncoder):
         return x.squeeze(0)
 
 
-class GraphGPS(FlatEncoder):
+class GraphGPS(AttentionNetwork):
     """In each layer the sum of a graph convolution and of attention over all nodes, then an MLP.
 
     `x_0 = drop(relu(W x + b))`; PyTorch Geometric's `GPSConv` around a `GCNConv`, with batch norms.
 
-    Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns `[nodes, dim]`.
-
     Args:
-        dim: width.
-        layers: number of layers.
-        heads: of the attention, which divide the width.
         attention: `performer`, linear in the nodes, or `multihead`, quadratic.
         dropout: of the features' map and of both parts of a layer.
 
@@ -171,8 +157,7 @@ class GraphGPS(FlatEncoder):
         attention: Literal["performer", "multihead"] = "performer",
         dropout: Dropout = 0.0,
     ) -> None:
-        super().__init__()
-        check_divides("heads", heads, dim)
+        super().__init__(dim, heads)
         self.input = FeatureLinear(in_channels, dim)
         # PyTorch Geometric's heads are 64 wide by default and share one activation module.
         performer: dict[str, Any] = {"head_channels": dim // heads, "kernel": nn.ReLU()}
@@ -188,7 +173,6 @@ class GraphGPS(FlatEncoder):
             )
             for _ in range(layers)
         )
-        self.dim_out = dim
         self.dropout = dropout
 
     def forward(self, batch: Data) -> Tensor:
@@ -233,20 +217,14 @@ class SpatialAttention(nn.Module):
         return self.out(heads.movedim(0, 1).flatten(1))
 
 
-class Graphormer(FlatEncoder):
+class Graphormer(AttentionNetwork):
     """`x_0 = W x + b + in[deg] + out[deg]`, then post-norm layers of `SpatialAttention` and an MLP.
 
-    Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`, `batch.hops [nodes,
-    nodes]`; returns `[nodes, dim]`.
+    Shapes: `batch.hops [nodes, nodes]`, else as above.
 
     Args:
         longest_path: hops that longer paths are taken for.
         largest_degree: degree that larger ones are taken for.
-        dim: width.
-        layers: number of layers.
-        heads: of the attention, which divide the width.
-        ffn_dim: inner width of the feed-forward networks.
-        dropout: of the layers' two parts.
 
     Paper: Graphormer: Do transformers really perform badly for graph representation? Ying et al.
     2021, arXiv:2106.05234.
@@ -268,8 +246,7 @@ class Graphormer(FlatEncoder):
         ffn_dim: PositiveInt = 256,
         dropout: Dropout = 0.0,
     ) -> None:
-        super().__init__()
-        check_divides("heads", heads, dim)
+        super().__init__(dim, heads)
         self.input = FeatureLinear(in_channels, dim)
         self.degrees = nn.ParameterList(
             EMBEDDING_DEVIATION * torch.randn(largest_degree + 1, dim) for _ in ("in", "out")
@@ -285,7 +262,7 @@ class Graphormer(FlatEncoder):
         )
         self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(2 * layers))
         self.longest_path, self.largest_degree = longest_path, largest_degree
-        self.dim_out, self.dropout = dim, dropout
+        self.dropout = dropout
 
     def transforms(self) -> Sequence[GraphTransform]:
         """Shortest paths."""

@@ -17,14 +17,7 @@ from curvlab.layers.dropout import dropout
 from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.manifolds.products import product
 from curvlab.models.encoder import FlatEncoder, LastPass
-from curvlab.options import (
-    Dropout,
-    FromData,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveInt,
-    Share,
-)
+from curvlab.options import Dropout, FromData, NonNegativeFloat, NonNegativeInt, PositiveInt, Share
 
 TINY = 1e-12
 
@@ -34,7 +27,7 @@ class WeightedCosine(nn.Module):
 
     `s_ij = 1/m sum_p cos(w_p * x_i, w_p * x_j)`, 0 where not above `threshold`.
 
-    Shapes: `[nodes, dim], [anchors, dim] -> [nodes, anchors]`.
+    Shapes: `[nodes, dim] -> [nodes, anchors]`.
 
     Source: Chen, Wu and Zaki 2020 (IDGL).
     """
@@ -44,9 +37,10 @@ class WeightedCosine(nn.Module):
         self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(heads, dim)))
         self.threshold = threshold
 
-    def forward(self, x: Tensor, anchors: Tensor) -> Tensor:
-        """Compare each node with each anchor."""
-        similarity = self._directions(x) @ self._directions(anchors).T / len(self.weight)
+    def forward(self, x: Tensor, anchors: Tensor | None) -> Tensor:
+        """Compare each node with each anchor `[anchors]`, or with each node."""
+        others = x if anchors is None else x[anchors]
+        similarity = self._directions(x) @ self._directions(others).T / len(self.weight)
         return torch.where(similarity > self.threshold, similarity, 0)
 
     def _directions(self, x: Tensor) -> Tensor:
@@ -91,14 +85,8 @@ def graph_cost(
     The trace is `sum_ij a_ij |x_i - x_j|^2 / 2`, so that the vectors are multiplied but once for
     all graphs.
 
-    Args:
-        graph: symmetric weights A `[nodes, nodes]`, none below 0.
-        apart: `half_squared_distances` of the vectors that neighbours should share.
-        smoothness: alpha.
-        connectivity: beta, against nodes without neighbours.
-        sparsity: gamma, against heavy weights.
-
-    Source: IDGL.
+    alpha is the `smoothness`, beta the `connectivity`, gamma the `sparsity`; `graph` A
+    `[nodes, nodes]` is symmetric, `apart` are the `half_squared_distances`. Source: IDGL.
     """
     smooth = smoothness * (graph * apart).mean() + sparsity * graph.square().mean()
     return smooth - connectivity * torch.log(graph.sum(1) + TINY).mean()
@@ -206,21 +194,21 @@ class IDGL(FlatEncoder):
         anchors = self._anchors(batch.x)
         adjacency = SparseGraph.of(batch).matrix("normalised_adj")
         step = step_to_neighbours if anchors is None else step_over_anchors
-        features = self._drop(batch.x, self.input_dropout)
-        first = self._similarity(self.of_features, features, anchors)
-        first = self._drop(first, self.input_dropout)
+        features = dropout(batch.x, self.input_dropout, self.training)
+        first = self.of_features(features, anchors)
+        first = dropout(first, self.input_dropout, self.training)
         x = self.first(features)
         given, alike = adjacency @ x, step(first, x)
         u, similarities = self._mix(given, alike), [first]
         logits: list[Tensor] = []
         while True:
-            z = self._drop(F.relu(u), self.later_dropout if logits else self.dropout)
+            z = dropout(F.relu(u), self.later_dropout if logits else self.dropout, self.training)
             y = self.second(z)
             learned = [step(similarity, y) for similarity in similarities[-1:] if logits]
             logits.append(self._mix(adjacency @ y, step(first, y), *learned))
             if len(logits) > self.iterations or self._has_settled(similarities):
                 break
-            similarities.append(self._similarity(self.of_embeddings, z, anchors))
+            similarities.append(self.of_embeddings(z, anchors))
             u = self._mix(given, alike, step(similarities[-1], x))
         if not self.training:
             return logits[-1]
@@ -239,16 +227,10 @@ class IDGL(FlatEncoder):
         always = torch.Generator().manual_seed(0)
         return torch.randperm(len(x), generator=always)[: self.anchors].to(x.device)
 
-    def _similarity(self, cosines: WeightedCosine, x: Tensor, anchors: Tensor | None) -> Tensor:
-        return cosines(x, x if anchors is None else x[anchors])
-
     def _mix(self, given: Tensor, alike: Tensor, later: Tensor | None = None) -> Tensor:
         """`P_t` of signals from their steps along the given, the first and a later graph."""
         learned = alike if later is None else torch.lerp(alike, later, self.later_share)
         return torch.lerp(learned.to(given.dtype), given, self.given_share)
-
-    def _drop(self, x: Tensor, p: float) -> Tensor:
-        return dropout(x, p, self.training)
 
     @torch.no_grad()
     def _has_settled(self, similarities: list[Tensor]) -> bool:

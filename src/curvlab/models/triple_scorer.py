@@ -41,19 +41,11 @@ class TripleScorer(Encoder):
         """Scores `[queries, entities]`, larger is likelier; with `among`, of these entities."""
 
     def triple_scores(self, batch: Data) -> Tensor:  # noqa: ARG002
-        """Scores `[triples]` of the triples (`head`, `relation`, `tail`), each `[triples]`.
-
-        Raises:
-            UsageError: the model only scores all entities at once.
-        """
+        """Scores `[triples]` of triples; refused if the model only scores all entities at once."""
         raise UsageError(f"{type(self).__name__} scores all entities: set task.training=one_vs_all")
 
     def moduli(self, batch: Data) -> Tensor:  # noqa: ARG002
-        """Moduli `[3, triples, dim]` of the embeddings of head, relation and tail.
-
-        Raises:
-            UsageError: the model has no such factors.
-        """
+        """Moduli `[3, triples, dim]` of the factors head, relation and tail; refused without."""
         raise UsageError(f"{type(self).__name__} has no factors: drop task.regularizer")
 
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
@@ -69,10 +61,7 @@ class TripleScorer(Encoder):
         return scores, [p for p in self.parameters() if p.requires_grad]
 
     def share_at_rim(self, batch: Data) -> Tensor:
-        """Share of the points of triples that are at the rim of a ball; 0 without one.
-
-        `batch.tail [queries]` has the tails of the queries.
-        """
+        """Share of the points of triples that are at the rim of a ball; 0 without one."""
         return torch.zeros((), device=batch.head.device)
 
 
@@ -111,10 +100,6 @@ def table(rows: int, dim: int, init: float | None = None, sparse: bool = False) 
 
 
 def check_even(dim: int) -> None:
-    """Refuse a width that has no halves.
-
-    Raises:
-        UsageError: it is odd.
-    """
+    """Refuse an odd width, which has no halves."""
     if dim % 2:
         raise UsageError(f"dim={dim} must be even: its halves are one complex vector")

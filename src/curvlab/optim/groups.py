@@ -1,7 +1,4 @@
-"""Parameter groups: curvatures learn at a rate of their own and never decay; parts decay apart.
-
-Points of a manifold, as the prototypes of a decoder, have a rate and a decay of their own too.
-"""
+"""Parameter groups: curvatures, points of manifolds and some parts have rates of their own."""
 
 from typing import Any
 

@@ -4,9 +4,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from inspect import signature
 from pkgutil import resolve_name
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -27,26 +26,16 @@ class TangentLogits(nn.Linear):
     Shapes: `[nodes, dim] -> [nodes, logits]`; points of the Lorentz model and of the
     pseudo-hyperboloid are `[nodes, 1 + dim]`.
 
-    Args:
-        dim: width of the logarithms.
-        logits: number of logits.
-        space: where the points lie.
-        maps: it is the sum of so many linear maps, each of `dim / maps` coordinates, and draws its
-            parameters as each of them would: `sqrt(maps)` times as large as those of one.
+    Weight and bias start from U(-b, b), `b = sqrt(maps / dim)`: it is the sum of `maps` linear
+    maps, each of `dim / maps` coordinates.
     """
 
     def __init__(self, dim: int, logits: int, space: Manifold, maps: int = 1) -> None:
-        self.maps = maps
         super().__init__(dim, logits)
         self.space = space
-
-    def reset_parameters(self) -> None:
-        """Draw weight and bias from U(-b, b), `b = sqrt(maps / dim)`."""
-        super().reset_parameters()
-        if self.maps > 1:
-            with torch.no_grad():
-                for parameter in (self.weight, self.bias):
-                    parameter.mul_(self.maps**0.5)
+        if maps > 1:
+            self.weight.data.mul_(maps**0.5)
+            self.bias.data.mul_(maps**0.5)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points."""
@@ -62,13 +51,6 @@ def decoder_of(
 ) -> nn.Module:
     """Make the decoder of node classification: none where the embeddings are the logits.
 
-    Args:
-        encoder: the model.
-        kind: `auto` for the first of the manifold's `decoders`.
-        logits: number of logits.
-        logit_curvature: of `StereographicLogits`.
-        inner: of `LorentzPrototypes`; None for its formula, and for every other decoder.
-
     Raises:
         UsageError: No such decoder, none on this space, or a model that needs none.
     """
@@ -81,43 +63,37 @@ def decoder_of(
             )
         return nn.Identity()
     space = encoder.manifold_out
-    name, make = _select(space, space.decoders, kind)
     options = {"curvature": logit_curvature, "inner": inner, "maps": encoder.linear_maps}
-    taken = _accepted_options(make, options)
+    make, taken = _select(space, space.decoders, kind, options)
     if inner is not None and "inner" not in taken:
+        name = next(iter(space.decoders)) if kind == "auto" else kind
         raise UsageError(
             f"inner={inner!r} is of the prototype decoder: leave it None with decoder={name!r}"
         )
     return make(encoder.dim_out - space.codimension, logits, space, **taken)
 
 
-def _select(space: Manifold, decoders: Decoders, kind: str) -> tuple[str, Callable[..., nn.Module]]:
-    """Name and factory of a decoder of a manifold, `auto` for its first.
+def _select(
+    space: Manifold, decoders: Decoders, kind: str, options: Mapping[str, Any]
+) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """Factory of a decoder of a manifold, `auto` for its first, and the options that it takes.
 
     Raises:
         UsageError: the manifold has none of this name.
     """
-    name = next(iter(decoders)) if kind == "auto" else kind
-    if name not in decoders:
+    if kind not in ("auto", *decoders):
         raise UsageError(
-            f"decoder={name!r}: there is none on {type(space).__name__} space, which has "
+            f"decoder={kind!r}: there is none on {type(space).__name__} space, which has "
             f"{', '.join(decoders)}; decoder='auto' takes the first"
         )
-    make = decoders[name]
-    return name, resolve_name(make) if isinstance(make, str) else make
-
-
-def _accepted_options(make: Callable[..., nn.Module], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the options that a factory takes."""
-    return {k: v for k, v in options.items() if k in signature(make).parameters}
+    make = next(iter(decoders.values())) if kind == "auto" else decoders[kind]
+    make = resolve_name(make) if isinstance(make, str) else make
+    taken = signature(make).parameters
+    return make, {name: value for name, value in options.items() if name in taken}
 
 
 class LinkDecoder(nn.Module):
-    """How likely two points are to be joined."""
-
-    @abstractmethod
-    def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Scores `[pairs]` of points `[pairs, dim]`, larger for likelier links."""
+    """Scores `[pairs]` of points `[pairs, dim]`, larger for likelier links."""
 
     def probability(self, scores: Tensor) -> Tensor | None:
         """That pairs of these scores are linked; None where scores are no log-odds."""
@@ -188,19 +164,11 @@ def link_decoder(
     radius: float,
     temperature: float,
 ) -> LinkDecoder:
-    """Make the decoder of link prediction.
-
-    Args:
-        kind: `lorentzian` or `fermi_dirac`; `auto` for the first of the manifold's
-            `link_decoders`.
-        space: where the points lie.
-        margin: of `LorentzianScore`.
-        radius: of `FermiDirac`.
-        temperature: of `FermiDirac`.
+    """Make the decoder of link prediction, `auto` for the first of the manifold's.
 
     Raises:
         UsageError: no such decoder, none on this space, or no margin.
     """
-    _, make = _select(space, space.link_decoders, kind)
     given = {"margin": margin, "radius": radius, "temperature": temperature}
-    return cast(LinkDecoder, make(space, **_accepted_options(make, given)))
+    make, taken = _select(space, space.link_decoders, kind, given)
+    return make(space, **taken)

@@ -24,13 +24,8 @@ class FilterRegression(SelectedTask):
     Source: PolyFormer, Section 4.1.1, after BernNet.
 
     Args:
-        encoder: graph to points of flat space.
-        optimizer: options of the optimiser; None for `Adam()`.
         metric: selects the weights: r2.
         scheduler: of the learning rate, by the metric after every epoch; null for none.
-
-    Raises:
-        UsageError: The metric is unknown, or the embeddings are logits or not flat.
     """
 
     def __init__(

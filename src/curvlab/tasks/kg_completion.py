@@ -33,7 +33,7 @@ from curvlab.process import all_reduce_sum, own_share
 from curvlab.results.files import atomic_write
 from curvlab.tasks.one_vs_all import one_vs_all_loss
 from curvlab.tasks.task import SelectedTask
-from curvlab.tasks.triple_losses import REGULARIZERS, SAMPLED, corrupt
+from curvlab.tasks.triple_losses import SAMPLED, corrupt
 
 RAW = ("mrr", "hits10")
 
@@ -61,8 +61,6 @@ class KnowledgeGraphCompletion(SelectedTask):
     Source: CAT, Sections 4.5 and 5; filtered ranking: Bordes et al. 2013.
 
     Args:
-        encoder: scores all entities as tails of a batch's queries.
-        optimizer: options of the optimiser; None for `Adam()`.
         metric: metric that weights are chosen by, a fraction.
         label_smoothing: share of the target that all other entities have together.
         inverse_relations: train on and rank (tail, inverse relation, ?) too: both sides, else tails
@@ -83,12 +81,9 @@ class KnowledgeGraphCompletion(SelectedTask):
             one matrix product; `corruption=tail`.
         margin: of the losses `margin` and `self_adversarial`.
         temperature: of the samples' weights in `self_adversarial`.
-        regularizer: of the embeddings of a batch's triples: `n3` (Lacroix et al. 2018), `l2` or
-            `dura` (Zhang et al. 2020); null for none.
+        regularizer: of the embeddings of a batch's triples: `n3` (Lacroix et al. 2018, equation 7);
+            null for none.
         regularization: weight of the regulariser.
-
-    Raises:
-        UsageError: the loss does not fit the training, or there are fewer entities than samples.
     """
 
     data_kind = "triples"
@@ -112,7 +107,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         shared_negatives: bool = False,
         margin: NonNegativeFloat = 1.0,
         temperature: NonNegativeFloat = 1.0,
-        regularizer: Literal["n3", "l2", "dura"] | None = None,
+        regularizer: Literal["n3"] | None = None,
         regularization: NonNegativeFloat = 0.01,
     ) -> None:
         super().__init__(encoder, optimizer, scheduler)
@@ -142,9 +137,8 @@ class KnowledgeGraphCompletion(SelectedTask):
             how = self.loss == "bce", self.compared == "k_vs_all"
             loss = one_vs_all_loss(scores, sources, shape, *truth, *how)
         if self.regularizer is not None:
-            triples = _triples_of(batch)
-            moduli, query = self.encoder.moduli(triples), self.encoder(triples)
-            loss = loss + self.regularization * REGULARIZERS[self.regularizer](moduli, query).mean()
+            moduli = self.encoder.moduli(_triples_of(batch))
+            loss = loss + self.regularization * (moduli.pow(3).sum((0, -1)) / 3).mean()
         auxiliary = self.encoder.auxiliary_loss()
         return loss if auxiliary is None else loss + auxiliary
 
@@ -188,13 +182,11 @@ class KnowledgeGraphCompletion(SelectedTask):
         elif self.shared_negatives and self.sampling[1] != "tail":
             raise UsageError("task.shared_negatives=true replaces tails: set task.corruption=tail")
 
-    def on_train_batch_start(self, batch: Data, batch_idx: int) -> None:
-        """Forget the scores of the weights before this step."""
+    def on_train_batch_start(self, batch: Data | None = None, batch_idx: int = 0) -> None:
+        """Discard the scores of earlier weights."""
         self._evaluated = {}
 
-    def on_test_start(self) -> None:
-        """Forget the scores of the last weights."""
-        self._evaluated = {}
+    on_test_start = on_train_batch_start
 
     def save(self, graph: Data, folder: Path) -> None:
         """Write the ranks of the test queries and, of a router, `routing.npz` and `routing.csv`."""
@@ -231,11 +223,7 @@ class KnowledgeGraphCompletion(SelectedTask):
 
     @torch.no_grad()
     def rank_part(self, batch: Data, part: str) -> dict[str, Tensor]:
-        """All metrics of the triples of a part, ranked block by block.
-
-        The processes of a group, which must all call this, share the blocks; each gets the metrics
-        of all triples.
-        """
+        """All metrics of a part, ranked block by block; a group's processes share the blocks."""
         at, head_side = self._queries(batch, part)
         head, tail = batch.edge_index[:, at]
         others: dict[str, Tensor] = {}
@@ -289,10 +277,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         return found
 
     def _queries(self, graph: Data, part: str) -> tuple[Tensor, Tensor]:
-        """Position of each query's triple in the graph, and whether its head is ranked.
-
-        Where heads are ranked without inverse relations, among samples, they come after the tails.
-        """
+        """Positions of the queries' triples, and whether their head is ranked; such come last."""
         at = graph[MASKS[part]].nonzero().squeeze(1)
         if self.inverse_relations:
             return at, graph.edge_type[at] >= len(graph.relation_names) // 2

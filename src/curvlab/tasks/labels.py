@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -30,16 +30,13 @@ class Labels(ABC):
         logits: number of logits of a node.
         exclusive: whether a node has exactly one class.
         metrics: functions of logits `[nodes, logits]` and labels, by name.
-        on_request: further metrics, computed only if one selects the weights, such as those of
-            OGB's evaluator, which runs on the host.
+        on_request: further metrics, computed only if one selects the weights.
     """
 
     exclusive = True
-
-    def __init__(
-        self, logits: int, metrics: dict[str, Metric], on_request: dict[str, Metric] | None = None
-    ) -> None:
-        self.logits, self.metrics, self.on_request = logits, metrics, on_request or {}
+    logits: int
+    metrics: dict[str, Metric]
+    on_request: dict[str, Metric]
 
     @abstractmethod
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -68,11 +65,19 @@ class OneOfMany(Labels):
     """
 
     def __init__(self, classes: int, margin: float | None = None) -> None:
-        more: dict[str, Metric] = {"ogb_acc": ogb_accuracy}
-        if classes == 2:
-            more = {"roc_auc": lambda logits, y: _roc_auc(logits.diff(), y.unsqueeze(1))}
-        super().__init__(classes, _of_classes(classes), more)
-        self.margin = margin
+        self.logits, self.margin = classes, margin
+        of: dict[str, Any] = {"num_classes": classes, "validate_args": False}
+        self.metrics = {
+            "accuracy": partial(multiclass_accuracy, average="micro", **of),
+            "f1_micro": partial(multiclass_f1_score, average="micro", **of),
+            "f1_macro": partial(multiclass_f1_score, average="macro", **of),
+        }
+        self.on_request = {"ogb_acc": ogb_accuracy}
+        if classes == 2:  # F1 of the second class is HGCN's metric on Disease
+            self.metrics["f1_binary"] = lambda logits, y: binary_f1_score(
+                logits.argmax(1), y, validate_args=False
+            )
+            self.on_request = {"roc_auc": lambda x, y: _roc_auc(x.diff(), y.unsqueeze(1))}
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Cross-entropy or margin loss."""
@@ -86,15 +91,16 @@ class OneOfMany(Labels):
         return logits.softmax(-1)
 
 
-class YesOrNo(Labels):
+class YesOrNo(OneOfMany):
     """Two classes with one logit, `labels [nodes]`: binary cross-entropy; positive above 0."""
 
     def __init__(self) -> None:
-        def decided(metric: Metric) -> Metric:
-            return lambda logits, labels: metric((logits.squeeze(-1) > 0).long(), labels)
+        super().__init__(2)
+        self.logits, self.metrics = 1, self.metrics | self.on_request
 
-        metrics = {name: decided(metric) for name, metric in _of_classes(2).items()}
-        super().__init__(1, metrics | {"roc_auc": lambda x, y: _roc_auc(x, y.unsqueeze(1))})
+    def score(self, name: str, logits: Tensor, labels: Tensor) -> Tensor:
+        """One metric in percent, that of the logits 0 and x."""
+        return super().score(name, F.pad(logits, (1, 0)), labels)
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Binary cross-entropy."""
@@ -115,16 +121,12 @@ class ManyOfMany(Labels):
     exclusive = False
 
     def __init__(self, count: int) -> None:
-        def f1(average: Literal["micro", "macro"]) -> Metric:
-            options: dict[str, Any] = {
-                "num_labels": count,
-                "average": average,
-                "validate_args": False,
-            }
-            return lambda x, y: multilabel_f1_score((x > 0).long(), y.long(), **options)
+        def f1(average: Any) -> Metric:
+            score = partial(multilabel_f1_score, average=average, validate_args=False)
+            return lambda x, y: score((x > 0).long(), y.long(), num_labels=count)
 
-        metrics = {"f1_micro": f1("micro"), "f1_macro": f1("macro"), "roc_auc": _roc_auc}
-        super().__init__(count, metrics, {"ogb_rocauc": ogb_roc_auc})
+        self.logits, self.on_request = count, {"ogb_rocauc": ogb_roc_auc}
+        self.metrics = {"f1_micro": f1("micro"), "f1_macro": f1("macro"), "roc_auc": _roc_auc}
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Binary cross-entropy, mean over nodes and labels."""
@@ -138,25 +140,18 @@ class ManyOfMany(Labels):
 def kind_of_labels(
     num_classes: int, multi_label: bool, metric: str | None = None, margin: float | None = None
 ) -> Labels:
-    """Choose the kind of labels of a data module, and check the metric.
-
-    Args:
-        num_classes: of the data module: classes, labels, or 1 for two classes with one logit.
-        multi_label: whether a node has several labels.
-        metric: selects the weights; None for any.
-        margin: of the margin loss; None for cross-entropy.
+    """Choose the kind of labels of a data module, and check the metric; None for any.
 
     Raises:
         UsageError: These labels do not have the metric or a margin loss.
     """
-    labels: Labels
+    labels: Labels = OneOfMany(num_classes, margin)
+    what = f"{num_classes} classes"
     if multi_label:
         labels, what = ManyOfMany(num_classes), "several labels per node"
     elif num_classes == 1:
         labels, what = YesOrNo(), "two classes with one logit"
-    else:
-        labels, what = OneOfMany(num_classes, margin), f"{num_classes} classes"
-    if margin is not None and not isinstance(labels, OneOfMany):
+    if margin is not None and (multi_label or num_classes == 1):
         raise UsageError(
             f"margin={margin:g}: the margin loss needs one logit per class, not "
             f"{what}; set margin=None"
@@ -168,7 +163,7 @@ def kind_of_labels(
     if metric not in labels.metrics:
         raise UsageError(
             f"metric={metric!r}: a dataset with {what} is scored by "
-            f"{', '.join((*labels.metrics, *labels.on_request))}, which dataset.metric names"
+            f"{', '.join({**labels.metrics, **labels.on_request})}, which dataset.metric names"
         )
     return labels
 
@@ -189,23 +184,3 @@ def _roc_auc(logits: Tensor, labels: Tensor) -> Tensor:
         return logits.new_tensor(torch.nan)
     scores, labels = ranks(logits[:, told]), labels[:, told].long()
     return multilabel_auroc(scores, labels, num_labels=len(told), validate_args=False)
-
-
-def _of_classes(classes: int) -> dict[str, Metric]:
-    """Metrics of one class a node, from logits or from classes."""
-    accuracy = partial(multiclass_accuracy, num_classes=classes, validate_args=False)
-    f1 = partial(multiclass_f1_score, num_classes=classes, validate_args=False)
-    metrics: dict[str, Metric] = {
-        "accuracy": partial(accuracy, average="micro"),
-        "f1_micro": partial(f1, average="micro"),
-        "f1_macro": partial(f1, average="macro"),
-    }
-    if classes == 2:
-        metrics["f1_binary"] = _f1_of_second_class
-    return metrics
-
-
-def _f1_of_second_class(logits_or_classes: Tensor, labels: Tensor) -> Tensor:
-    """F1 of the second class: HGCN's metric on Disease."""
-    decided = logits_or_classes.argmax(1) if logits_or_classes.dim() == 2 else logits_or_classes
-    return binary_f1_score(decided, labels, validate_args=False)

@@ -31,8 +31,6 @@ class LinkPrediction(SelectedTask):
     (`BestValidation`).
 
     Args:
-        encoder: graph to points of its `manifold_out`.
-        optimizer: options of the optimiser; None for `Adam()`.
         metric: selects the weights: roc_auc (the score), average_precision, or auc_ap, the mean
             of both.
         decoder: auto (the space's own), lorentzian (product and margin loss) or fermi_dirac
@@ -40,9 +38,6 @@ class LinkPrediction(SelectedTask):
         margin: of the loss of lorentzian.
         radius: squared distance at which fermi_dirac is undecided.
         temperature: how slowly fermi_dirac decides around it.
-
-    Raises:
-        UsageError: The metric does not exist, or the decoder does not fit.
 
     Source: HGCN (Chami et al. 2019), Section 5, and its code.
     """
@@ -76,7 +71,11 @@ class LinkPrediction(SelectedTask):
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Compute the mean loss of the training edges and of pairs drawn for this step."""
         edges = batch.train_edges
-        apart = SparseGraph.of(batch).derived("non_edges", ("train_edges",), _non_edges)
+        apart = SparseGraph.of(batch).derived(
+            "non_edges",
+            ("train_edges",),
+            lambda graph: NonEdges(graph.train_edges, int(graph.num_nodes or 0)),
+        )
         loss = self.decoder.loss(*self(batch, edges, apart.sample(edges.shape[1])))
         auxiliary = self.encoder.auxiliary_loss()
         return loss if auxiliary is None else loss + auxiliary
@@ -91,15 +90,8 @@ class LinkPrediction(SelectedTask):
         return link_scores(edges, others)
 
 
-def _non_edges(batch: Data) -> NonEdges:
-    return NonEdges(batch.train_edges, int(batch.num_nodes or 0))
-
-
 def link_scores(edges: Tensor, others: Tensor) -> dict[str, Tensor]:
-    """ROC-AUC, average precision and their mean, in percent, of scores `[n]` and `[m]`.
-
-    NaN if a score is not finite.
-    """
+    """ROC-AUC, average precision and their mean, in percent; NaN if a score is not finite."""
     scores = torch.cat([edges, others])
     joined = torch.cat([torch.ones_like(edges), torch.zeros_like(others)]).long()
 

@@ -21,7 +21,7 @@ from curvlab.optim import GroupedOptimizer
 from curvlab.options import FromData, Passed, PositiveFloat
 from curvlab.process import all_gather_pieces, alone, own_share
 from curvlab.tasks.decoders import Decoder, decoder_of
-from curvlab.tasks.labels import OneOfMany, kind_of_labels
+from curvlab.tasks.labels import kind_of_labels
 from curvlab.tasks.task import SelectedTask
 
 log = logging.getLogger(__name__)
@@ -51,10 +51,8 @@ class NodeClassification(SelectedTask):
     Source: FPS-T, Section 5.2.
 
     Args:
-        encoder: graph to points of its `manifold_out`.
         num_classes: number of logits, 1 for two classes with one logit.
         multi_label: whether a node has several labels.
-        optimizer: options of the optimiser; None for `Adam()`.
         metric: selects the weights: accuracy, f1_micro, f1_macro, of two classes
             f1_binary or roc_auc, of several labels roc_auc, of OGB's sets ogb_acc or ogb_rocauc;
             null: the first.
@@ -66,9 +64,6 @@ class NodeClassification(SelectedTask):
             Hypformer's code.
         margin: of the margin loss, for one class a node; null: cross-entropy.
 
-    Raises:
-        UsageError: The metric, the loss or the decoder does not exist for these labels or this
-            space.
     """
 
     tested = PARTS
@@ -99,13 +94,7 @@ class NodeClassification(SelectedTask):
         return logits, labels.to(logits.device)
 
     def on_fit_start(self) -> None:
-        """Refuse a graph whose evaluation as a whole needs more memory than there is.
-
-        The estimate is a lower bound: two embeddings of every node.
-
-        Raises:
-            UsageError: with both numbers.
-        """
+        """Refuse a graph, two embeddings of whose nodes need more memory than there is."""
         data = self.trainer.datamodule  # type: ignore[attr-defined]
         if getattr(data, "evaluation", "parts") == "parts" or self.encoder.node_wise:
             return
@@ -134,13 +123,11 @@ class NodeClassification(SelectedTask):
         auxiliary = self.encoder.auxiliary_loss()
         return loss if auxiliary is None else loss + auxiliary
 
-    def on_train_batch_start(self, batch: Data, batch_idx: int) -> None:
+    def on_train_batch_start(self, batch: Data | None = None, batch_idx: int = 0) -> None:
         """Discard the embeddings of earlier weights."""
         self._evaluated = None
 
-    def on_test_start(self) -> None:
-        """Discard the embeddings of the last weights."""
-        self._evaluated = None
+    on_test_start = on_train_batch_start
 
     def validation_score(self, batch: Data) -> Tensor:
         """The metric that selects the weights, in percent, on the validation nodes."""
@@ -188,7 +175,7 @@ class NodeClassification(SelectedTask):
 
     def _warn_of_collapse(self, batch: Data) -> None:
         """Warn if all test nodes are predicted to be of one class."""
-        if not self._takes_part or not isinstance(self.labels, OneOfMany):
+        if not self._takes_part or not self.labels.exclusive or self.labels.logits == 1:
             return
         logits = self(batch, "test")[0]
         same = (logits.argmax(1) == logits[0].argmax()).all() & logits.isfinite().all()
@@ -230,11 +217,7 @@ class NodeClassification(SelectedTask):
 
 
 def split_parts(batch: Data) -> dict[str, Part]:
-    """Split a graph's nodes into parts.
-
-    Raises:
-        UsageError: The graph has no labels or no split, or a part is empty.
-    """
+    """A graph's nodes by part; refuses a graph without labels or split, and an empty part."""
     if batch.y is None:
         raise UsageError("the graph has no labels: choose a dataset with classes, such as cora")
     parts = {}
@@ -250,12 +233,7 @@ def split_parts(batch: Data) -> dict[str, Part]:
 
 
 def check_defined(metric: str, parts: dict[str, Part]) -> None:
-    """Refuse parts on which a metric is undefined.
-
-    Raises:
-        UsageError: All validation or test nodes have the same labels, so that there is no ROC
-            curve; or none is positive, so that F1 is 0 for every prediction.
-    """
+    """Refuse parts without a ROC curve, all labelled alike, or where F1 is 0: none is positive."""
     multi_label_f1 = metric.startswith("f1_") and parts["val"].labels.dim() == 2
     for name in ("val", "test"):
         labels = parts[name].labels

@@ -35,18 +35,18 @@ def one_vs_all_loss(
     binary: bool = False,
     per_query: bool = False,
 ) -> Tensor:
-    """The mean loss of triples, of whose scores only a block is ever held.
+    """The mean loss of triples; holds the scores of one block at a time.
 
     Args:
-        scores: Makes the scores `[rows, entities]` of a slice of the rows, whose other arguments
-            are the sources, detached from what they were made of; called once a block.
-        sources: What the scores are made of.
-        shape: Numbers of rows and entities.
-        query: Row of each triple `[triples]`.
-        tail: Its true tail.
+        scores: makes the scores `[rows, entities]` of a slice of the rows, from the detached
+            sources; called once a block.
+        sources: tensors that the scores are made of.
+        shape: numbers of rows and entities.
+        query: row of each triple `[triples]`.
+        tail: its true tail.
         smoothing: e, from 0 up to 1.
-        binary: A binary cross-entropy of each entity in place of one over all.
-        per_query: The mean over the rows in place of the triples.
+        binary: a binary cross-entropy of each entity in place of one over all.
+        per_query: the mean over the rows in place of the triples.
     """
     dtype = torch.promote_types(sources[0].dtype, torch.float32)
     ones = torch.ones(len(query), device=query.device, dtype=torch.float64)

@@ -32,8 +32,6 @@ class Reconstruction(Task):
     (`curvlab.manifolds.pairs`). Source: FPS-T, Section 5.1.
 
     Args:
-        encoder: graph to points of its `manifold_out`.
-        optimizer: options of the optimiser; None for `Adam()`.
         power: of distances in the loss: 2 squared, 1 plain.
         clamp: lower bound of exp(-distance) of a pair and of the quotient of an edge; null for
             none. A pair below it has no gradient. Q-GCN's public code uses 1e-15.

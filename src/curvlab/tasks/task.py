@@ -19,26 +19,21 @@ TAIL_STEPS = 2000
 class Task(Checked, LightningModule):
     """Trains a model and reports its last weights.
 
-    Attributes:
-        data_kind: `graph`, or `triples` of a knowledge graph, whose files are the split and whose
-            model is a `TripleScorer`.
-        selects_checkpoint: whether validation chooses the checkpoint.
-        shares_loss: whether several processes share the work of one loss over the whole graph. All
-            of them embed it, with the same dropout, and get the same gradient.
-        score: the metric that the task is about.
-        evaluates_together: whether all processes of a run share the evaluation; otherwise the
-            first one does it alone.
-
     Args:
         encoder: the model.
         optimizer: options of the optimiser; None for `Adam()`.
     """
 
     data_kind = "graph"
+    """`graph`, or `triples` of a knowledge graph, which are the split; needs a `TripleScorer`."""
     selects_checkpoint = False
+    """Whether validation chooses the checkpoint."""
     shares_loss = False
+    """Whether processes share one loss over the graph: with the same dropout, to one gradient."""
     evaluates_together = False
+    """Whether all processes of a run share the evaluation; otherwise the first does it alone."""
     score: str
+    """The metric that the task is about."""
 
     def __init__(self, encoder: Encoder, optimizer: GroupedOptimizer | None = None) -> None:
         super().__init__()
@@ -50,12 +45,7 @@ class Task(Checked, LightningModule):
         return self.optimizer.build(self)
 
     def report(self, batch: Data, folder: Path) -> None:
-        """Write further files about the test part; none by default.
-
-        Args:
-            batch: the whole graph.
-            folder: of the run.
-        """
+        """Write further files about the test part of the whole graph; none by default."""
 
     def loss_scale(self, batch: Data) -> int:
         """Divisor of the loss in logs: 1."""
@@ -67,18 +57,14 @@ class SelectedTask(Task):
 
     The test part is scored once, with the selected weights (`BestValidation`).
 
-    Attributes:
-        tested: parts whose metrics the result reports.
-
     Args:
-        encoder: the model.
-        optimizer: options of the optimiser; None for `Adam()`.
         scheduler: reduces the learning rate by the validation `score` after every epoch; None for a
             constant rate.
     """
 
     selects_checkpoint = True
     tested: tuple[str, ...] = ("val", "test")
+    """Parts whose metrics the result reports."""
 
     def __init__(
         self,

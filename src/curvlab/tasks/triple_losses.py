@@ -1,4 +1,4 @@
-"""Losses of sampled negative triples, and regularisers of embeddings.
+"""Losses of sampled negative triples.
 
 Ruffinelli et al. 2020, "You CAN teach an old dog new tricks! On training knowledge graph
 embeddings", compare them.
@@ -26,16 +26,6 @@ SAMPLED: Mapping[str, Callable[..., Tensor]] = {
 """Losses `[triples]` of the scores p `[triples, 1]` of true triples and n `[triples, negatives]` of
 sampled ones, of margin and temperature; a score of -inf adds nothing."""
 
-REGULARIZERS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
-    # Lacroix et al. 2018, equation 7
-    "n3": lambda moduli, _: moduli.pow(3).sum((0, -1)) / 3,
-    "l2": lambda moduli, _: moduli.square().sum((0, -1)) / 2,
-    # Zhang et al. 2020, equation 5: the side of the tail; inverse relations have the head's
-    "dura": lambda moduli, query: query.square().sum(-1) + moduli[2].square().sum(-1),
-}
-"""Costs `[triples]` of the moduli `[3, triples, dim]` of head, relation and tail, and of the
-query's embedding `[triples, dim]`."""
-
 
 def corrupt(
     triples: Tensor,
@@ -44,17 +34,10 @@ def corrupt(
     head_share: Tensor | float,
     both: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Replace the head or the tail of each triple by entities drawn uniformly.
+    """Replace the head or the tail of triples `[3, triples]` by entities drawn uniformly.
 
-    Args:
-        triples: heads, relations and tails, `[3, triples]`.
-        negatives: number of corrupted triples of each.
-        entities: number of entities.
-        head_share: probability that the head is replaced, a number or `[triples]`.
-        both: replace head and tail, each by a draw of its own.
-
-    Returns:
-        Heads, relations and tails of the corrupted triples, `[triples, negatives]` each.
+    The head is replaced with probability `head_share`, a number or `[triples]`, else the tail; or
+    `both`, each by a draw of its own. Returns three columns `[triples, negatives]`.
     """
     head, relation, tail = (column.unsqueeze(1).expand(-1, negatives) for column in triples)
     drawn = torch.randint(entities, head.shape, device=head.device)

@@ -45,11 +45,7 @@ class RelationFrequency(FlatEncoder, TripleScorer):
 
     @property
     def entity_points(self) -> Tensor:
-        """Refused: there are none.
-
-        Raises:
-            UsageError: always.
-        """
+        """Refused: there are none."""
         raise UsageError("a floor has no embeddings of entities: export those of another model")
 
     def forward(self, batch: Data) -> Tensor:

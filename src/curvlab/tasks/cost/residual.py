@@ -1,6 +1,6 @@
 """Cost of a residual connection: one addition of two sets of points."""
 
-from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,8 +9,6 @@ from torch_geometric.data import Data
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzResidual
 from curvlab.models.encoder import Encoder
-from curvlab.optim import GroupedOptimizer
-from curvlab.options import Passed, PositiveInt
 from curvlab.tasks.cost.timing import CostTask, time_and_memory
 from curvlab.tasks.task import Task
 
@@ -24,22 +22,13 @@ class ResidualCost(CostTask, Task):
 
     Args:
         encoder: a network with a `LorentzResidual`; the first one is timed.
-        optimizer: unused.
-        passes: timed additions, after some to warm up.
-
-    Raises:
-        UsageError: the network has no residual connection.
+        **options: those of `CostTask` and `Task`.
     """
 
     score = "addition_ms"
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        optimizer: Passed[GroupedOptimizer | None] = None,
-        passes: PositiveInt = 20,
-    ) -> None:
-        super().__init__(encoder, optimizer)
+    def __init__(self, encoder: Encoder, **options: Any) -> None:
+        super().__init__(encoder, **options)
         found = [part for part in encoder.modules() if isinstance(part, LorentzResidual)]
         if not found:
             raise UsageError(
@@ -47,7 +36,6 @@ class ResidualCost(CostTask, Task):
                 "model=lrn, with at least two layers"
             )
         self.residual = found[0]
-        self.passes = passes
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         """Return a loss whose gradient is 0."""
@@ -58,5 +46,4 @@ class ResidualCost(CostTask, Task):
         """`addition_ms` and `addition_mb`."""
         x = self.residual.space.expmap0(batch.x)
         y = x.flip(0)
-        work = partial(self.residual, x, y)
-        return time_and_memory("addition", work, self, batch, self.passes)
+        return time_and_memory("addition", lambda: self.residual(x, y), self, batch, self.passes)

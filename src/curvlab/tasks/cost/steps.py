@@ -19,13 +19,7 @@ from curvlab.tasks.node_classification import NodeClassification
 
 
 def step_cost(task: LightningModule, batch: Data, passes: int) -> dict[str, float]:
-    """`step_ms` and `step_mb` of forward, loss and backward, without the optimiser.
-
-    Args:
-        task: its `training_step` computes the loss.
-        batch: training batch, on any device.
-        passes: number of timed steps.
-    """
+    """`step_ms` and `step_mb` of forward, loss and backward, without the optimiser."""
 
     def step() -> None:
         task.zero_grad()
@@ -51,21 +45,15 @@ class ClassificationCost(CostTask, NodeClassification):
 
     Source: Hypformer, Table 4 and Figure 5.
 
-    Args:
-        encoder: graph to points of its `manifold_out`.
-        passes: timed steps and evaluations, after a warm-up.
-        **options: those of `NodeClassification`.
     """
 
-    selects_checkpoint = False
+    score = "step_ms"
+    _trained_on: Data | None = None
 
     def __init__(self, encoder: Encoder, passes: PositiveInt = 5, **options: Any) -> None:
-        super().__init__(encoder, **options)
-        self.score = "step_ms"
-        self.passes = passes
-        self._trained_on: Data | None = None
+        super().__init__(encoder, passes=passes, **options)
 
-    def on_train_batch_start(self, batch: Data, batch_idx: int) -> None:
+    def on_train_batch_start(self, batch: Data | None = None, batch_idx: int = 0) -> None:
         """Keep the batch for the test."""
         super().on_train_batch_start(batch, batch_idx)
         self._trained_on = batch
@@ -90,10 +78,7 @@ class PreparationCost(ClassificationCost):
     Source: PolyFormer, Table 6.
 
     Args:
-        encoder: graph to points of its `manifold_out`.
         preparation_seconds: see `GraphDataModule`.
-        passes: timed steps and evaluations, after a warm-up.
-        **options: those of `NodeClassification`.
     """
 
     def __init__(
@@ -118,25 +103,14 @@ class CompletionCost(CostTask, KnowledgeGraphCompletion):
     Source: CAT, Table 2.
 
     Args:
-        encoder: scores all entities as tails of a batch's queries.
         queries: number of scored queries, the first test triples.
-        passes: timed batches, after a warm-up.
-        **options: those of `KnowledgeGraphCompletion`.
     """
 
-    selects_checkpoint = False
+    score = "inference_ms"
 
-    def __init__(
-        self,
-        encoder: TripleScorer,
-        queries: PositiveInt = 512,
-        passes: PositiveInt = 20,
-        **options: Any,
-    ) -> None:
+    def __init__(self, encoder: TripleScorer, queries: PositiveInt = 512, **options: Any) -> None:
         super().__init__(encoder, **options)
-        self.score = "inference_ms"
         self.queries = queries
-        self.passes = passes
 
     def cost(self, batch: Data) -> dict[str, float]:
         """`inference_ms`, `inference_mb` and the number of `parameters`."""

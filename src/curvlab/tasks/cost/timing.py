@@ -15,14 +15,31 @@ from lightning import LightningModule
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.checked import Checked
+from curvlab.models.encoder import Encoder
+from curvlab.options import PositiveInt
+
 Work = Callable[[], Any]
 
 MEGABYTE = 2**20
 """Bytes of a megabyte in FPS-T (its GCN needs little more than one N x N matrix)."""
 
 
-class CostTask(LightningModule):
-    """Mixin for tasks whose test logs `cost` instead of scores."""
+class CostTask(Checked, LightningModule):
+    """Mixin for tasks whose test logs `cost` instead of scores.
+
+    Args:
+        encoder: the model.
+        passes: timed calls, after a warm-up.
+        **options: those of the task.
+    """
+
+    selects_checkpoint = False
+    score: str
+
+    def __init__(self, encoder: Encoder, passes: PositiveInt = 20, **options: Any) -> None:
+        super().__init__(encoder, **options)
+        self.score, self.passes = type(self).score, passes
 
     @abstractmethod
     def cost(self, batch: Data) -> dict[str, float]:
@@ -56,21 +73,10 @@ def training_step(task: LightningModule, batch: Data) -> Work:
 def time_and_memory(
     name: str, work: Work, model: nn.Module, graph: Data, passes: int
 ) -> dict[str, float]:
-    """Measure the median milliseconds of a call and its peak memory.
+    """Measure the median milliseconds of a call, `NAME_ms`, and its peak memory, `NAME_mb`.
 
-    The memory is that of graph and weights plus the peak of the call: from PyTorch's allocator on
-    a GPU, from the growth of the process on a CPU. Without a measurement (outside Linux) there is
-    no `NAME_mb`.
-
-    Args:
-        name: prefix of the costs.
-        work: the call to measure.
-        model: its weights count.
-        graph: its tensors count.
-        passes: number of timed calls, after a warm-up.
-
-    Returns:
-        `NAME_ms` and `NAME_mb` (of 2^20 bytes).
+    The memory is that of graph and weights plus the peak of the call, in 2^20 bytes; it is left out
+    where it cannot be measured (outside Linux).
     """
     device = next(model.parameters()).device
     cost = {f"{name}_ms": median_ms({name: work}, device, passes)[name]}
@@ -120,10 +126,10 @@ def _milliseconds(work: Work, device: torch.device) -> float:
 
 
 def peak_memory_mb(work: Work, device: torch.device) -> float | None:
-    """Peak memory in MB that one call adds to what is allocated before it.
+    """Peak memory in MB that one call adds: of PyTorch's allocator on a GPU, else of the process.
 
-    The peak of PyTorch's allocator on a GPU; on Linux the growth of the process's peak resident
-    set, reset after free memory was returned to the system; elsewhere None.
+    The resident set of the process is reset after free memory was returned to the system; None
+    outside Linux.
     """
     work()
     gc.collect()
