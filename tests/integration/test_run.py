@@ -67,8 +67,7 @@ def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, 
     weights = torch.load(folder / "checkpoints" / "best.ckpt", weights_only=True)["state_dict"]
     assert sum(tensor.numel() for tensor in weights.values()) >= result.parameters > 60 * 16
     pictures = sorted(path.name for path in (folder / "plots").iterdir())
-    disk = ["poincare.png"] if min(last) < 0 else []
-    assert pictures == ["curves.png", "embedding.png", *disk]
+    assert pictures == ["curves.png", "embedding.png"]
     assert not [path for path in folder.rglob(".*") if path.is_file()]
 
 

@@ -1,4 +1,4 @@
-"""Figures of what models have learned: weights of branches, filters of nodes, classes."""
+"""Figures of what models have learned: weights of branches, filters of nodes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,9 +6,7 @@ from itertools import cycle
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.patches import Patch
 
 from curvlab.analysis.filters import EIGENVALUES, FilterCluster
 from curvlab.analysis.style import (
@@ -21,11 +19,6 @@ from curvlab.analysis.style import (
     styled,
 )
 from curvlab.errors import UsageError
-
-SHOWN_RELATIONS = 30
-
-NUMBERED_CLASSES = 12
-"""Up to which a confusion matrix prints its numbers."""
 
 
 @styled
@@ -99,75 +92,4 @@ def filters_figure(filters: Mapping[str, FilterPanel]) -> Figure:
         axis.set(xlabel="eigenvalue of the normalised Laplacian", ylabel="response")
         axis.set(title=title, xlim=(0, 2))
         axis.legend(fontsize=8)
-    return figure
-
-
-@styled
-def confusion_figure(matrix: pd.DataFrame, title: str) -> Figure:
-    """Counts of test nodes by class and by prediction, coloured by the share of their class.
-
-    Args:
-        matrix: `[classes, classes]`, a row a class; names are the index.
-        title: heading.
-    """
-    from sklearn.metrics import ConfusionMatrixDisplay
-
-    names = [str(name)[:16] for name in matrix.index]
-    size = float(np.clip(2.6 + 0.42 * len(names), 4, 10))
-    figure, (axis,) = panels(1, size + 1.2, size, title)
-    share = matrix.div(matrix.sum(axis=1).clip(lower=1), axis=0).to_numpy()
-    shown = ConfusionMatrixDisplay(share, display_labels=names)
-    shown.plot(ax=axis, cmap="Blues", include_values=False, xticks_rotation="vertical")
-    if len(names) <= NUMBERED_CLASSES:
-        for (row, column), count in np.ndenumerate(matrix.to_numpy()):
-            color = "white" if share[row, column] > 0.6 else INK
-            axis.text(column, row, f"{count:,}", ha="center", va="center", fontsize=8, color=color)
-    axis.grid(visible=False)
-    return figure
-
-
-@styled
-def relations_figure(relations: pd.DataFrame, title: str) -> Figure:
-    """MRR of the relations with most test queries, coloured by category; both sides if ranked.
-
-    Args:
-        relations: the table `relations.csv` of a run.
-        title: heading.
-    """
-    shown = relations[relations["side"] == relations["side"].min()].head(SHOWN_RELATIONS)[::-1]
-    figure, (axis,) = panels(1, 6.4, 0.8 + 0.24 * len(shown), title)
-    categories = sorted(shown["category"].unique())
-    colors = dict(zip(categories, LINES, strict=False))
-    names = [name if len(name) <= 40 else f"...{name[-37:]}" for name in shown["relation"]]
-    places = np.arange(len(shown))
-    axis.barh(places, shown["mrr"], color=shown["category"].map(colors))
-    labels = [f"{name} ({count:,})" for name, count in zip(names, shown["queries"], strict=True)]
-    axis.set_yticks(places, labels, fontsize=8)
-    side = {"both": "heads and tails", "tail": "tails"}[shown["side"].iloc[0]]
-    axis.set(xlabel=f"mean reciprocal rank of {side}", xlim=(0, 1))
-    handles = [Patch(color=color, label=name) for name, color in colors.items()]
-    figure.legend(handles=handles, loc="outside right upper", fontsize=8)
-    axis.grid(visible=False, axis="y")
-    return figure
-
-
-@styled
-def reliability_figure(calibration: Mapping[str, Any], title: str) -> Figure:
-    """Accuracy against confidence, on the diagonal if probabilities are calibrated.
-
-    Args:
-        calibration: what `curvlab.analysis.classes.reliability` returned.
-        title: heading.
-    """
-    bins = pd.DataFrame(calibration["bins"])
-    figure, (upper, lower) = panels(2, 5.4, 2.7, title, sharex=True, height_ratios=(3, 1))
-    ece = f"expected calibration error {calibration['ece']:.3f}; below the line: overconfident"
-    upper.set_title(ece, fontsize=9, color=MUTED)
-    upper.plot((0, 1), (0, 1), "--", color=MUTED, linewidth=1)
-    upper.plot(bins["confidence"], bins["accuracy"], "o-", color=LINES[0])
-    upper.set(ylabel="share that is right", ylim=(-0.03, 1.03))
-    width = (bins["high"] - bins["low"]) * 0.95
-    lower.bar(bins["low"], bins["count"], width, align="edge", color=LINES[0], alpha=0.7)
-    lower.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    lower.set(xlabel="probability of the predicted class", ylabel="predictions", xlim=(0, 1))
     return figure

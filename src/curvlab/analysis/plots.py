@@ -9,20 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvlab.analysis.classes import CALIBRATION, CONFUSION
-from curvlab.analysis.embedding_figures import NodeLooks, disks_figure, disks_of, embedding_figure
+from curvlab.analysis.embedding_figures import NodeLooks, embedding_figure
 from curvlab.analysis.embeddings import load_embedding, principal_components, tangent_coordinates
 from curvlab.analysis.figures import Curve, curves_figure
 from curvlab.analysis.filters import EIGENVALUES, FILE, filter_clusters, load_filters
-from curvlab.analysis.model_figures import (
-    FilterPanel,
-    confusion_figure,
-    filters_figure,
-    relations_figure,
-    reliability_figure,
-    ternary_figure,
-)
-from curvlab.analysis.ranks import RELATIONS
+from curvlab.analysis.model_figures import FilterPanel, filters_figure, ternary_figure
 from curvlab.analysis.routing import FILE as ROUTING
 from curvlab.analysis.routing import load_routing
 from curvlab.analysis.style import save_figure
@@ -39,7 +30,7 @@ FILTER_CLUSTERS = 5
 def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
     """Draw what there is of a run into its folder `plots` and return the paths.
 
-    Reads `metrics.csv` and, if they exist, the embeddings, classes, filters, ranks and routing.
+    Reads `metrics.csv` and, if they exist, the embeddings, filters and routing.
     Nodes are coloured by their class if they have one, else by their degree.
 
     Args:
@@ -59,23 +50,9 @@ def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
             looks = NodeLooks(np.maximum(degree, 1), "number of neighbours")  # of a log scale
         else:
             looks = NodeLooks(np.asarray(embedding.classes), "class", True, embedding.class_names)
-        edges = embedding.edge_index.numpy()
         flat, explained = principal_components(tangent_coordinates(points, space))
-        subtitle = space.in_words(points.shape[1])
-        figures["embedding"] = embedding_figure(
-            flat.numpy(), explained, edges, looks, title, subtitle
-        )
-        if disks := disks_of(points, space):
-            figures["poincare"] = disks_figure(disks, edges, looks, title)
-    if (run_dir / CALIBRATION).exists():
-        calibration = json.loads((run_dir / CALIBRATION).read_text("utf-8"))
-        figures["calibration"] = reliability_figure(calibration, title)
-    if (run_dir / CONFUSION).exists():
-        matrix = pd.read_csv(run_dir / CONFUSION, dtype={"class": str}, index_col="class")
-        figures["confusion"] = confusion_figure(matrix, title)
-    if (run_dir / RELATIONS).exists():
-        relations = pd.read_csv(run_dir / RELATIONS, keep_default_na=False)
-        figures["relations"] = relations_figure(relations, title)
+        edges, words = embedding.edge_index.numpy(), space.in_words(points.shape[1])
+        figures["embedding"] = embedding_figure(flat.numpy(), explained, edges, looks, title, words)
     if (run_dir / FILE).exists():
         figures["filters"] = filters_figure({title: filter_panel(run_dir)})
     paths = [save_figure(figure, run_dir / f"plots/{name}.png") for name, figure in figures.items()]

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import LogLocator, MaxNLocator
+from matplotlib.ticker import MaxNLocator
 
 from curvlab.analysis.style import (
     INK,
@@ -28,10 +28,6 @@ from curvlab.analysis.style import (
 )
 from curvlab.tables.boards import Leaderboard
 from curvlab.tables.paired import Group
-from curvlab.tables.spec import Better
-
-NAME_HEIGHT = 0.07
-"""Of a point's name, as a share of the range of scores."""
 
 BIN = 0.05
 """Width of a bar of the histograms of curvature."""
@@ -39,25 +35,23 @@ BIN = 0.05
 
 @styled
 def leaderboard_figure(board: Leaderboard, pairs: pd.DataFrame) -> Figure:
-    """Mean ranks with the critical difference; mean score by parameters and by time; pairs.
+    """Mean ranks with the critical difference, and pairs by the shape of the graph.
 
     Args:
         board: The models' ranks.
         pairs: Curved models less their flat counterparts, against delta and homophily where known,
             as `curvlab.tables.boards.counterparts` returns them.
     """
-    figure = Figure(figsize=(10, 6 if pairs.empty else 9), layout="constrained")
-    rows: list[Any] = [["rank", "rank"], ["parameters", "seconds"]]
-    places = figure.subplot_mosaic(rows + ([] if pairs.empty else [["mean_delta", "homophily"]]))
+    figure = Figure(figsize=(10, 3.5 if pairs.empty else 7), layout="constrained")
+    measures = {
+        "mean_delta": "mean Gromov delta",
+        "homophily": "homophily (share of edges within a class)",
+    }
+    places = figure.subplot_mosaic([["rank"] * 2, *([] if pairs.empty else [list(measures)])])
     _draw_ranks(places["rank"], board)
-    scores = board.scores.mean(axis=1)
-    for what, label in (("parameters", "parameters"), ("seconds", "seconds a run")):
-        _draw_cost(places[what], board.cost[what], scores, board.better)
-        places[what].set_xlabel(label)
     if not pairs.empty:
-        _draw_pairs(places["mean_delta"], pairs, "mean_delta", "mean Gromov delta")
-        words = "homophily (share of edges within a class)"
-        _draw_pairs(places["homophily"], pairs, "homophily", words)
+        for measure, label in measures.items():
+            _draw_pairs(places[measure], pairs, measure, label)
         legend_below(figure, places["mean_delta"], size=8)
     return figure
 
@@ -87,39 +81,6 @@ def _draw_ranks(axis: Axes, board: Leaderboard) -> None:
     axis.grid(axis="x")
 
 
-def _draw_cost(
-    axis: Axes, cost: "pd.Series[float]", scores: "pd.Series[float]", better: Better
-) -> None:
-    """Scores by cost, with the front; names one below another where points are close."""
-    axis.set_xscale("log")
-    axis.scatter(cost.to_numpy(float), scores.to_numpy(float), color=LINES[0], s=18)
-    reach = np.log(cost.max() / cost.min()) or 1.0, (scores.max() - scores.min()) or 1.0
-    named: list[tuple[float, float]] = []
-    for name in scores.sort_values(ascending=False).index:
-        x, y = float(np.log(cost[name]) / reach[0]), float(scores[name] / reach[1])
-        y = min([y, *(above - NAME_HEIGHT for other, above in named if abs(x - other) < 0.2)])
-        named.append((x, y))
-        options: dict[str, Any] = {"textcoords": ("offset points", "data"), "va": "center"}
-        point, place = (cost[name], scores[name]), (5, y * reach[1])
-        axis.annotate(str(name), point, xytext=place, fontsize=8, **options)
-    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.xaxis.set_major_formatter("{x:,.0f}")
-    axis.xaxis.set_minor_formatter("")
-    front = pareto_front(cost, scores, better)
-    axis.plot(cost[front].to_numpy(float), scores[front].to_numpy(float), "-", color=MUTED)
-    axis.set_ylabel("mean score")
-    axis.margins(0.12)
-
-
-def pareto_front(cost: "pd.Series[float]", scores: "pd.Series[float]", better: Better) -> list[str]:
-    """Models that no cheaper one equals, by rising cost."""
-    signed = -scores if better is Better.lower else scores
-    table = pd.DataFrame({"cost": cost, "score": signed}).dropna(subset=["cost"])
-    table = table.sort_values(["cost", "score"], ascending=[True, False])
-    before = table["score"].cummax().shift(fill_value=-np.inf)
-    return list(map(str, table.index[table["score"] > before]))
-
-
 def _draw_pairs(axis: Axes, pairs: pd.DataFrame, measure: str, label: str) -> None:
     axis.axhline(0, color=MUTED, linewidth=0.8)
     look = looks(pairs["curved"])
@@ -132,38 +93,22 @@ def _draw_pairs(axis: Axes, pairs: pd.DataFrame, measure: str, label: str) -> No
 
 @styled
 def compared_figure(groups: Sequence[Group], table: pd.DataFrame, title: str) -> Figure:
-    """Scores of each group with its mean and 95 % interval; time and memory beside them.
+    """Scores of each group with its mean and 95 % interval.
 
     Args:
         groups: runs that differ in their seed alone.
         table: what `curvlab.tables.paired.comparison` returns for them.
         title: heading.
     """
-    figure, axes = panels(
-        3, 10 / 3, 1.1 + 0.45 * len(groups), title, 3, sharey=True, width_ratios=(3, 1, 1)
-    )
-    rows = np.arange(len(groups))[::-1]
-    for place, group in zip(rows, groups, strict=True):
+    figure, (axis,) = panels(1, 7, 1.1 + 0.45 * len(groups), title)
+    for place, group in enumerate(groups):
         scores = list(group.scores.values())
-        axes[0].plot(scores, np.full(len(scores), place), "o", color=MUTED, alpha=0.6)
-    pm = (table["high"] - table["mean"]).fillna(0)
-    options: dict[str, Any] = {
-        "fmt": "D",
-        "color": LINES[0],
-        "ecolor": INK,
-        "capsize": 4,
-        "markersize": 6,
-    }
-    axes[0].errorbar(table["mean"], rows, xerr=pm, **options)
-    axes[0].set_title("score: runs, mean, 95 % interval")
-    axes[0].set_yticks(rows, [group.label for group in groups])
-    axes[0].set_ylim(-0.6, len(groups) - 0.4)
-    costs = {"seconds": "seconds a run", "memory_mb": "peak memory, MB"}
-    for axis, (name, heading) in zip(axes[1:], costs.items(), strict=True):
-        axis.barh(rows, table[name], height=0.5, color=LINES[0], alpha=0.7)
-        axis.set_title(heading)
-        axis.locator_params(axis="x", nbins=4)
-        axis.xaxis.set_major_formatter(lambda value, _: f"{value:,g}")
+        axis.plot(scores, np.full(len(scores), place), "o", color=MUTED, alpha=0.6)
+    pm, places = (table["high"] - table["mean"]).fillna(0), np.arange(len(groups))
+    options: dict[str, Any] = {"fmt": "D", "color": LINES[0], "ecolor": INK, "capsize": 4}
+    axis.errorbar(table["mean"], places, xerr=pm, **options)
+    axis.set_yticks(places, [group.label for group in groups])
+    axis.set(ylim=(len(groups) - 0.4, -0.6), xlabel="score: runs, mean, 95 % interval")
     return figure
 
 
@@ -184,12 +129,9 @@ def grid_figure(cells: pd.DataFrame, x: str, y: str, title: str) -> Figure:
     figure, (axis,) = panels(1, *size, title)
     most = max(float(cells["difference"].abs().max()), 1e-9)
     # purple and orange: distinguishable for colour-blind readers, white in the middle
-    options: dict[str, Any] = {
-        "cmap": "PuOr",
-        "norm": TwoSlopeNorm(0.0, -most, most),
-        "aspect": "auto",
-    }
-    drawn = axis.imshow(table.to_numpy(dtype=float), origin="lower", **options)
+    norm = TwoSlopeNorm(0.0, -most, most)
+    numbers = table.to_numpy(dtype=float)
+    drawn = axis.imshow(numbers, cmap="PuOr", norm=norm, aspect="auto", origin="lower")
     cell: Any
     for cell in cells.itertuples():
         place = columns.index(cell.column), rows.index(cell.row)

@@ -7,7 +7,6 @@ from typing import Any
 import optuna
 import pandas as pd
 from omegaconf import OmegaConf
-from optuna.trial import FrozenTrial
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 
@@ -19,7 +18,7 @@ from curvlab.results.files import atomic_write
 from curvlab.results.identity import canonical, stored
 from curvlab.results.result import Result, read_result
 from curvlab.run.reporting import shown
-from curvlab.search.study import (
+from curvlab.search.run import (
     COMMAND,
     COMMIT,
     SCORES,
@@ -49,8 +48,15 @@ def adopt(folder: Path, configs: Path, force: bool = False) -> str:
             the recipe's runs do not have; the recipe that is there is not to be replaced.
     """
     study = read_study(folder)
-    result = _ended(folder, study)
-    own = _without_recipe(folder, result, configs)
+    result = read_result(folder)
+    if result is None:
+        raise UsageError(
+            f"the search in {shown(folder)} has not ended, after {len(concluded(study))} trials; "
+            f"this goes on with it: {study.user_attrs.get(COMMAND, 'the same command')}"
+        )
+    if result.status != "finished":
+        raise UsageError(f"the search in {shown(folder)} has no winner: {result.error}")
+    new = _recipe(result, study, _without_recipe(folder, result, configs))
     split = result.config.get("split")
     key = name_of_recipe(result.task, result.dataset, split["name"] if split else None)
     target = configs / "recipe" / recipe_name("task", result.task) / f"{result.model}.yaml"
@@ -62,20 +68,17 @@ def adopt(folder: Path, configs: Path, force: bool = False) -> str:
     yaml.representer.add_representer(type(None), lambda r, _: r.represent_scalar(null, "null"))
     known = target.is_file()
     recipes = yaml.load(target) if known else CommentedMap()
-    new = _section(result, study, own)
-    before = _replaced(new[PROVENANCE], recipes.get(key))
+    before, better = _compared(new[PROVENANCE], recipes.get(key))
     score, place = _score(new[PROVENANCE]), f"{key} in {shown(target)}"
-    if before and before[1] and not force:
-        raise UsageError(
-            f"{place} has {before[0]}, and the search has {score}: --force replaces it"
-        )
+    if better and not force:
+        raise UsageError(f"{place} has {before}, and the search has {score}: --force replaces it")
     recipes.ca.items.pop(key, None)  # comments on the replaced values
     recipes[key] = new
     text = io.StringIO("" if known else "# @package _global_\n")
     text.seek(0, io.SEEK_END)
     yaml.dump(recipes, text)
     atomic_write(target, text.getvalue())
-    return f"wrote {place}: {score}" + (f" (before: {before[0]})" if before else "")
+    return f"wrote {place}: {score}" + (f" (before: {before})" if before else "")
 
 
 def ranking(folder: Path, length: int) -> pd.DataFrame:
@@ -87,22 +90,22 @@ def ranking(folder: Path, length: int) -> pd.DataFrame:
     best = best_first(read_study(folder))[:length]
     if not best:
         raise UsageError(f"no trial of {shown(folder)} has a score yet")
-    columns = {f"trial {trial.number}": _column(trial) for trial in best}
+    columns = {
+        f"trial {trial.number}": {
+            "mean score": f"{trial.value:.2f}",
+            "of its runs": " ".join(f"{score:.2f}" for score in trial.user_attrs[SCORES]),
+            **trial.params,
+        }
+        for trial in best
+    }
     return pd.DataFrame(columns, dtype=object).rename_axis("").reset_index()
-
-
-def _column(trial: FrozenTrial) -> dict[str, Any]:
-    scores = " ".join(f"{score:.2f}" for score in trial.user_attrs[SCORES])
-    return {"mean score": f"{trial.value:.2f}", "of its runs": scores, **trial.params}
 
 
 def _without_recipe(folder: Path, result: Result, configs: Path) -> dict[str, Any]:
     """The configuration of a run that would take the recipe, without it.
 
-    Its split and its metric must be those of the search.
-
     Raises:
-        UsageError: it has others, for instance another draw.
+        UsageError: its split or its metric are not those of the search.
     """
     split = result.config.get("split")
     words = [f"{key}={getattr(result, key)}" for key in ("task", "model", "dataset")]
@@ -110,32 +113,23 @@ def _without_recipe(folder: Path, result: Result, configs: Path) -> dict[str, An
     own = stored(compose([*words, "recipe=none"], configs))
     for key in ("split", "task.split", "task.metric"):
         group, _, name = key.partition(".")
-        searched, taken = (
-            part[group].get(name) if name else part.get(group) for part in (result.config, own)
-        )
+        parts = (config.get(group) for config in (result.config, own))
+        searched, taken = (part.get(name) if name else part for part in parts)
         if canonical(searched) != canonical(taken):
             raise UsageError(
-                f"the search in {shown(folder)} had {key}={_short(searched, taken)}, and "
-                f"{' '.join(words)} has {_short(taken, searched)}: its scores say nothing of "
-                "these runs, so search with what they have"
+                f"the search in {shown(folder)} had {key}={searched}, and {' '.join(words)} has "
+                f"{taken}: its scores say nothing of these runs, so search with what they have"
             )
     return own
 
 
-def _short(own: Any, other: Any) -> str:
-    """A value, or those of its keys that the other one has not."""
-    if isinstance(own, dict) and isinstance(other, dict):
-        return str({k: v for k, v in own.items() if k not in other or other[k] != v})
-    return str(own)
-
-
-def _replaced(new: dict[str, Any], old: dict[str, Any] | None) -> tuple[str, bool] | None:
+def _compared(new: dict[str, Any], old: dict[str, Any] | None) -> tuple[str, bool]:
     """The recipe that is there, in words, and whether only force replaces it.
 
     A recipe that says that it was found on other draws of the split has no score to compare with.
     """
     if old is None:
-        return None
+        return "", False
     if (found := old.get(PROVENANCE)) is None:
         return "values that no search has found", True
     if found.get("split", new.get("split")) != new.get("split"):
@@ -147,61 +141,37 @@ def _score(found: dict[str, Any]) -> str:
     return f"validation {found['validation']['metric']} {found['validation']['mean']:.2f}"
 
 
-def _split_of(config: dict[str, Any]) -> str:
-    """A run's split in words; empty where there is none."""
-    own = config["task"].get("split")
-    split = {"name": LINKS, **own} if own else config.get("split")
-    if not split:
-        return ""
-    drawn = "another draw for each seed" if split.get("draw") is None else f"draw {split['draw']}"
-    return f"{split['name']}, {drawn}" if "draw" in split else split["name"]
-
-
-def _ended(folder: Path, study: optuna.Study) -> Result:
-    """The result of a search that has a winner.
-
-    Raises:
-        UsageError: it has none.
-    """
-    result = read_result(folder)
-    if result is None:
-        raise UsageError(
-            f"the search in {shown(folder)} has not ended, after {len(concluded(study))} trials; "
-            f"this goes on with it: {study.user_attrs.get(COMMAND, 'the same command')}"
-        )
-    if result.status != "finished":
-        raise UsageError(f"the search in {shown(folder)} has no winner: {result.error}")
-    return result
-
-
-def _section(result: Result, study: optuna.Study, own: dict[str, Any]) -> CommentedMap:
+def _recipe(result: Result, study: optuna.Study, own: dict[str, Any]) -> CommentedMap:
     """Provenance of the winner's values, and those that differ from a run's own."""
     done, winner = concluded(study), best_first(study)[0]
     values, without = OmegaConf.create(), OmegaConf.create(own)
     for key, value in winner.params.items():
         if OmegaConf.select(without, key) != value:
             OmegaConf.update(values, key, value)
-    validation = {
-        "metric": result.config["task"]["metric"],
-        "mean": round(float(winner.value or 0), 2),
-        "seeds": list(result.config["search"]["seeds"]),
-        "scores": [round(score, 2) for score in winner.user_attrs[SCORES]],
-    }
-    trials = {"best": winner.number, "of": len(done), **count(done)}
+    links = result.config["task"].get("split")
+    split = {"name": LINKS, **links} if links else result.config.get("split") or {}
+    drawn = "another draw for each seed" if split.get("draw") is None else f"draw {split['draw']}"
     found = {
         "command": study.user_attrs[COMMAND],
-        "validation": _one_line(validation),
-        "split": _split_of(result.config),
-        "trials": _one_line(trials | {"minutes": round(minutes(done), 1)}),
+        "validation": _one_line(
+            metric=result.config["task"]["metric"],
+            mean=round(float(winner.value or 0), 2),
+            seeds=list(result.config["search"]["seeds"]),
+            scores=[round(score, 2) for score in winner.user_attrs[SCORES]],
+        ),
+        "split": f"{split['name']}, {drawn}" if "draw" in split else split.get("name"),
+        "trials": _one_line(
+            best=winner.number, of=len(done), **count(done), minutes=round(minutes(done), 1)
+        ),
         "study": f"search/{result.task}/{result.model}/{result.dataset} {study.study_name}",
         "date": max(trial.datetime_complete for trial in done if trial.datetime_complete).date(),
         "commit": study.user_attrs[COMMIT],
     }
-    kept = {key: value for key, value in found.items() if value != ""}
+    kept = {key: value for key, value in found.items() if value}
     return CommentedMap({PROVENANCE: kept, **OmegaConf.to_container(values)})  # type: ignore[dict-item]
 
 
-def _one_line(values: dict[str, Any]) -> CommentedMap:
+def _one_line(**values: Any) -> CommentedMap:
     """A mapping that is written in one line."""
     mapping = CommentedMap(values)
     mapping.fa.set_flow_style()

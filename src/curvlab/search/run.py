@@ -1,10 +1,15 @@
-"""A search for hyperparameters by validation scores, from a configuration to its study."""
+"""A search for hyperparameters by validation scores: an Optuna study that many workers share.
+
+The study is a journal in the search's folder, and survives a kill of any worker at any moment.
+"""
 
 import copy
+import os
 import shlex
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, suppress
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from math import prod
 from pathlib import Path
 from statistics import mean
@@ -16,7 +21,9 @@ import optuna
 from hydra.core.hydra_config import HydraConfig
 from lightning.pytorch.callbacks import LambdaCallback
 from omegaconf import DictConfig, OmegaConf, open_dict
-from optuna.trial import TrialState
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+from optuna.trial import FrozenTrial, TrialState
 
 from curvlab.callbacks import FiniteGuard
 from curvlab.config.building import build
@@ -24,7 +31,7 @@ from curvlab.config.rules import validate
 from curvlab.errors import UsageError, one_sentence
 from curvlab.program import plain_console
 from curvlab.results.folder import RunDirectory
-from curvlab.results.leases import SUFFIX, HeldError, look, take
+from curvlab.results.leases import SUFFIX, HeldError, Holder, held, look, take
 from curvlab.results.result import Result, git_commit
 from curvlab.run.hardware import prepare_determinism, prepare_processor
 from curvlab.run.parts import build_data, build_selection, build_task, build_trainer
@@ -32,22 +39,15 @@ from curvlab.run.reporting import quiet, shown
 from curvlab.run.sweep import LOOKS
 from curvlab.run.train import conclude, describe
 from curvlab.search.space import check_search, defaults, values_by_key
-from curvlab.search.study import (
-    COMMAND,
-    COMMIT,
-    ERROR,
-    PLACE,
-    SCORES,
-    WORKER,
-    best_first,
-    concluded,
-    count,
-    minutes,
-    next_place,
-    open_study,
-    running,
-)
 
+JOURNAL = "study.journal"
+ERROR = "error"  # of a trial's attributes: why it failed; absent where it was interrupted
+SCORES = "scores"  # likewise: the score of each seed
+PLACE = "place"  # likewise: in the sampler's order; a repeated trial has the same
+WORKER = "worker"  # likewise: the name of the lease of its worker
+COMMAND, COMMIT = "command", "commit"  # of the study's attributes: what ran it last
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
 _console = plain_console(soft_wrap=True)
 
 
@@ -68,7 +68,9 @@ def search(config: DictConfig) -> Result:
         workers are at the last trials it is without score, and not written.
     """
     folder = RunDirectory(Path(HydraConfig.get().runtime.output_dir))
-    without_budget = _without(config, "search.trials", "search.minutes")
+    without_budget = copy.deepcopy(config)
+    with open_dict(without_budget.search):
+        del without_budget.search.trials, without_budget.search.minutes
     result = describe(without_budget)
     folder.path.mkdir(parents=True, exist_ok=True)
     worker = folder.path / f"worker-{uuid4().hex[:12]}{SUFFIX}"
@@ -99,7 +101,8 @@ def _search(
     config: DictConfig, study: optuna.Study, result: Result, place: RunDirectory, worker: str
 ) -> None:
     """Run trials until none is left to begin; write the result if none is at work either."""
-    run, folder, options = _without(config, "search"), place.path, config.search
+    run = OmegaConf.masked_copy(config, [str(key) for key in config if key != "search"])
+    folder, options = place.path, config.search
     prepare_processor(config.trainer.threads)
     prepare_determinism(run.trainer.deterministic, run.trainer.accelerator)
     _ = build_data(run).graph  # what is wrong with the data is no trial's fault
@@ -139,7 +142,8 @@ def _next_trial(
     if len(done) + others >= options.trials or late:
         return None
     place = next_place(study)
-    study.set_user_attr(COMMAND, command())
+    words = [word for word in HydraConfig.get().overrides.task if not word.startswith("paths.")]
+    study.set_user_attr(COMMAND, f"curvlab train {shlex.join(['-m', *words])}")
     study.set_user_attr(COMMIT, git_commit())
     waiting = study.get_trials(deepcopy=False, states=[TrialState.WAITING])
     if place == 0 and not waiting and (first := defaults(config)):
@@ -275,18 +279,110 @@ def _with(config: DictConfig, values: Mapping[str, Any]) -> DictConfig:
     return changed
 
 
-def _without(config: DictConfig, *keys: str) -> DictConfig:
-    """A copy without some keys."""
-    kept = copy.deepcopy(config)
-    with open_dict(kept):
-        for key in keys:
-            node, _, name = key.rpartition(".")
-            del (OmegaConf.select(kept, node) if node else kept)[name]
-    return kept
+def open_study(folder: Path, options: DictConfig, config_hash: str) -> optuna.Study:
+    """Open the study of a folder, or begin it.
+
+    Args:
+        folder: the search's.
+        options: the block `search` of the configuration.
+        config_hash: name of the study.
+    """
+    return optuna.create_study(
+        study_name=config_hash,
+        storage=_storage(folder / JOURNAL),
+        pruner=build(options.pruner) if options.pruner else optuna.pruners.NopPruner(),
+        direction="maximize",
+        load_if_exists=True,
+    )
 
 
-def command() -> str:
-    """The command line of this search, without the folders of this machine."""
-    words = HydraConfig.get().overrides.task
-    kept = [word for word in words if not word.startswith("paths.")]
-    return f"curvlab train {shlex.join(['-m', *kept])}"
+def read_study(folder: Path) -> optuna.Study:
+    """The study in a folder, to look at.
+
+    Raises:
+        UsageError: there is none.
+    """
+    journal = folder / JOURNAL
+    if not journal.is_file():
+        raise UsageError(
+            f"there is no search in {folder}: name the folder that "
+            f"curvlab train -m search=... wrote"
+        )
+    return optuna.load_study(study_name=None, storage=_storage(journal))
+
+
+def running(study: optuna.Study, folder: Path) -> dict[int, Holder]:
+    """Trials of living workers, with these. Trials of dead ones fail, and are repeated.
+
+    To be called by who holds the folder: a worker takes its trials within that.
+    """
+    found = {}
+    for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
+        name = trial.user_attrs.get(WORKER)
+        if name and (holder := look(folder / name)):
+            found[trial.number] = holder
+        else:
+            study.tell(trial.number, state=TrialState.FAIL)
+    return found
+
+
+def next_place(study: optuna.Study) -> int:
+    """The first place in the sampler's order without a trial that has ended or is at work."""
+    trials = concluded(study) + study.get_trials(deepcopy=False, states=[TrialState.RUNNING])
+    taken = {trial.user_attrs.get(PLACE, i) for i, trial in enumerate(trials)}
+    return next(place for place in range(len(taken) + 1) if place not in taken)
+
+
+def _storage(journal: Path) -> JournalStorage:
+    return JournalStorage(JournalFileBackend(str(journal), _JournalLock(journal)))
+
+
+class _JournalLock(JournalFileOpenLock):
+    """Lets one process at a time write, and removes half a line that a killed one has left."""
+
+    def __init__(self, journal: Path) -> None:
+        super().__init__(str(journal))
+        self._journal = journal
+        self._held = ExitStack()
+
+    def acquire(self) -> bool:
+        """Wait for the lease."""
+        lease = self._journal.with_name(f"{JOURNAL}{SUFFIX}")
+        self._held.enter_context(held(lease, lambda _: None))
+        with self._journal.open("rb+") as file:
+            if size := file.seek(0, os.SEEK_END):
+                file.seek(size - 1)
+                if file.read(1) != b"\n":
+                    file.seek(0)
+                    file.truncate(file.read().rfind(b"\n") + 1)
+        return True
+
+    def release(self) -> None:
+        """Give it back."""
+        self._held.close()
+
+
+def concluded(study: optuna.Study) -> list[FrozenTrial]:
+    """Trials that need not be repeated: complete, pruned, or failed by their values."""
+    ended = (TrialState.COMPLETE, TrialState.PRUNED)
+    trials = study.get_trials(deepcopy=False)
+    return [trial for trial in trials if trial.state in ended or ERROR in trial.user_attrs]
+
+
+def minutes(trials: Sequence[FrozenTrial]) -> float:
+    """Sum of the durations of trials."""
+    return sum(trial.duration.total_seconds() for trial in trials if trial.duration) / 60
+
+
+def count(trials: Sequence[FrozenTrial]) -> dict[str, int]:
+    """Number of trials by their end: complete, pruned, failed."""
+    found = Counter(trial.state for trial in trials)
+    states = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
+    words = dict(zip(states, ("complete", "pruned", "failed"), strict=True))
+    return {word: found[state] for state, word in words.items() if found[state]}
+
+
+def best_first(study: optuna.Study) -> list[FrozenTrial]:
+    """Complete trials by their scores; of equal ones the earlier first."""
+    complete = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
+    return sorted(complete, key=lambda trial: -(trial.value or 0))

@@ -165,7 +165,7 @@ class NodeClassification(SelectedTask):
         return self.labels.probabilities(self.logits(batch, nodes).float())
 
     def report(self, batch: Data, folder: Path) -> None:
-        """Write metrics of each class, confusion matrix and calibration of the test nodes."""
+        """Write metrics of each class and the confusion matrix of the test nodes."""
         from curvlab.analysis.classes import save_classes  # waits for scikit-learn
 
         nodes, labels = split_parts(batch)["test"]
