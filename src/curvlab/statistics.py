@@ -36,7 +36,7 @@ PRINTED_INTERVALS = ("ci95", "bootstrap95")
 """Those of them that are half a 95 % interval of the mean."""
 
 DEVIATIONS = ("std", "std_population", "std_in_code")
-"""Those of them that are a standard deviation over runs."""
+"""Those that are a standard deviation over runs."""
 
 FRACTION = 1.5
 """Scores below it are fractions of one, others are percentages."""
@@ -44,7 +44,7 @@ FRACTION = 1.5
 
 @dataclass(frozen=True)
 class Summary:
-    """A metric over runs, in the metric's unit: numbers of one cell, or Series of many.
+    """Number, mean and sample standard deviation of runs: numbers of one cell, or Series of many.
 
     What cannot be known is NaN: everything without a run, every spread with fewer than three.
     """

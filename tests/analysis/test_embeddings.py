@@ -62,19 +62,6 @@ def test_components_are_those_of_the_covariance():
     assert abs(correlation) < 1e-10
 
 
-def test_coincident_points_project_to_one_point():
-    coordinates, explained = principal_components(torch.ones(4, 3).double())
-    assert coordinates.abs().max() == 0
-    assert explained == [0, 0]
-
-
-def test_unusable_embeddings_are_refused():
-    with pytest.raises(UsageError, match="at least 2"):
-        principal_components(torch.rand(10, 1))
-    with pytest.raises(UsageError, match="diverged"):
-        principal_components(torch.full((10, 2), torch.nan))
-
-
 @pytest.mark.parametrize(
     "space", [product_space(-0.5, -3.9), product_space(1.0), Euclidean(2, 1.0), Euclidean(4, 2.0)]
 )

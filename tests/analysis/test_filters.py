@@ -10,8 +10,6 @@ from curvlab.analysis.filters import (
     EIGENVALUES,
     NodeFilters,
     filter_clusters,
-    load_filters,
-    save_filters,
 )
 from curvlab.analysis.model_figures import ternary_figure
 from curvlab.analysis.plots import plot_routing
@@ -41,27 +39,6 @@ def test_rounding_makes_no_clusters():
     torch.manual_seed(0)
     rounded = torch.tensor([3.0, -1.0]) * (1 + 1e-6 * torch.randn(20, 1))
     assert [cluster.share for cluster in filter_clusters(NodeFilters(rounded, "mono"), 5)] == [1]
-
-
-def test_there_and_back(tmp_path):
-    save_filters(tmp_path / "filters.npz", planted())
-    found = load_filters(tmp_path / "filters.npz")
-    assert torch.equal(found.coefficients, planted().coefficients)
-    assert found.basis == "cheb"
-
-
-@pytest.mark.parametrize("count", [0, 41])
-def test_impossible_numbers_of_clusters(count):
-    with pytest.raises(UsageError, match="must lie between 1 and 40"):
-        filter_clusters(planted(), count)
-
-
-def test_files_that_are_missing_or_damaged(tmp_path):
-    with pytest.raises(UsageError, match="runs of polyattn_mono"):
-        load_filters(tmp_path / "filters.npz")
-    (tmp_path / "filters.npz").write_bytes(b"PK")
-    with pytest.raises(UsageError, match="has no filters"):
-        load_filters(tmp_path / "filters.npz")
 
 
 WEIGHTS = np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.6, 0.3, 0.1], [0.0, 0.0, 1.0]])

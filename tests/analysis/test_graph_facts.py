@@ -74,6 +74,6 @@ def test_facts_of_a_labelled_graph():
     assert (facts.nodes, facts.edges, facts.components) == (4, 3, 1)
     assert facts.homophily == pytest.approx(2 / 3)
     assert facts.chance_homophily == pytest.approx(0.5)
-    assert facts.hyperbolicity.delta == 0
+    assert (facts.delta, facts.diameter) == ((0, 0), 3)
     assert facts.curvature == pytest.approx(0)  # a line is flat
     assert sum(facts.curvature_counts) == 2

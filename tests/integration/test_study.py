@@ -3,15 +3,13 @@
 import json
 from html.parser import HTMLParser
 
-import numpy as np
 import pytest
 from hydra.types import RunMode
-from tiny_runs import Command, composed
+from tiny_runs import composed
 
 import curvlab.study.run as study_run
-from curvlab.cli import plot
 from curvlab.results.result import read_result
-from curvlab.study.grid import answers, cells_of
+from curvlab.study.grid import answers
 
 SMALL = (
     "study.models=[kappa_gcn]",
@@ -55,7 +53,7 @@ def test_a_study_goes_on_and_its_page_says_what_its_json_says(study_here, monkey
     for row in rows:
         runs = folder / "runs" / "kappa_gcn" / f"{row['space']}_4"
         assert row["scores"] == [read_result(runs / f"seed{seed}").score for seed in (0, 1)]
-    assert found["facts"]["hyperbolicity"]["delta"] == 0
+    assert found["facts"]["delta"] == [0, 0]
     reader = Texts()
     reader.feed((folder / "study.html").read_text())
     assert {found["answer"], report["text"]} <= set(reader.texts)
@@ -88,31 +86,3 @@ def test_the_space_of_a_graph_that_is_known_is_found(study_here, tmp_path, graph
     found = answers(tmp_path)
     assert found["recommended"].tolist() == [space]
     assert found["right"].tolist() == [True]
-
-
-@pytest.mark.nightly
-@pytest.mark.slow
-def test_a_grid_of_studies_becomes_a_map(tmp_path):
-    """The command of docs/spaces.md on graphs of fifty nodes, with two spaces."""
-    command = Command(tmp_path)
-    radius, beta = "dataset.source.exponent", "dataset.source.beta"
-    graph = ("dataset=hyperbolic_graph", "dataset.source.num_nodes=50", f"{radius}=2.2,3.5")
-    few = [f"study.spaces.{name}=null" for name in ("spherical", "learned", "product")]
-    budget = ("study.seeds=2", "study.steps=3", "study.models=[kappa_gcn]")
-    small = (f"{beta}=3", "dataset.source.mean_degree=5", "trainer.accelerator=cpu", "study.dim=4")
-    ended = command("-m", "study=spaces", *graph, *budget, *few, *small)
-    assert ended.returncode == 0, ended.stderr
-    cells = cells_of(command.outputs / "study", radius, beta)
-    assert cells["column"].tolist() == [2.2, 3.5]
-    for cell in cells.itertuples():
-        files = [*command.outputs.rglob("study.json")]
-        (found,) = (s for s in map(read, files) if f"{radius}={cell.column}" in s["words"])
-        flat, hyperbolic = found["reports"][0]["table"]
-        difference = np.subtract(hyperbolic["scores"], flat["scores"])
-        assert cell.difference == pytest.approx(difference.mean())
-    words = ("--x", radius, "--y", beta, "--output", str(tmp_path / "map.png"))
-    assert plot.main(["map", str(command.outputs / "study"), *words]) == 0
-
-
-def read(path):
-    return json.loads(path.read_text())

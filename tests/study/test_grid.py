@@ -21,12 +21,12 @@ def studies(tmp_path):
         found = {"space": space, "scores": [1], "mean": 60.0, "seconds": 4.0}
         return found | {"difference": difference, "pm": 0.5, "p_holm": p, "pairs": 3}
 
-    def write(*words, hyperbolic=1.0, spherical=-1.0, p=0.2, models=("kappa_gcn",)):
+    def write(*words, hyperbolic=1.0, spherical=-1.0, p=0.2):
         rows = [row("flat"), row("hyperbolic", hyperbolic, p), row("spherical", spherical, p)]
         report = {"table": rows}
         folder = tmp_path / "study" / "-".join(words).replace("/", "_")
         folder.mkdir(parents=True)
-        content = {"words": words, "models": models, "reports": [report] * len(models)}
+        content = {"words": words, "models": ["kappa_gcn"], "reports": [report]}
         (folder / "study.json").write_text(json.dumps(content))
         return tmp_path / "study"
 
@@ -65,14 +65,9 @@ def test_an_incomplete_grid_is_refused(studies):
         cells_of(folder, X, "dataset.source.radius")
     with pytest.raises(UsageError, match="--space learned must be one of hyperbolic, spherical"):
         cells_of(folder, X, Y, space="learned")
-    with pytest.raises(UsageError, match="--model fpst must be one of kappa_gcn"):
-        cells_of(folder, X, Y, model="fpst")
     studies(f"{X}=2.2", f"{Y}=1.5", "seed=3")
     with pytest.raises(UsageError, match=r"has two studies of .*beta=1\.5.*exponent=2\.2"):
         cells_of(folder, X, Y)
-    several = studies(f"{X}=9", f"{Y}=9", models=("fpst", "hgcn")) / f"{X}=9-{Y}=9"
-    with pytest.raises(UsageError, match="--model MODEL must be one of fpst, hgcn"):
-        cells_of(several, X, Y)
 
 
 def test_the_figure_has_a_square_a_cell_and_a_frame_where_a_difference_was_found(studies):
@@ -99,5 +94,3 @@ def test_the_verb_draws_and_writes_the_numbers(studies, tmp_path, capsys):
     assert "2 of 4" in capsys.readouterr().out
     assert output.stat().st_size > 5000
     assert len((tmp_path / "map.csv").read_text().splitlines()) == 5
-    assert main([*words, "--space", "flat"]) == 2
-    assert "--space flat must be one of" in capsys.readouterr().err

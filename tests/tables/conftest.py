@@ -27,21 +27,9 @@ def spec() -> TableSpec:
 
 
 @pytest.fixture
-def dimensions() -> TableSpec:
-    (table,) = load_table(CONFIGS, "fpst/fig3_dimensions")
-    return table
-
-
-@pytest.fixture
 def table1() -> TableSpec:
     (table,) = load_table(CONFIGS, "fpst/table1")
     return table
-
-
-@pytest.fixture
-def fig4() -> list[TableSpec]:
-    """The panels of time and of memory."""
-    return load_table(CONFIGS, "fpst/fig4")
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from curvlab.tables import load_table
 from curvlab.tables.boards import (
     GRAPHS,
     board,
-    chosen_cells,
     difference,
     largest_block,
     one_protocol_per_column,
@@ -49,13 +48,14 @@ def of_task(configs, tmp_path):
 
 
 @pytest.fixture
-def of_table(configs, write_run, tmp_path):
-    """The board of a table with the runs of `SCORES`."""
+def of_scores(configs, write_run, tmp_path):
+    """The board of a task with the runs of `SCORES`."""
     for model, columns in SCORES.items():
         for dataset, values in columns.items():
             for seed, value in enumerate(values):
-                extend(write_run(model, dataset, seed, value), wall_seconds=len(model) + 0.5)
-    return lambda *pairs: board(configs, "fpst/fig3", tmp_path, pairs)
+                path = write_run(model, dataset, seed, value, task={"name": "reconstruction"})
+                extend(path, score=value)
+    return lambda *pairs: board(configs, "reconstruction", tmp_path, pairs)
 
 
 def test_the_table_with_the_better_validation_counts_not_the_better_test(write, of_task):
@@ -130,15 +130,12 @@ def test_a_graph_counts_once_however_often_it_is_split(write_run, configs, tmp_p
 def test_nothing_to_compare_is_said(configs, tmp_path):
     with pytest.raises(UsageError, match="no table has a finished run of kg_completion"):
         board(configs, "kg_completion", tmp_path)
+    with pytest.raises(UsageError, match="fpst/fig3 is no task"):
+        board(configs, "fpst/fig3", tmp_path)
 
 
 def frame(*runs):
     return pd.DataFrame(runs, columns=["table", "row", "column", "deviation", "val"])
-
-
-def test_without_validation_the_first_table_counts():
-    runs = frame(("a", "gcn", "cora", "", nan), ("b", "gcn", "cora", "", nan))
-    assert list(chosen_cells(runs)["table"]) == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -175,8 +172,8 @@ def test_the_largest_block_has_no_gap_and_no_other_is_larger():
             assert not any(isnan(x) for x in found.to_numpy().ravel())
 
 
-def test_mean_ranks_by_hand(of_table):
-    leaders = of_table().block
+def test_mean_ranks_by_hand(of_scores):
+    leaders = of_scores().block
     assert dict(leaders.mean_ranks) == {"FPS-T": 1.5, "GCN": 2.0, "TokenGT": 2.5}
     assert leaders.scores.loc["FPS-T"].tolist() == [96.0, 80.0]
     # Friedman 1937: 12 / (N k (k + 1)) sum of squared rank sums - 3 N (k + 1), chi-squared
@@ -185,11 +182,11 @@ def test_mean_ranks_by_hand(of_table):
     assert f"all are alike: p = {p:.2g}." in leaders.text()
 
 
-def test_counterparts_are_paired_by_seed_and_have_measures_of_the_graph(of_table, tmp_path):
+def test_counterparts_are_paired_by_seed_and_have_measures_of_the_graph(of_scores, tmp_path):
     with (tmp_path.parent / GRAPHS).open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerows([("dataset", "mean_delta", "homophily"), ("web_edu", "0.25", "")])
-    pair, other = of_table("fpst:tokengt").counterparts.itertuples()
+    pair, other = of_scores("fpst:tokengt").counterparts.itertuples()
     (tmp_path.parent / GRAPHS).unlink()
     assert (pair.curved, pair.flat, pair.dataset) == ("FPS-T", "TokenGT", "Web-Edu")
     assert pair.difference == pytest.approx(2.0)
@@ -203,14 +200,14 @@ def test_counterparts_are_paired_by_seed_and_have_measures_of_the_graph(of_table
 @pytest.mark.parametrize(
     ("word", "why"), [("fpst", "CURVED:FLAT"), (":gcn", "CURVED:FLAT"), ("fpst:gnc", "of gnc")]
 )
-def test_a_word_that_is_no_pair_is_refused(of_table, word, why):
+def test_a_word_that_is_no_pair_is_refused(of_scores, word, why):
     with pytest.raises(UsageError, match=why):
-        of_table(word)
+        of_scores(word)
 
 
-def test_it_is_drawn(of_table, tmp_path):
+def test_it_is_drawn(of_scores, tmp_path):
     """Bars join the longest groups."""
-    found = of_table("fpst:tokengt")
+    found = of_scores("fpst:tokengt")
     leaders = found.block
     assert leaders.critical_difference > 1  # of three models on two datasets
     assert groups(leaders) == [(0, 2)]

@@ -32,12 +32,8 @@ def numbered(text):
     """`(kind, number)` of all that a text such as `Figures 1 to 3, 5` names."""
     kind = re.search(r"(Figure|Table)", text)[0]
     words = text[text.index(kind) :].partition(":")[0]
-    ranges = re.sub(r"(\d+) to (\d+)", lambda m: spelled(int(m[1]), int(m[2])), words)
-    return {(kind, int(number)) for number in re.findall(r"\d+", ranges)}
-
-
-def spelled(first, last):
-    return ", ".join(map(str, range(first, last + 1)))
+    ranges = re.findall(r"(\d+)(?: to (\d+))?", words)
+    return {(kind, n) for first, last in ranges for n in range(int(first), int(last or first) + 1)}
 
 
 @pytest.mark.parametrize("paper", PRINTED)
@@ -56,19 +52,6 @@ def test_every_table_and_figure_of_a_paper_is_listed(paper):
     }
 
 
-def test_each_has_a_state_or_pictures_of_its_paper():
-    for figure in FIGURES:
-        assert figure.paper in PRINTED
-        assert figure.pictures or figure.state
-        kind = re.compile(rf"{figure.paper}_\w+\.(png|svg)")
-        names = figure.pictures.split()
-        assert all(map(kind.fullmatch, names))
-        for name in names:  # where `status` and `page` look for it
-            assert f"--output outputs/{name}" in figure.command or "examples/" in figure.command
-        for path in re.findall(r"\b(?:src|tests|docs|configs)/[\w./]+", figure.state):
-            assert (CONFIGS.parent / path).exists(), path
-
-
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_commands_are_of_choices_that_there_are(words):
     verb, *rest = words
@@ -81,13 +64,3 @@ def test_commands_are_of_choices_that_there_are(words):
         if key in ("model", "dataset", "table", "search"):
             for value in values.split(","):
                 assert find(CONFIGS, f"{key}/{value}.yaml").is_file(), (key, value)
-
-
-def test_commands_in_tables_files_are_of_choices_that_there_are():
-    named = [
-        command
-        for path in (CONFIGS / "table").rglob("*.yaml")
-        for command in re.findall(r"curvlab plot (\w+)", path.read_text())
-    ]
-    assert "scaling" in named
-    assert set(named) <= PLOTS.keys()

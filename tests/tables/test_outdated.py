@@ -6,23 +6,9 @@ from copy import deepcopy
 
 import pytest
 
-from curvlab.config.schema import options_of
 from curvlab.results.identity import identity_hash, revisions_of
 from curvlab.results.result import SCHEMA, load, result_files
 from curvlab.tables.planning import outdated
-
-NOT_OPTIONS = {
-    "name", "label", "requires", "recipe", "manifold", "split", "one_graph", "classes_as_features",
-    "hops", "self_loops", "token_dtype", "eigenvectors", "smallest", "largest",
-}  # fmt: skip
-"""Keys that name a part, or that other parts are made of."""
-
-GONE = {
-    "parallel_seeds", "output_scale", "learn_output_scale", "attention", "head_dim",
-    "positional_encoding", "heads_fusion", "cached", "token_fusion", "normalisation", "residual",
-    "input_layer", "last_activation", "input_dropout", "midpoint",
-}  # fmt: skip
-"""Options of earlier versions, which stored results have at the value that is left."""
 
 EVERY = (
     11  # cells, and the listed: all take minutes, and `scripts/tables.py outdated` looks at them
@@ -49,23 +35,6 @@ def test_stored_results_are_of_todays_schema_and_named_after_what_they_built(con
         result = load(path)
         assert result["schema"] == SCHEMA
         assert result["config_hash"] == identity_hash(result["config"], result["revisions"]), path
-        for part in ("model", "manifold", "task", "optimizer", "trainer", "split", "batching"):
-            assert list(unknown(result["config"].get(part) or {})) == [], path
-
-
-def unknown(node):
-    """Keys of a configuration that its class has no option for, and values it does not take."""
-    signature = options_of(str(node.get("_target_", "")))
-    for key, value in node.items() if signature else ():
-        option = signature.get(key)
-        if key.startswith("_") or key in NOT_OPTIONS or (option is None and key in GONE):
-            continue
-        if option is None or not option.settable:
-            yield node["_target_"], key
-        elif isinstance(value, dict) and "_target_" in value:
-            yield from unknown(value)
-        elif option.problem(value):
-            yield node["_target_"], key, value
 
 
 def test_null_is_not_the_default(configs, tmp_path):

@@ -2,9 +2,7 @@
 
 import pandas as pd
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from curvlab.analysis.table_figures import compared_figure
 from curvlab.errors import UsageError
 from curvlab.results.result import Result
 from curvlab.study.verdict import compared
@@ -35,11 +33,6 @@ def test_seeds_are_one_group_and_options_tell_groups_apart():
     assert second.settings == {"model.dim": 8}
 
 
-def test_names_alone_tell_models_apart():
-    labels = [group.label for group in grouped([run(80), run(70, model="hgcn", dim=8)])]
-    assert labels == ["gcn", "hgcn"]
-
-
 def test_compare_says_what_a_study_says():
     """Interval, p and correction of the same scores, equal differences among them."""
     scores = {16: (80.0, 82.0, 85.0), 8: (78.5, 80.5, 83.500008), 4: (70.0, 71.2, 72.1)}
@@ -56,12 +49,6 @@ def test_compare_says_what_a_study_says():
     assert table["difference_pm"].isna().tolist() == [True, True, False]
 
 
-def test_costs_are_medians():
-    table = comparison(grouped([run(80, seed) for seed in range(3)]))
-    assert table["seconds"].tolist() == [3.0]
-    assert table["mean"].tolist() == [80.0]
-
-
 @pytest.mark.parametrize(
     ("runs", "why"),
     [
@@ -73,16 +60,6 @@ def test_costs_are_medians():
 def test_what_cannot_be_compared_is_refused(runs, why):
     with pytest.raises(UsageError, match=why):
         grouped(runs)
-
-
-def test_the_picture_has_a_row_for_each_group():
-    groups = grouped([run(80 + d, s, dim=d) for d in (4, 8, 32) for s in range(3)])
-    figure = compared_figure(groups, comparison(groups), "GCN on Cora")
-    FigureCanvasAgg(figure).draw()
-    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert labels == ["dim=4", "dim=8", "dim=32"]
-    for text in figure.axes[0].get_yticklabels():
-        assert figure.bbox.x0 <= text.get_window_extent().x0
 
 
 def test_several_groups_are_corrected_for_their_number():

@@ -2,17 +2,13 @@
 
 import re
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table
 from curvlab.tables.render import (
-    html,
-    latex_escape,
     markdown,
     number,
     refresh,
@@ -20,7 +16,6 @@ from curvlab.tables.render import (
     sentence,
     terminal,
 )
-from curvlab.tables.report import LETTERS
 from stored_runs import extend
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,10 +58,6 @@ def test_terminal_fits_its_width_and_loses_nothing(report, width):
         assert f"{mean:.2f}" in text
 
 
-def test_narrow_terminals_get_blocks_below_each_other(report):
-    assert terminal(report, 60).count("FPS-T  ") > terminal(report, 160).count("FPS-T  ") >= 1
-
-
 def test_styles_change_no_character(report):
     styled = terminal(report, 100, styled=True)
     plain = ESCAPE_CODE.sub("", styled)
@@ -99,29 +90,13 @@ def test_numbers_and_outcomes_are_written(report):
     assert "1. GAT, Web-Edu: 1 run left out" in text
 
 
-def test_ties_are_both_best_and_a_lone_number_is_not_marked(spec, write_run, tmp_path):
-    for model, value in (("gcn", 80.001), ("gat", 79.999), ("sgc", 79.0)):
-        write_run(model, "web_edu", 0, value)
-    write_run("gcn", "power", 0, 98.0)
-    text = markdown(build_report(spec, tmp_path))
-    assert line_of(text, "**GCN**", 1).count("**80.00**") == 1
-    assert line_of(text, "**GAT**", 1).count("**80.00**") == 1
-    assert "*" not in line_of(text, "**SGC**", 1)
-    assert "*98.00" not in text
-    assert "another protocol" not in text
-
-
 def test_latex_is_balanced_and_every_line_has_all_columns(report):
     title = replace(report.spec.report, title="50% of {a_b} & #1")
     text = render([replace(report, spec=replace(report.spec, report=title))], "latex")
     assert len(re.findall(r"(?<!\\)\{", text)) == len(re.findall(r"(?<!\\)\}", text))
     assert re.findall(r"\\begin\{(\w+)\}", text) == re.findall(r"\\end\{(\w+)\}", text)[::-1]
-    rules = [rf"\{rule}rule" for rule in ("top", "mid", "bottom")]
-    assert sorted(text.index(rule) for rule in rules) == [text.index(rule) for rule in rules]
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
     assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {5}
-    assert r"\begin{tabular}{llrrrr}" in text
-    assert r"\usepackage{booktabs,xcolor}" in text
     assert len(re.findall(r"(?<!\\)\$", text)) % 2 == 0
     assert text.isascii()
     for words in (
@@ -136,34 +111,11 @@ def test_latex_is_balanced_and_every_line_has_all_columns(report):
         assert words in text
 
 
-def test_latex_escape_leaves_no_command():
-    assert latex_escape("\\input{x}") == r"\textbackslash{}input\{x\}"
-    assert latex_escape("a^b~c") == r"a\textasciicircum{}b\textasciitilde{}c"
-    assert latex_escape(LETTERS).isascii()
-
-
-def test_html_has_the_marks(report):
-    text = html(report)
-    assert "<b>99.00 ± 0.08</b>" in text
-    assert '<span class="grey">99.50 (1) ᵃ</span>' in text
-    assert f"<td>{SECOND}</td>" in text
-
-
-def test_csv_round_trips(report):
-    cells = pd.read_csv(StringIO(render([report], "csv")))
-    texts = ["deviation", "mark", "split", "precision", "source"]  # which may be empty
-    cells[texts] = cells[texts].astype(object).fillna("")
-    drop = {"columns": "within"}
-    pd.testing.assert_frame_equal(cells.drop(**drop), report.cells.drop(**drop), check_dtype=False)
-    assert cells["within"].notna().sum() == report.cells["within"].notna().sum()
-
-
-def test_a_cell_in_a_text(report, dimensions, tmp_path):
+def test_a_cell_in_a_text(report):
     assert sentence(report, "fpst", "web_edu") == (
         f"FPS-T, Web-Edu: ours 99.05 ± 0.21 (4), {SECOND} 98.05 ± 0.21 (4), paper 99.00 ± 0.08.\n"
     )
     assert sentence(report, "gcn", "power") == "GCN, Power: ours not run, paper 98.25 ± 0.02.\n"
-    assert "paper 92.00" in sentence(build_report(dimensions, tmp_path), "fpst", "4")
     assert number(report, "fpst", "web_edu") == "99.05"
     assert number(report, "fpst", "power", "paper") == "99.18"
     with pytest.raises(UsageError, match="has no value 'ours' for gcn, power"):
@@ -239,9 +191,7 @@ def test_no_decimal_of_a_finding_is_typed_by_hand(page):
     [
         ("fpst/fig3 2", "fpst/fig3 has 1 panels, no 2"),
         ("fpst/fig3 fpst cora", "'cora' is none of web_edu, "),
-        ("fpst/fig3 nobody web_edu", "'nobody' is none of mlp, "),
         ("fpst/fig3 fpst web_edu x", "the number of its part"),
-        ("nothing", "nothing"),
         ("cell fpst/fig3 fpst nowhere", "'nowhere' is none of web_edu, "),
         ("cell fpst/fig3#9 fpst web_edu", "no 9"),
     ],

@@ -1,16 +1,14 @@
 """What a table plans can be run: its cells compose, are valid and take a step on a small graph."""
 
 import copy
-from itertools import product
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf, open_dict, read_write
 
-from composing import CONFIGS, composed, recipes, with_hydra
+from composing import CONFIGS, composed, with_hydra
 from curvlab.config.building import build
 from curvlab.config.folder import find
-from curvlab.config.resolvers import recipe_name
 from curvlab.config.rules import validate
 from curvlab.tables import build_report, load_table, table_names
 from tiny_data import TinyGraph, takes_a_step
@@ -30,51 +28,14 @@ def sweep(name):
     return keys
 
 
-def keys_of(values):
-    """The keys that a recipe sets, with its groups."""
-    parts = OmegaConf.to_container(values, resolve=False)
-    parts.pop("found", None)
-    return [f"{part}.{key}" for part, v in parts.items() if isinstance(v, dict) for key in v]
+def cells_of(name, swept):
+    """A cell for every value of a swept key; the rest of a table differs in nothing else.
 
-
-def telling(name, swept):
-    """Cells that have all that others have: every value of a swept key.
-
-    And pairs with a recipe, one for all recipes of the same keys, where more than the pair decides
-    what these are merged into: a variant, or a table that sets keys of the model itself. Of the
-    others `tests/test_task_defaults.py` makes the run. The rest of a table differs from these in
-    nothing that `validate` looks at.
+    Pairs of a model and its recipe are made in `tests/test_task_defaults.py`.
     """
     keys = sweep(name)
     first = {key: values[0] for key, values in keys.items()}
-    cells = [{**first, swept: value} for value in keys[swept]]
-    own, met = "model" in OmegaConf.load(CONFIGS / "table" / f"{name}.yaml"), set()
-    if swept == "model":
-        for model, dataset in product(keys["model"], keys.get("dataset", ())):
-            names, graph = {model, recipe_name("model", model)}, recipe_name("dataset", dataset)
-            found = [
-                values
-                for (_, name, key), values in recipes().items()
-                if name in names and key.partition("@")[0] == graph
-            ]
-            sets = {key for values in found for key in keys_of(values)}
-            if (
-                (own or recipe_name("model", model) != model)
-                and sets
-                and (model, *sorted(sets)) not in met
-            ):
-                met.add((model, *sorted(sets)))
-                cells.append({**first, "model": model, "dataset": dataset})
-    return {tuple(cell.values()): cell for cell in cells}.values()
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_cells_have_folders_of_their_own(name):
-    shared = {"hydra": {"sweep": OmegaConf.load(CONFIGS / "hydra" / "sweep" / "table.yaml")}}
-    table = OmegaConf.merge(shared, OmegaConf.load(CONFIGS / "table" / f"{name}.yaml"))
-    subdir = OmegaConf.to_container(table, resolve=False)["hydra"]["sweep"]["subdir"]
-    for key in sweep(name):
-        assert f"${{{key}}}" in subdir or f"${{{key}.name}}" in subdir
+    return [{**first, swept: value} for value in keys[swept]]
 
 
 # PyTorch Geometric's making of a sparse matrix, once a process.
@@ -91,7 +52,7 @@ def test_cells_have_folders_of_their_own(name):
     ],
 )
 def test_cells_compose_and_train(name, swept, tmp_path):
-    for cell in telling(name, swept):
+    for cell in cells_of(name, swept):
         words = [f"{key}={value}" for key, value in cell.items()]
         config = with_hydra(f"table={name}", *words)
         assert config.experiment == name

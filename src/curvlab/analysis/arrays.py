@@ -18,13 +18,9 @@ def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def load_arrays(path: Path, content: str, origin: str, needs: set[str]) -> dict[str, np.ndarray]:
-    """Read what `save_arrays` wrote.
+    """Read what `save_arrays` wrote: the arrays that it needs, and others.
 
-    Args:
-        path: of the archive.
-        content: of it, in words.
-        origin: which runs write it, in words.
-        needs: names of arrays that must be there.
+    `content` and `origin` (which runs write it) are words of the message.
 
     Raises:
         UsageError: There is no such file, or it does not hold these arrays.

@@ -15,11 +15,8 @@ def save_classes(
 ) -> None:
     """Write `classes.csv` and, of one class a node, `confusion.csv`.
 
-    Args:
-        folder: of the run.
-        probabilities: of classes or labels, `[nodes, classes]`.
-        labels: classes `[nodes]`, or zeros and ones `[nodes, classes]`.
-        names: of the classes; None for their numbers.
+    Probabilities are `[nodes, classes]`, labels classes `[nodes]` or zeros and ones
+    `[nodes, classes]`; classes without names have their numbers.
     """
     numbers = np.arange(probabilities.shape[1])
     shown = list(map(str, numbers if names is None else names))

@@ -9,11 +9,7 @@ from curvlab.errors import UsageError
 
 
 def adjacency_matrix(edge_index: Tensor, num_nodes: int) -> csr_array:
-    """Symmetric 0/1 adjacency `[nodes, nodes]` without self-loops, column indices sorted.
-
-    Raises:
-        UsageError: The graph has no edges.
-    """
+    """Symmetric 0/1 adjacency `[nodes, nodes]` without self-loops, column indices sorted."""
     row, col = edge_index.cpu().numpy()
     row, col = row[row != col], col[row != col]
     if len(row) == 0:

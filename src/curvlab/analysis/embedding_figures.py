@@ -17,15 +17,10 @@ NAMED_CLASSES = 20
 
 @dataclass(frozen=True)
 class NodeLooks:
-    """How nodes are drawn.
+    """Values of the nodes that colour them, such as their degree, on a log scale over a wide range.
 
-    Attributes:
-        values: what colours them, `[nodes]`, for instance their degree; values over a wide positive
-            range are on a log scale.
-        label: of the colour bar.
-        categorical: whether values are classes 0, 1, ..., each with a colour of its own; -1 is
-            grey.
-        names: of the classes.
+    If they are `categorical`, values are classes 0, 1, ..., -1 is grey, and `names` those of the
+    classes.
     """
 
     values: np.ndarray
@@ -43,15 +38,9 @@ def embedding_figure(
     title: str,
     subtitle: str = "",
 ) -> Figure:
-    """Scatter of two principal components, edges drawn lightly.
+    """Scatter of two principal components `[nodes, 2]`, edges drawn lightly.
 
-    Args:
-        points: Principal components `[nodes, 2]`.
-        explained: Fraction of the variance that each of the two explains.
-        edge_index: Edges `[2, edges]`.
-        looks: How nodes are drawn.
-        title: Heading.
-        subtitle: Second line, for instance the curvatures.
+    `explained` is the fraction of the variance that each of the two explains.
     """
     figure, (axis,) = panels(1, 7, 5.5, title)
     axis.set_title(subtitle, fontsize=9, color=MUTED)
@@ -73,7 +62,7 @@ def embedding_figure(
         norm = (LogNorm if low > 0 and values.max() > 20 * low else Normalize)(low, high)
     size = float(np.clip(30_000 / len(points), 4, 40))
     options = {"cmap": palette, "norm": norm, "linewidths": 0, "zorder": 2}
-    drawn = axis.scatter(*points[order].T, c=values[order], s=size, **options)
+    drawn = axis.scatter(points[order, 0], points[order, 1], size, values[order], **options)
     ticks = np.arange(count) if looks.categorical else None
     bar = color_bar(figure, drawn, axis, looks.label, ticks=ticks)
     bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

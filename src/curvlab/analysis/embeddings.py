@@ -53,11 +53,7 @@ def save_embedding(path: Path, embedding: Embedding) -> None:
 
 
 def load_embedding(path: Path) -> Embedding:
-    """Read what `save_embedding` wrote.
-
-    Raises:
-        UsageError: There is no such file, or it is not of this kind.
-    """
+    """Read what `save_embedding` wrote, or refuse a file of another kind."""
     origin = "the run has not finished, or it writes no embedding."
     arrays = load_arrays(path, "embedding", origin, {"embeddings", "edge_index"})
     fields: dict[str, Any] = {name: arrays[name].tolist() for name in NAMES if name in arrays}

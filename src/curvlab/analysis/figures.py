@@ -1,14 +1,12 @@
 """Figures of lines: curves of runs, and numbers of tables against what a sweep varies."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.special import stdtrit
 
 from curvlab.analysis.style import (
     DASHES,
@@ -24,6 +22,7 @@ from curvlab.analysis.style import (
     styled,
 )
 from curvlab.errors import UsageError
+from curvlab.statistics import student
 
 MOST_CURVATURES = 48
 NAMED_CURVATURES = 4
@@ -33,14 +32,9 @@ NAMED_CURVATURES = 4
 def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
     """Metrics and every curvature against the step, one axis below the other.
 
-    Args:
-        metrics: Columns `step`, and `map` (percent), or `loss` and `val/METRIC` (percent, or
-            fractions) with the one that chooses weights first, and `kappa/LAYER/COMPONENT`; empty
-            where a step has no value; any of these kinds may be missing.
-        title: Heading.
-
-    Raises:
-        UsageError: There is nothing to draw.
+    `metrics` has columns `step`, and `map` (percent), or `loss` and `val/METRIC` (percent, or
+    fractions) with the one that chooses weights first, and `kappa/LAYER/COMPONENT`; empty where a
+    step has no value; any of these kinds may be missing.
     """
     metrics = metrics.dropna(axis=1, how="all")
     columns = list(map(str, metrics.columns))
@@ -63,88 +57,63 @@ def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
             label = metric_name(name.removeprefix("val/"))
             look = Look(LINES[i % len(LINES)], DASHES[i // len(LINES) % len(DASHES)], "o")
             _line(axis, table[name].dropna(), look, label.removeprefix("curvature κ of "), [-1])
-        first = table[names[0]].dropna()
-        if kind == "map":
-            axis.set_ylabel("mAP (%)")
-            axis.set_title(f"mean average precision, last {first.iloc[-1]:.2f}")
-        elif kind == "loss":
-            axis.set_ylabel("loss")
-            axis.set_title(f"loss of the training part, last {first.iloc[-1]:.3g}")
-        elif kind == "val":
-            axis.set_ylabel("validation" if fractions else "validation (%)")
-            best = f"{metric_name(names[0].removeprefix('val/'))} of these points"
-            best += f" {first.max():.{4 if fractions else 2}f}"
-            axis.set_title(f"validation part, highest {best}")
-            axis.legend(fontsize=8, ncols=1 + (len(names) - 1) // 4)
-        else:
+        first, digits = table[names[0]].dropna(), 4 if fractions else 2
+        best = f"{metric_name(names[0].removeprefix('val/'))} of these points"
+        label, heading = {
+            "map": ("mAP (%)", f"mean average precision, last {first.iloc[-1]:.2f}"),
+            "loss": ("loss", f"loss of the training part, last {first.iloc[-1]:.3g}"),
+            "val": (
+                "validation" if fractions else "validation (%)",
+                f"validation part, highest {best} {first.max():.{digits}f}",
+            ),
+            "kappa": ("curvature κ", "below 0 hyperbolic, above 0 spherical"),
+        }[kind]
+        axis.set_ylabel(label)
+        axis.set_title(heading)
+        if kind == "kappa":
             axis.axhline(0, color=MUTED, linewidth=0.8, linestyle="dashed")
-            axis.set_ylabel("curvature κ")
-            axis.set_title("below 0 hyperbolic, above 0 spherical")
-            if len(names) > NAMED_CURVATURES:
-                legend_below(figure, axis, size=7)
-            else:
-                axis.legend(fontsize=8)
+        if kind == "kappa" and len(names) > NAMED_CURVATURES:
+            legend_below(figure, axis, size=7)
+        elif kind in ("kappa", "val"):
+            axis.legend(fontsize=8, ncols=1 + (len(names) - 1) // 4)
     _steps(axes[-1])
     return figure
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A metric of one run.
-
-    Attributes:
-        name: of the run, shown unless models alone distinguish the runs.
-        values: the metric by step (the index).
-        model: its label; empty if unknown.
-        dataset: its label.
-        seed: of the run.
-    """
-
-    name: str
-    values: "pd.Series[float]"
-    model: str = ""
-    dataset: str = ""
-    seed: int | None = None
-
-
 @styled
-def comparison_figure(curves: Sequence[Curve], metric: str) -> Figure:
+def comparison_figure(curves: pd.DataFrame, metric: str) -> Figure:
     """A metric of several runs against the step, the best last value first in the legend.
 
     Runs that differ in their seed alone are one line, their mean, in a band of its 95 % interval
     (Student's t). What all runs share is in the title, the rest in the legend.
 
     Args:
-        curves: Of the runs.
+        curves: A row for each `step` of a run: `value` of the metric, the run's `name`, labels of
+            `model` and `dataset` (empty if unknown), `seed`.
         metric: The metric's column in `metrics.csv`.
     """
-    found: dict[tuple[str, str], list[Curve]] = {}
-    for curve in curves:
-        found.setdefault((curve.model, curve.dataset), []).append(curve)
-    groups = []
-    for own in found.values():
-        by_seed = bool(own[0].model) and len({curve.seed for curve in own}) == len(own)
-        groups += [own] if by_seed else [[curve] for curve in own]
-    models, datasets = [own[0].model for own in groups], {curve.dataset for curve in curves}
-    by_model = all(models) and len(set(models)) == len(models) and len(datasets) == 1
+    runs = curves.drop_duplicates("name")
+    line, alike = "name", ["model", "dataset", "seed"]
     figure, (axis,) = panels(1, 7, 4.3)
-    if by_model:
-        seeds = sorted({curve.seed for curve in curves}, key=str)
+    if runs["model"].ne("").all() and not runs.duplicated(alike).any():
+        line, datasets = "line", list(runs["dataset"].unique())
+        several = " on " + curves["dataset"] if len(datasets) > 1 else ""
+        curves = curves.assign(line=curves["model"] + several)
+        seeds = sorted(set(runs["seed"]), key=str)
         count = "seed" if len(seeds) == 1 else f"{len(seeds)} seeds, mean and 95% interval:"
-        axis.set_title(f"{datasets.pop()}, {count} {', '.join(map(str, seeds))}", fontsize=11)
-    names = models if by_model else [own[0].name for own in groups]
-    tables = {
-        name: pd.concat([curve.values for curve in own], axis=1).dropna()
-        for name, own in zip(names, groups, strict=True)
-    }
-    means = {name: table.mean(axis=1) for name, table in tables.items()}
-    order = sorted(means, key=lambda name: means[name].iloc[-1], reverse=True)
+        title = f"{', '.join(datasets)}, {count} {', '.join(map(str, seeds))}"
+        axis.set_title(title, fontsize=11)
+    spread = curves.groupby([line, "step"])["value"].agg(["mean", "sem", "size"])
+    lines = {}
+    for name in curves[line].unique():
+        own = spread.loc[name]
+        lines[name] = own[own["size"] == own["size"].max()]  # steps that all its runs have
+    order = sorted(lines, key=lambda name: lines[name]["mean"].iloc[-1], reverse=True)
     for name, look in looks(order).items():
-        mean, runs = means[name], tables[name].shape[1]
+        mean, steps = lines[name]["mean"], lines[name].index.to_numpy(float)
         label = f"{name}: {mean.iloc[-1]:.4g}"
         _line(axis, mean, look, label, max(1, len(mean) // 12), linewidth=1.5)
-        pm = tables[name].sem(axis=1) * float(stdtrit(runs - 1, 0.975)) if runs > 1 else 0 * mean
-        steps = mean.index.to_numpy(float)
+        pm = (lines[name]["sem"] * student(lines[name]["size"] - 1)).fillna(0)
         axis.fill_between(steps, mean - pm, mean + pm, color=look.color, alpha=0.15, linewidth=0)
     _steps(axis)
     axis.set_ylabel(metric_name(metric))
@@ -156,12 +125,7 @@ def comparison_figure(curves: Sequence[Curve], metric: str) -> Figure:
 def scaling_figure(costs: Mapping[str, Mapping[str, pd.Series]], key: str) -> Figure:
     """Costs against a size, both logarithmic, one panel below the other; slopes by least squares.
 
-    Args:
-        costs: For each panel's title, each method's cost by size (the index).
-        key: The key of the configuration that is the size.
-
-    Raises:
-        UsageError: There is nothing to draw.
+    For each panel's title there is each method's cost by size (the index).
     """
     drawn = {title: lines for title, lines in costs.items() if any(map(len, lines.values()))}
     if not drawn:
@@ -191,16 +155,8 @@ def depth_figure(
 ) -> Figure:
     """Scores less those of a reference of the same depth, against the number of layers.
 
-    Args:
-        title: Heading.
-        lines: Each method's score by number of layers (the index), the reference's among them;
-            depths without a number of both are left out.
-        reference: Which of the lines the others are compared with.
-        diverged: Each method's depths at which runs ended with numbers that are not finite:
-            crosses along the bottom.
-
-    Raises:
-        UsageError: There is nothing to draw.
+    `lines` are each method's scores by number of layers, the reference's among them; depths without
+    a number of both are left out. Depths at which runs `diverged` are crosses along the bottom.
     """
     gaps = {k: (scores - lines[reference]).dropna() for k, scores in lines.items()}
     del gaps[reference]

@@ -23,12 +23,9 @@ SAME = 1e-4
 
 @dataclass(frozen=True)
 class NodeFilters:
-    """A polynomial filter of each node.
+    """A polynomial filter of each node: `coefficients [nodes, orders + 1]` of a `basis`.
 
-    Attributes:
-        coefficients: `[nodes, orders + 1]`, see `TokenMixer.node_filters`.
-        basis: of the polynomials, see `curvlab.layers.polynomials`.
-        nodes: Their numbers in the dataset, if they may be a part of its nodes.
+    `nodes` are their numbers in the dataset, if they may be a part of its nodes.
     """
 
     coefficients: Tensor
@@ -38,13 +35,9 @@ class NodeFilters:
 
 @dataclass(frozen=True)
 class FilterCluster:
-    """Nodes with similar filters.
+    """The `share` of nodes with similar filters, and the `mean` of their responses `[eigenvalues]`.
 
-    Attributes:
-        share: of all nodes.
-        mean: The response `[eigenvalues]` of the mean coefficients.
-        low: 10th percentile of the members' responses.
-        high: 90th percentile.
+    `low` is the 10th percentile of the members' responses, `high` the 90th.
     """
 
     share: float
@@ -61,11 +54,7 @@ def save_filters(path: Path, filters: NodeFilters) -> None:
 
 
 def load_filters(path: Path) -> NodeFilters:
-    """Read what `save_filters` wrote.
-
-    Raises:
-        UsageError: There is no such file, or it is not of this kind.
-    """
+    """Read what `save_filters` wrote, or refuse a file of another kind."""
     models = "runs of polyattn_mono, polyattn_cheb, unifilter_mono and unifilter_cheb write it"
     origin = f"{models}; the models with more layers make no filter."
     arrays = load_arrays(path, "filters", origin, {"coefficients", "basis"})
@@ -78,13 +67,6 @@ def filter_clusters(filters: NodeFilters, count: int) -> list[FilterCluster]:
 
     Responses, not coefficients, since the polynomials of a basis are not orthogonal: coefficients
     that are far from each other can be nearly the same filter.
-
-    Args:
-        filters: of the nodes.
-        count: clusters, at least 1.
-
-    Raises:
-        UsageError: There are more clusters than nodes, or a coefficient is not finite.
     """
     from sklearn.cluster import KMeans
 

@@ -8,7 +8,7 @@ import numpy as np
 from torch_geometric.data import Data
 
 from curvlab.analysis.distances import adjacency_matrix
-from curvlab.analysis.hyperbolicity import Hyperbolicity, hyperbolicity, mean_delta
+from curvlab.analysis.hyperbolicity import EXACT, hyperbolicity, mean_delta
 from curvlab.analysis.sectional_curvature import sectional_curvature
 from curvlab.data.files.cleaning import homophily
 
@@ -20,21 +20,12 @@ TAIL = 0.1
 class GraphFacts:
     """Shape of a graph.
 
-    Attributes:
-        nodes: number of nodes.
-        edges: number of undirected edges.
-        components: number of connected components.
-        mean_degree: mean number of neighbours.
-        max_degree: largest number of neighbours.
-        tail_exponent: of the power law that the largest degrees fit best, None without a tail.
-        clustering: mean share of a node's pairs of neighbours that are joined (Watts, Strogatz).
-        hyperbolicity: Gromov's delta, the worst quadruple.
-        mean_delta: delta of a random quadruple, and half of its 95 % interval.
-        curvature: mean sectional curvature of a node, None if no node has two neighbours.
-        curvature_counts: histogram of the nodes' sectional curvature.
-        curvature_edges: ends of its bins, one more.
-        homophily: share of edges within a class, None without classes.
-        chance_homophily: the same for edges between nodes drawn by their degrees.
+    `delta` bounds that of the worst quadruple, equal bounds are exact; `mean_delta` is that of a
+    random one, with half of its 95 % interval. `curvature` is the nodes' mean sectional curvature
+    (None if no node has two neighbours), with its histogram; `clustering` the mean share of a
+    node's pairs of neighbours that are joined (Watts, Strogatz); `homophily` the share of edges
+    within a class (None without classes), `chance_homophily` that of edges between nodes drawn by
+    their degrees.
     """
 
     nodes: int
@@ -44,7 +35,8 @@ class GraphFacts:
     max_degree: int
     tail_exponent: float | None
     clustering: float
-    hyperbolicity: Hyperbolicity
+    delta: tuple[float, float]
+    diameter: int
     mean_delta: tuple[float, float]
     curvature: float | None
     curvature_counts: tuple[int, ...]
@@ -54,18 +46,18 @@ class GraphFacts:
 
     def lines(self) -> Iterator[str]:
         """Describe the graph in words."""
-        delta = self.hyperbolicity
+        low, high = self.delta
         parts = f", {self.components} components" if self.components > 1 else ""
         tail = f", tail exponent {self.tail_exponent:.1f}" if self.tail_exponent else ""
         yield (
             f"{self.nodes:,} nodes, {self.edges:,} edges{parts}; degree {self.mean_degree:.1f} on "
             f"average, {self.max_degree} at most{tail}"
         )
-        worst = f"{delta.delta:g}" if delta.exact else f"{delta.delta:g} to {delta.upper:g}"
-        how = "exact" if delta.exact else f"that of {delta.nodes} random nodes to half the diameter"
+        bounds = f"{low:g} to {high:g} (that of {EXACT} random nodes to half the diameter)"
+        worst = f"{low:g} (exact)" if low == high else bounds
         yield (
-            f"Gromov's delta {worst} ({how}), of a random quadruple {self.mean_delta[0]:.3f} "
-            f"± {self.mean_delta[1]:.3f}; diameter {delta.diameter}; 0 is a tree"
+            f"Gromov's delta {worst}, of a random quadruple {self.mean_delta[0]:.3f} "
+            f"± {self.mean_delta[1]:.3f}; diameter {self.diameter}; 0 is a tree"
         )
         if self.curvature is not None:
             yield (
@@ -78,15 +70,7 @@ class GraphFacts:
 
 
 def graph_facts(graph: Data, seed: int = 0) -> GraphFacts:
-    """Measure a graph; of a large one, samples.
-
-    Args:
-        graph: `edge_index [2, edges]`, `num_nodes` and, if there are classes, `y [nodes]`.
-        seed: of what is sampled.
-
-    Raises:
-        UsageError: The graph has no edges.
-    """
+    """Measure a graph with `edge_index` and perhaps classes `y`; of a large one, samples."""
     nodes = int(graph.num_nodes or 0)
     adjacency = adjacency_matrix(graph.edge_index, nodes)
     network = nx.from_scipy_sparse_array(adjacency)
@@ -96,6 +80,7 @@ def graph_facts(graph: Data, seed: int = 0) -> GraphFacts:
         curvature = sectional_curvature(graph.edge_index, nodes).per_node
         curvature = curvature[np.isfinite(curvature)]
         counts, ends = np.histogram(curvature, bins=20)
+    *delta, diameter = hyperbolicity(graph.edge_index, nodes, seed)
     within = chance = None
     y = graph.get("y")
     if y is not None and y.dim() == 1 and not y.is_floating_point():
@@ -111,7 +96,8 @@ def graph_facts(graph: Data, seed: int = 0) -> GraphFacts:
         max_degree=int(degrees.max()),
         tail_exponent=tail_exponent(degrees),
         clustering=float(nx.average_clustering(network)),
-        hyperbolicity=hyperbolicity(graph.edge_index, nodes, seed),
+        delta=(delta[0], delta[1]),
+        diameter=diameter,
         mean_delta=mean_delta(adjacency, seed),
         curvature=float(curvature.mean()) if len(curvature) else None,
         curvature_counts=tuple(counts.tolist()),

@@ -1,7 +1,5 @@
 """Gromov hyperbolicity of a graph: how far its distances are from those of a tree."""
 
-from dataclasses import dataclass
-
 import networkx as nx
 import numpy as np
 from scipy.sparse import csr_array
@@ -22,46 +20,27 @@ GROUPS, GROUP_SIZE = 20, 50
 """Random nodes that quadruples are drawn from, in groups, in a graph of more nodes than these."""
 
 
-@dataclass(frozen=True)
-class Hyperbolicity:
-    """Gromov's delta of a graph in numbers of edges, exactly or between `delta` and `upper`.
-
-    `delta` is a multiple of 1/2, 0 for a tree. Of `nodes` nodes all quadruples were compared. The
-    `diameter` is that of the largest component.
-    """
-
-    delta: float
-    upper: float
-    exact: bool
-    nodes: int
-    diameter: int
-
-
-def hyperbolicity(edge_index: Tensor, num_nodes: int, seed: int = 0) -> Hyperbolicity:
-    """Gromov hyperbolicity of the largest component, by the four-point condition.
+def hyperbolicity(edge_index: Tensor, num_nodes: int, seed: int = 0) -> tuple[float, float, int]:
+    """Bounds of the Gromov hyperbolicity of the largest component, and its diameter.
 
     `delta = max (S1 - S2) / 2` over all quadruples, S1 >= S2 >= S3 being its three sums
-    `d(x,y) + d(v,w)`, `d(x,v) + d(y,w)`, `d(x,w) + d(y,v)`. With more than 300 nodes a random set
-    of that many is compared, by their distances in the whole graph: a lower bound. Then the upper
-    bound is half the diameter.
+    `d(x,y) + d(v,w)`, `d(x,v) + d(y,w)`, `d(x,w) + d(y,v)`: a multiple of 1/2, 0 for a tree. Up to
+    300 nodes both bounds are delta. Of more a random set of 300 is compared, by their distances in
+    the whole graph; then the upper bound is half the diameter.
 
     Args:
         edge_index: Edges `[2, edges]`; direction, duplicates and self-loops are ignored.
         num_nodes: Number of nodes.
         seed: Seed of the random set.
-
-    Raises:
-        UsageError: The graph has no edges.
     """
     adjacency = adjacency_matrix(edge_index, num_nodes)
     component = nodes = largest_component(adjacency)
     if len(component) > EXACT:
         nodes = np.random.default_rng(seed).choice(component, EXACT, replace=False)
-    exact = len(nodes) == len(component)
     delta = four_point_delta(distances_from(adjacency, nodes)[:, nodes].astype(np.int32))
     connected = nx.from_scipy_sparse_array(adjacency[component][:, component])
     diameter = nx.diameter(connected, usebounds=True)
-    return Hyperbolicity(delta, delta if exact else diameter / 2, exact, len(nodes), diameter)
+    return delta, delta if nodes is component else diameter / 2, diameter
 
 
 def four_point_delta(distance: np.ndarray) -> float:

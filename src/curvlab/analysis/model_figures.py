@@ -27,16 +27,8 @@ def ternary_figure(
 ) -> Figure:
     """How many tokens have which weights of three branches, in a triangle.
 
-    A token stands at the mean of the corners under its weights. The cross is the mean of all.
-
-    Args:
-        weights: `[tokens, 3]`, rows that add up to 1.
-        corners: What each of the three is called.
-        title: Heading.
-        subtitle: Second line.
-
-    Raises:
-        UsageError: There are not three branches.
+    A token with weights `[tokens, 3]` stands at the mean of the corners under its weights. The
+    cross is the mean of all.
     """
     if weights.shape[1] != 3:
         raise UsageError(f"a triangle has three corners, the model {weights.shape[1]} branches")
@@ -76,9 +68,6 @@ def filters_figure(filters: Mapping[str, FilterPanel]) -> Figure:
 
     A band holds the responses of all but a tenth of a cluster's nodes at either end; true filters
     are dashed. Source: PolyFormer, Figures 2 to 6.
-
-    Args:
-        filters: For each panel's title what is drawn.
     """
     figure, axes = panels(len(filters), 6.2, 3.4, columns=min(len(filters), 2))
     for axis, (title, panel) in zip(axes, filters.items(), strict=True):

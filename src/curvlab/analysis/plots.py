@@ -11,7 +11,7 @@ import pandas as pd
 
 from curvlab.analysis.embedding_figures import NodeLooks, embedding_figure
 from curvlab.analysis.embeddings import load_embedding, principal_components, tangent_coordinates
-from curvlab.analysis.figures import Curve, curves_figure
+from curvlab.analysis.figures import curves_figure
 from curvlab.analysis.filters import EIGENVALUES, FILE, filter_clusters, load_filters
 from curvlab.analysis.model_figures import FilterPanel, filters_figure, ternary_figure
 from curvlab.analysis.routing import FILE as ROUTING
@@ -30,15 +30,8 @@ FILTER_CLUSTERS = 5
 def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
     """Draw what there is of a run into its folder `plots` and return the paths.
 
-    Reads `metrics.csv` and, if they exist, the embeddings, filters and routing.
-    Nodes are coloured by their class if they have one, else by their degree.
-
-    Args:
-        run_dir: Folder of the run.
-        title: Heading of all pictures; by default model, data set and seed of `result.json`.
-
-    Raises:
-        UsageError: The folder has no curves, or a file in it is damaged.
+    Reads `metrics.csv` and, if they exist, the embeddings, filters and routing. Nodes are coloured
+    by their class if they have one, else by their degree.
     """
     title = title or run_title(run_dir)
     figures = {"curves": curves_figure(_metrics(run_dir), title)}
@@ -61,17 +54,15 @@ def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
     return paths
 
 
-def run_curves(folders: Sequence[Path], metric: str) -> list[Curve]:
-    """A metric of runs by their steps, named by the runs, or folders if they have no result.
+def run_curves(folders: Sequence[Path], metric: str) -> pd.DataFrame:
+    """A metric of the runs in and above folders by their steps, without runs that were set aside.
 
-    Args:
-        folders: Of runs, or above runs; `previous/` of an older configuration is left out.
-        metric: A column of `metrics.csv`, such as `loss` or `val/mrr`.
+    See `curvlab.analysis.figures.comparison_figure` for the columns.
 
     Raises:
         UsageError: There is no run, a file is damaged, or a run does not have the metric.
     """
-    found: dict[str, Curve] = {}
+    found: dict[str, pd.DataFrame] = {}
     for folder in folders:
         runs = sorted({*(p.parent for p in folder.rglob(CURVES)), *runs_in_tables(folder)})
         runs = [run for run in runs if SET_ASIDE not in run.relative_to(folder).parts]
@@ -85,21 +76,18 @@ def run_curves(folders: Sequence[Path], metric: str) -> list[Curve]:
                 raise UsageError(f"the curves of {run} have no {metric}: they have {known}.")
             name = run_title(run) if result else str(run)
             name = f"{name} ({run})" if name in found else name
-            values = curves.set_index("step")[metric].dropna()
-            found[name] = Curve(name, values, *_labels(result), result.get("seed"))
-    return list(found.values())
+            model, dataset = _labels(result)
+            found[name] = (
+                curves[["step", metric]]
+                .set_axis(["step", "value"], axis=1)
+                .dropna()
+                .assign(name=name, model=model, dataset=dataset, seed=result.get("seed"))
+            )
+    return pd.concat(found.values(), ignore_index=True)
 
 
 def filter_panel(run_dir: Path, clusters: int | None = None) -> FilterPanel:
-    """Clusters of the filters of a run's nodes, and the true filters where there are some.
-
-    Args:
-        run_dir: Folder of the run.
-        clusters: Number of clusters; by default one for each true filter, or five.
-
-    Raises:
-        UsageError: The folder has no filters, or there are not so many nodes.
-    """
+    """Clusters of a run's filters, by default five or one for each true filter."""
     name = _result(run_dir).get("config", {}).get("dataset", {}).get("filter")
     true = [f(EIGENVALUES) for f in FILTERS[name]] if name else []
     filters = load_filters(run_dir / FILE)
@@ -108,15 +96,7 @@ def filter_panel(run_dir: Path, clusters: int | None = None) -> FilterPanel:
 
 
 def plot_routing(run_dir: Path, title: str | None = None) -> Path:
-    """Draw the weights of a run's three branches in test queries; return the path of the picture.
-
-    Args:
-        run_dir: Folder of the run.
-        title: Heading; by default model, data set and seed of `result.json`.
-
-    Raises:
-        UsageError: The run has no such weights.
-    """
+    """Draw the weights of a run's three branches in test queries; return the picture's path."""
     routing = load_routing(run_dir / ROUTING, "test")
     corners = [name.replace("_", " ") for name in routing.branches]
     subtitle = f"weights of the branches, {len(routing.weights):,} test queries"

@@ -33,14 +33,8 @@ def rank_table(
     relation, 1-1, 1-N, N-1 or N-N by whether a tail has on average 1.5 heads and a head 1.5 tails
     among the training triples (Bordes et al. 2013); `frequency`, the number of training triples of
     the ranked entity, rounded down to a power of ten; `type`, a key of `counts`; `optimistic` and
-    `pessimistic` ranks; `candidates`, their number with the answer.
-
-    Args:
-        graph: With `edge_index`, `edge_type`, `relation_names`, `train_mask`; perhaps with inverse
-            relations, whose queries are written as triples of the relation itself.
-        part: The triple of each query `[queries]`, as a position in the graph.
-        head_side: Whether the head of a query is ranked.
-        counts: By type of ranking.
+    `pessimistic` ranks; `candidates`, their number with the answer. Queries `part` of inverse
+    relations are written as triples of the relation itself.
     """
     names = graph.relation_names
     base = len(names) // (2 if graph.get("inverse_relations") else 1)
@@ -98,11 +92,6 @@ def ranking_table(
         adjusted_hitsK = (hitsK - E[hitsK]) / (1 - E[hitsK]),                 E = mean min(K/n, 1)
 
     Source: Berrendorf et al. 2020, arXiv:2002.06914; Hoyt et al. 2022, arXiv:2203.07544.
-
-    Args:
-        table: Of `rank_table`.
-        by: Columns of `GROUPS`.
-        hits: The values of k.
     """
     sides = [table, table.assign(side="both")] if table["side"].nunique() > 1 else [table]
     frame, found = pd.concat(sides, ignore_index=True), {}
@@ -149,11 +138,7 @@ def save_ranks(folder: Path, table: pd.DataFrame, ties: str, hits: Sequence[int]
 
 
 def load_ranks(folder: Path) -> pd.DataFrame:
-    """Read the table of a run's folder.
-
-    Raises:
-        UsageError: There is none.
-    """
+    """Read the table of a run's folder, if there is one."""
     if not (folder / FILE).is_file():
         raise UsageError(f"{folder / FILE} is missing: runs of knowledge-graph completion write it")
     names = {"head": str, "relation": str, "tail": str}

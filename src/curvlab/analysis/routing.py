@@ -13,13 +13,9 @@ FILE, TABLE = "routing.npz", "routing.csv"
 
 @dataclass(frozen=True)
 class Routing:
-    """Weights of the branches for queries of a knowledge graph.
+    """Weights `[queries, branches]` of named branches for queries of a knowledge graph.
 
-    Attributes:
-        weights: `[queries, branches]`, rows that add up to 1.
-        relation: Relation of each query `[queries]`.
-        branches: Names of the branches.
-        relations: Names of the relations.
+    `relation [queries]` is the relation of each query, a place in the names `relations`.
     """
 
     weights: np.ndarray
@@ -39,11 +35,7 @@ def save_routing(path: Path, parts: dict[str, Routing]) -> None:
 
 
 def load_routing(path: Path, part: str) -> Routing:
-    """Read the routing of a part.
-
-    Raises:
-        UsageError: There is no such file or part.
-    """
+    """Read the routing of a part, or refuse a file without it."""
     names = f"{part}_weights", f"{part}_relation", "branches", "relations"
     origin = "only models with a router have it, such as cat, on triples"
     arrays = load_arrays(path, f"routing of the {part} part", origin, set(names))

@@ -16,10 +16,7 @@ ENTRIES_PER_CHUNK = 4_000_000  # entries of the largest temporary array
 class SectionalCurvature:
     """Curvature `K(m; b, c)` of all triples: a node m and two of its neighbours b < c.
 
-    Attributes:
-        per_triple: The curvature of every triple, `[triples]` (float32), ordered by node.
-        node: The node m of each, `[triples]`.
-        num_nodes: Number of nodes of the graph.
+    `per_triple [triples]` (float32) is ordered by `node [triples]`, the node m of each.
     """
 
     per_triple: np.ndarray

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -44,16 +43,7 @@ styled = mpl.rc_context(
 def panels(
     count: int, width: float, height: float, title: str = "", columns: int = 1, **options: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with `count` axes of `width` by `height` inches, in `columns` columns.
-
-    Args:
-        count: number of axes.
-        width: of an axis.
-        height: of an axis.
-        title: heading of the figure.
-        columns: number of columns.
-        **options: of `Figure.subplots`.
-    """
+    """A figure with axes of `width` by `height` inches; options are those of `Figure.subplots`."""
     rows = -(-count // columns)
     size = (width * columns, height * rows + 0.5)
     figure = Figure(figsize=size, layout="constrained")
@@ -143,12 +133,3 @@ def color_bar(figure: Figure, drawn: Any, axes: Any, label: str, **options: Any)
     bar.set_label(label)
     bar.outline.set_visible(False)
     return bar
-
-
-def grid_of_numbers(axis: Axes, rows: Iterable[object], columns: Iterable[object]) -> None:
-    """Label the rows and columns of a drawn matrix; no grid, ticks or frame."""
-    for names, ticks in ((list(columns), axis.set_xticks), (list(rows), axis.set_yticks)):
-        ticks(np.arange(len(names)), list(map(str, names)))
-    axis.grid(visible=False)
-    axis.tick_params(length=0)
-    axis.spines[:].set_visible(False)

@@ -1,6 +1,6 @@
-"""Figures of many runs or graphs: leaderboards, comparisons, maps of studies, histograms."""
+"""Figures of many runs or graphs: leaderboards, maps of studies, histograms."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
@@ -19,7 +19,6 @@ from curvlab.analysis.style import (
     NEGATIVE,
     POSITIVE,
     color_bar,
-    grid_of_numbers,
     key_name,
     legend_below,
     looks,
@@ -27,7 +26,6 @@ from curvlab.analysis.style import (
     styled,
 )
 from curvlab.tables.boards import Leaderboard
-from curvlab.tables.paired import Group
 
 BIN = 0.05
 """Width of a bar of the histograms of curvature."""
@@ -35,19 +33,14 @@ BIN = 0.05
 
 @styled
 def leaderboard_figure(board: Leaderboard, pairs: pd.DataFrame) -> Figure:
-    """Mean ranks with the critical difference, and pairs by the shape of the graph.
-
-    Args:
-        board: The models' ranks.
-        pairs: Curved models less their flat counterparts, against delta and homophily where known,
-            as `curvlab.tables.boards.counterparts` returns them.
-    """
+    """Mean ranks with the critical difference, and pairs by the shape of the graph."""
     figure = Figure(figsize=(10, 3.5 if pairs.empty else 7), layout="constrained")
     measures = {
         "mean_delta": "mean Gromov delta",
         "homophily": "homophily (share of edges within a class)",
     }
-    places = figure.subplot_mosaic([["rank"] * 2, *([] if pairs.empty else [list(measures)])])
+    rows: list[Any] = [["rank", "rank"], *([] if pairs.empty else [list(measures)])]
+    places = figure.subplot_mosaic(rows)
     _draw_ranks(places["rank"], board)
     if not pairs.empty:
         for measure, label in measures.items():
@@ -92,36 +85,10 @@ def _draw_pairs(axis: Axes, pairs: pd.DataFrame, measure: str, label: str) -> No
 
 
 @styled
-def compared_figure(groups: Sequence[Group], table: pd.DataFrame, title: str) -> Figure:
-    """Scores of each group with its mean and 95 % interval.
-
-    Args:
-        groups: runs that differ in their seed alone.
-        table: what `curvlab.tables.paired.comparison` returns for them.
-        title: heading.
-    """
-    figure, (axis,) = panels(1, 7, 1.1 + 0.45 * len(groups), title)
-    for place, group in enumerate(groups):
-        scores = list(group.scores.values())
-        axis.plot(scores, np.full(len(scores), place), "o", color=MUTED, alpha=0.6)
-    pm, places = (table["high"] - table["mean"]).fillna(0), np.arange(len(groups))
-    options: dict[str, Any] = {"fmt": "D", "color": LINES[0], "ecolor": INK, "capsize": 4}
-    axis.errorbar(table["mean"], places, xerr=pm, **options)
-    axis.set_yticks(places, [group.label for group in groups])
-    axis.set(ylim=(len(groups) - 0.4, -0.6), xlabel="score: runs, mean, 95 % interval")
-    return figure
-
-
-@styled
 def grid_figure(cells: pd.DataFrame, x: str, y: str, title: str) -> Figure:
     """A map of studies: colours are differences from flat, frames mark those that were found.
 
-    Args:
-        cells: `row`, `column`, `space`, `difference`, `pm` and `found`, see
-            `curvlab.study.grid.cells_of`.
-        x: key of the configuration that columns vary.
-        y: key that rows vary.
-        title: heading.
+    The cells are those of `curvlab.study.grid.cells_of` for the keys x and y.
     """
     table = cells.pivot(index="row", columns="column", values="difference")
     rows, columns = list(table.index), list(table.columns)
@@ -143,8 +110,11 @@ def grid_figure(cells: pd.DataFrame, x: str, y: str, title: str) -> Figure:
             corner = place[0] - 0.47, place[1] - 0.46
             frame = Rectangle(corner, 0.94, 0.92, fill=False, edgecolor=INK, linewidth=1.6)
             axis.add_patch(frame)
-    grid_of_numbers(axis, [f"{v:g}" for v in rows], [f"{v:g}" for v in columns])
+    axis.set_xticks(range(len(columns)), [f"{value:g}" for value in columns])
+    axis.set_yticks(range(len(rows)), [f"{value:g}" for value in rows])
     axis.set(xlabel=key_name(x), ylabel=key_name(y))
+    axis.grid(visible=False)
+    axis.spines[:].set_visible(False)
     color_bar(figure, drawn, axis, "points above flat")
     return figure
 
@@ -153,8 +123,7 @@ def grid_figure(cells: pd.DataFrame, x: str, y: str, title: str) -> Figure:
 def curvature_figure(curvatures: Mapping[str, tuple[np.ndarray, float]]) -> Figure:
     """Histograms of sectional curvature, on a common axis; more than four graphs in three columns.
 
-    Args:
-        curvatures: For each graph's label its curvatures of triples `[triples]` and their mean.
+    Each graph's label has its curvatures of triples `[triples]` and their mean.
     """
     columns = 1 if len(curvatures) <= 4 else 3
     title = "Sectional curvature of triples"

@@ -1,7 +1,7 @@
 """Compare finished runs: what differs, scores with intervals, cost, and a paired test.
 
 curvlab compare outputs/runs/node_classification/cora/{gcn,hgcn}
-curvlab compare 'outputs/runs/*/cora/hgcn/*' --output hgcn.csv --picture hgcn.png
+curvlab compare 'outputs/runs/*/cora/hgcn/*' --output hgcn.csv
 
 RUN is a run's folder or one above runs, or a glob. Runs that differ in their seed alone are one
 row; the paired t-test is over the seeds that a row shares with the first, which is the first that
@@ -28,14 +28,10 @@ def main(arguments: Sequence[str]) -> int:
     parser = parser_of("compare", __doc__)
     parser.add_argument("runs", nargs="+", metavar="RUN", help="folders or globs")
     parser.add_argument("--output", type=Path, metavar="FILE", help="the table, .csv or .parquet")
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="a PNG (compare.png)")
     return answered(parser, _compare, arguments)
 
 
 def _compare(args: argparse.Namespace) -> None:
-    from curvlab.analysis.style import save_figure
-    from curvlab.analysis.table_figures import compared_figure
-
     groups = grouped(_results(args.runs))
     table = comparison(groups)
     some = next(iter(groups[0].runs.values()))
@@ -64,8 +60,6 @@ def _compare(args: argparse.Namespace) -> None:
     if args.output:
         write(table, args.output)
         print(f"table    {args.output}")
-    picture = args.picture or Path("compare.png")
-    print(f"picture  {save_figure(compared_figure(groups, table, title), picture)}")
 
 
 def _results(names: Sequence[str]) -> list[Result]:

@@ -85,7 +85,7 @@ def _shape(data: "Data") -> Iterator[str]:
         f"average and {int(degrees.max()):,} at most"
     )
     if nodes <= EXACT:
-        delta, diameter = (found := hyperbolicity(data.edge_index, nodes)).delta, found.diameter
+        delta, _, diameter = hyperbolicity(data.edge_index, nodes)
         fit = "tree-like: hyperbolic spaces fit" if 8 * delta <= diameter else "not tree-like"
         yield f"delta: {delta:g} at a diameter of {diameter:g} (0 of a tree), {fit}"
     else:

@@ -1,15 +1,14 @@
 """Pictures and numbers of graphs and of finished runs.
 
 curvlab plot curvature web_edu power    histograms of sectional curvature, and the means
-curvlab plot hyperbolicity web_edu      Gromov's delta
+curvlab plot facts web_edu power        Gromov's delta, degrees, clustering, homophily; as a file
 curvlab plot run outputs/runs/...       curves and embedding of a run, again
 curvlab plot curves outputs/tables/...  one metric of several runs, step by step
 curvlab plot routing outputs/runs/...   weights of CAT's branches, in a triangle and by relation
 curvlab plot ranks outputs/runs/...     ranking metrics by side, relation, category or frequency
 curvlab plot scaling hypformer/fig5     a table's costs against the size that it sweeps
 curvlab plot depth lrn/fig2             a table's scores by depth, less those of its first row
-curvlab plot leaderboard fpst/table1    mean ranks of a table's or a task's models, curved less flat
-curvlab plot facts web_edu power        shapes of graphs, as a file
+curvlab plot leaderboard reconstruction mean ranks of a task's models, curved less flat
 curvlab plot filters outputs/runs/...   clusters of the filters that nodes have learned
 curvlab plot map outputs/study ...      where a curved space beats flat, over options of a graph
 """
@@ -76,19 +75,6 @@ def plot_curvature(arguments: argparse.Namespace) -> None:
     save(curvature_figure(curvatures), arguments.output)
 
 
-def plot_hyperbolicity(arguments: argparse.Namespace) -> None:
-    """Gromov's delta by the four-point condition."""
-    from curvlab.analysis.hyperbolicity import hyperbolicity
-    from curvlab.data.datasets.named import dataset_config
-
-    for name, graph in load_graphs(arguments).items():
-        found = hyperbolicity(graph.edge_index, graph.num_nodes)
-        bound = f"a lower bound, from {found.nodes} random nodes; at most {found.upper:g}"
-        how = "exact" if found.exact else bound
-        label = dataset_config(name, CONFIGS).label
-        print(f"{label}: delta {found.delta:g} ({how}; the diameter is {found.diameter})")
-
-
 def plot_facts(arguments: argparse.Namespace) -> None:
     """Delta, homophily, clustering, degrees, by dataset, as CSV."""
     from curvlab.analysis.graph_facts import graph_facts
@@ -100,6 +86,8 @@ def plot_facts(arguments: argparse.Namespace) -> None:
         | {field: getattr(found, field) for field in same}
         for name, found in facts.items()
     ]
+    for name, found in facts.items():
+        print("\n  ".join([f"{name}:", *found.lines()]))
     write(pd.DataFrame(rows).round(4), arguments.output)
     print(f"wrote {arguments.output}")
 
@@ -181,7 +169,7 @@ def means(lines: dict[str, pd.DataFrame]) -> dict[str, pd.Series]:
 
 
 def plot_leaderboard(arguments: argparse.Namespace) -> None:
-    """A table of models, or a task: mean ranks, costs, curved models less flat ones."""
+    """Mean ranks of a task's models, and curved models less flat ones."""
     from curvlab.analysis.table_figures import leaderboard_figure
 
     results = results_folder(workplace(), arguments.results)
@@ -239,7 +227,6 @@ TABLE: Mapping[str, Any] = {
 }
 COMMANDS: Mapping[str, tuple[Callable[[Any], None], str, Mapping[str, Any]]] = {
     "curvature": (plot_curvature, "curvature.png", GRAPHS),
-    "hyperbolicity": (plot_hyperbolicity, "", GRAPHS),
     "facts": (plot_facts, "graphs.csv", GRAPHS),
     "run": (plot_finished_run, "", RUN),
     "routing": (plot_branches, "", RUN),
@@ -260,6 +247,7 @@ COMMANDS: Mapping[str, tuple[Callable[[Any], None], str, Mapping[str, Any]]] = {
     "depth": (plot_depth, "depth.png", TABLE),
     "leaderboard": (plot_leaderboard, "leaderboard.png", {
         **TABLE,
+        "table": {"metavar": "TASK", "help": "for instance reconstruction"},
         "pairs": {"nargs": "*", "metavar": "CURVED:FLAT", "help": "such as fpst:tokengt"},
     }),
     "map": (plot_map, "map.png", {

@@ -54,7 +54,7 @@ USAGE = {
     "plan": "plan TABLE",
     "estimate": "estimate TABLE",
     "refresh": "refresh TEXT, as refresh docs/results/*.md",
-    "leaderboard": "leaderboard TASK|TABLE [CURVED:FLAT]",
+    "leaderboard": "leaderboard TASK [CURVED:FLAT]",
     "outdated": "outdated",
     "add": "add FOLDER of all tables' runs, as add outputs/tables",
 }
@@ -128,7 +128,7 @@ def make_text(arguments: argparse.Namespace) -> str:
 def block(results: Path, words: str) -> str:
     """Text between two marks.
 
-    `status`, `totals`, `leaderboard TABLE|TASK [CURVED:FLAT ...]`, a table, `TABLE 2` for its
+    `status`, `totals`, `leaderboard TASK [CURVED:FLAT ...]`, a table, `TABLE 2` for its
     second part, or `TABLE ROW COLUMN` for a cell of its first; `file NAME.csv COLUMN ...` for
     columns of a file next to the results; `cell TABLE ROW COLUMN` for a number alone, `TABLE#2` for
     its second part's; `paired TABLE ROW COLUMN ROW COLUMN` for the first cell less the second.

@@ -33,19 +33,8 @@ from curvlab.search.run import (
 def adopt(folder: Path, configs: Path, force: bool = False) -> str:
     """Write the winner of a search to the key `DATASET@SPLIT` of `CONFIGS/recipe/TASK/MODEL.yaml`.
 
-    The rest of the file stays as it is, with its comments.
-
-    Args:
-        folder: the search's.
-        configs: the folder `configs`.
-        force: replace a recipe whose validation score is higher, or that no search has found.
-
-    Returns:
-        Key and file, the score, and the score before, in one line.
-
-    Raises:
-        UsageError: there is no search, or it has not ended; it was on a split or by a metric that
-            the recipe's runs do not have; the recipe that is there is not to be replaced.
+    The rest of the file stays as it is, with its comments. Without `force` no recipe is replaced
+    whose validation score is higher, or that no search has found.
     """
     study = read_study(folder)
     result = read_result(folder)
@@ -82,11 +71,7 @@ def adopt(folder: Path, configs: Path, force: bool = False) -> str:
 
 
 def ranking(folder: Path, length: int) -> pd.DataFrame:
-    """The best trials of a search, finished or not, a column each.
-
-    Raises:
-        UsageError: there is no search, or no trial has a score yet.
-    """
+    """The best trials of a search, finished or not, a column each."""
     best = best_first(read_study(folder))[:length]
     if not best:
         raise UsageError(f"no trial of {shown(folder)} has a score yet")
@@ -102,18 +87,14 @@ def ranking(folder: Path, length: int) -> pd.DataFrame:
 
 
 def _without_recipe(folder: Path, result: Result, configs: Path) -> dict[str, Any]:
-    """The configuration of a run that would take the recipe, without it.
-
-    Raises:
-        UsageError: its split or its metric are not those of the search.
-    """
+    """The configuration of a run with the split and metric of the search, without its recipe."""
     split = result.config.get("split")
     words = [f"{key}={getattr(result, key)}" for key in ("task", "model", "dataset")]
     words += [f"split={split['name']}"] if split else []
     own = stored(compose([*words, "recipe=none"], configs))
     for key in ("split", "task.split", "task.metric"):
         group, _, name = key.partition(".")
-        parts = (config.get(group) for config in (result.config, own))
+        parts = (config.get(group) or {} for config in (result.config, own))
         searched, taken = (part.get(name) if name else part for part in parts)
         if canonical(searched) != canonical(taken):
             raise UsageError(

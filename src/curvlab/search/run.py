@@ -55,13 +55,8 @@ def search(config: DictConfig) -> Result:
     """Search one model's hyperparameters on one dataset; the study is kept and gone on with.
 
     The study of another space, other seeds or another configuration in the same folder is moved to
-    `previous/HASH`. `rerun=true` does so with the same one's.
-
-    Any number of workers share a study: each runs trials until no more are to be begun, and the
-    last one writes the result.
-
-    Args:
-        config: the composed configuration, with `search`.
+    `previous/HASH`. `rerun=true` does so with the same one's. Any number of workers share a study:
+    each runs trials until no more are to be begun, and the last one writes the result.
 
     Returns:
         Its `val_score` is the winner's; an error that ended the search is in it too. Where other
@@ -180,11 +175,7 @@ def _run_trial(
 
 
 def _mean_score(trial: optuna.Trial, config: DictConfig, run: DictConfig, folder: Path) -> float:
-    """The mean over seeds of a combination's best validation scores.
-
-    Raises:
-        TrialPruned: it is not worth more seeds.
-    """
+    """The mean over seeds of a combination's best validation scores, unless it is pruned."""
     choices = values_by_key(config)
     run = _with(run, {key: trial.suggest_categorical(key, choices[key]) for key in choices})
     validate(run)
@@ -215,11 +206,7 @@ def validation_score(
     """Train one run and return its best validation score, with nothing written or drawn.
 
     The score is the `val_score` of the result that the same configuration has in `train`.
-
-    Args:
-        run: a run's configuration.
-        folder: where weights are saved when they are not finite.
-        report: told step and best score so far after each epoch.
+    `report` receives step and best score so far after each epoch.
     """
     lightning.seed_everything(run.seed, workers=True, verbose=False)
     data = build_data(run)
@@ -230,13 +217,8 @@ def validation_score(
         told = LambdaCallback(on_train_epoch_end=lambda t, _: report(t.global_step, best.score))
         callbacks.append(told)
     with quiet():
-        trainer = build_trainer(
-            run,
-            folder,
-            callbacks,
-            logger=None,
-            limit_val_batches=0,  # `best` validates
-        )
+        # `best` validates
+        trainer = build_trainer(run, folder, callbacks, logger=None, limit_val_batches=0)
         trainer.fit(task, datamodule=data)
     return best.score
 
@@ -280,13 +262,7 @@ def _with(config: DictConfig, values: Mapping[str, Any]) -> DictConfig:
 
 
 def open_study(folder: Path, options: DictConfig, config_hash: str) -> optuna.Study:
-    """Open the study of a folder, or begin it.
-
-    Args:
-        folder: the search's.
-        options: the block `search` of the configuration.
-        config_hash: name of the study.
-    """
+    """Open the study of a folder, or begin it."""
     return optuna.create_study(
         study_name=config_hash,
         storage=_storage(folder / JOURNAL),
@@ -297,17 +273,11 @@ def open_study(folder: Path, options: DictConfig, config_hash: str) -> optuna.St
 
 
 def read_study(folder: Path) -> optuna.Study:
-    """The study in a folder, to look at.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """The study in a folder, to look at."""
     journal = folder / JOURNAL
     if not journal.is_file():
-        raise UsageError(
-            f"there is no search in {folder}: name the folder that "
-            f"curvlab train -m search=... wrote"
-        )
+        message = "name the folder that curvlab train -m search=... wrote"
+        raise UsageError(f"there is no search in {folder}: {message}")
     return optuna.load_study(study_name=None, storage=_storage(journal))
 
 
@@ -349,12 +319,9 @@ class _JournalLock(JournalFileOpenLock):
         """Wait for the lease."""
         lease = self._journal.with_name(f"{JOURNAL}{SUFFIX}")
         self._held.enter_context(held(lease, lambda _: None))
-        with self._journal.open("rb+") as file:
-            if size := file.seek(0, os.SEEK_END):
-                file.seek(size - 1)
-                if file.read(1) != b"\n":
-                    file.seek(0)
-                    file.truncate(file.read().rfind(b"\n") + 1)
+        content = self._journal.read_bytes()
+        if not content.endswith(b"\n"):
+            os.truncate(self._journal, content.rfind(b"\n") + 1)
         return True
 
     def release(self) -> None:

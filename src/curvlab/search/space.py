@@ -15,11 +15,7 @@ _ABSENT = object()
 
 
 def values_by_key(config: DictConfig) -> dict[str, list[Any]]:
-    """The searched keys, dotted, with their values; keys whose values are null are left out.
-
-    Args:
-        config: a composed configuration with `search.space`.
-    """
+    """The searched keys, dotted, with their values; keys whose values are null are left out."""
     return {key: list(values) for key, values in leaves(config.search.space) if values is not None}
 
 
@@ -31,15 +27,7 @@ def defaults(config: DictConfig) -> dict[str, Any] | None:
 
 
 def check_search(config: DictConfig, words: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Check a search before its first trial.
-
-    Args:
-        config: a composed configuration with `search`.
-        words: overrides of a command line, by the keys that they set.
-
-    Raises:
-        UsageError: the first thing that is wrong, in one sentence.
-    """
+    """Refuse the first thing that is wrong; `words` are overrides by the keys that they set."""
     if find_spec("optuna") is None:
         raise UsageError("search= needs Optuna: pip install 'curvlab[hpo]'")
     if "metric" not in config.task:

@@ -23,14 +23,7 @@ OTHERWISE = {
 
 @dataclass(frozen=True)
 class ModelInSpace:
-    """A model in a space, before a seed is chosen.
-
-    Attributes:
-        model: choice of `model=`.
-        space: kind of space: flat, hyperbolic, ...
-        overrides: all but the seed.
-        dim: width.
-    """
+    """A model in a kind of space, with all overrides but the seed."""
 
     model: str
     space: str
@@ -38,25 +31,12 @@ class ModelInSpace:
     dim: int
 
     def config(self, seed: int) -> DictConfig:
-        """Compose a run.
-
-        Raises:
-            UsageError: Hydra cannot.
-        """
+        """Compose a run."""
         return compose([*self.overrides, f"seed={seed}"])
 
 
 def spaces_of(model: str, overrides: Sequence[str], options: DictConfig) -> list[ModelInSpace]:
-    """A model in each kind of space that it can be built with, the flat one first.
-
-    Args:
-        model: choice of `model=`.
-        overrides: of the command line, without those of the study.
-        options: `config.study`.
-
-    Raises:
-        UsageError: there is no flat counterpart, or nothing to compare it with.
-    """
+    """A model in each kind of space that it can be built with, the flat one first."""
     common = [*(options.get("words") or ()), "trainer.plots=false", "trainer.progress=false"]
     for key, value in (("trainer.max_steps", options.steps), ("model.dim", options.dim)):
         common += [] if value is None else [f"{key}={value}"]
@@ -92,16 +72,7 @@ def fits(config: DictConfig) -> bool:
 
 
 def check_study(config: DictConfig, words: Sequence[str], models: Sequence[str]) -> None:
-    """Check a study before its first run.
-
-    Args:
-        config: a composed configuration with `study`.
-        words: overrides of the command line.
-        models: choices of `model=` that there are.
-
-    Raises:
-        UsageError: the first thing that is wrong, in one sentence.
-    """
+    """Refuse the first thing that is wrong with a study, in one sentence."""
     for word in words:
         if way := OTHERWISE.get(_key(word)):
             raise UsageError(f"{word}: study= chooses models and spaces itself; {way}")

@@ -25,24 +25,14 @@ KNOWN = {
 
 
 def cells_of(folder: Path, x: str, y: str, model: str = "", space: str = "") -> pd.DataFrame:
-    """Read the studies below a folder whose command lines set two options.
+    """Read the studies below a folder whose command lines set two options, x (across) and y (up).
 
-    Args:
-        folder: of studies, such as outputs/study.
-        x: key whose values go across, such as `dataset.source.exponent`.
-        y: key whose values go up.
-        model: of several, whose cells.
-        space: the curved one; empty for that with the best mean in each cell.
+    `space` is the curved one, empty for that with the best mean in each cell.
 
     Returns:
-        A row for each study, ordered by `row` and `column` (the values of y and x): `space`, mean
-        score in `flat` space, mean paired `difference` over the seeds, `pm` (half of its 95 %
-        interval), `p_holm` (corrected for the spaces of the model), `found` (whether it is below
-        0.05), `seeds`, and mean `seconds` of a run.
-
-    Raises:
-        UsageError: no study has the keys, two have the same values, or the model or space is not
-            there or has to be named.
+        A row for each study: `row` and `column` (the values of y and x), `space`, mean score in
+        `flat` space, mean paired `difference` over the seeds, `pm` (half of its 95 % interval),
+        `p_holm`, `found` (whether it is below 0.05), `seeds`, and mean `seconds` of a run.
     """
     rows = []
     for study in _studies(folder):
@@ -68,17 +58,7 @@ def cells_of(folder: Path, x: str, y: str, model: str = "", space: str = "") -> 
 
 
 def answers(folder: Path) -> pd.DataFrame:
-    """Read the studies of graphs of known geometry below a folder.
-
-    Returns:
-        A row for each graph and model, in the order of the paths: `dataset`, `model`, `seeds`, the
-        curved `spaces`, the `expected` and the `recommended` space, whether it is `right`, spaces
-        `alike` to it, mean score in `flat` space, and the `best_curved` space with its
-        `difference`, `pm` and `p_holm`, see `cells_of`.
-
-    Raises:
-        UsageError: there are none.
-    """
+    """Read the studies of graphs of known geometry: a row for each graph and model."""
     rows = []
     for study in _studies(folder):
         expected = KNOWN.get(study["dataset"])

@@ -51,15 +51,7 @@ console = plain_console(soft_wrap=True)
 def publish(
     folder: Path, study: Mapping[str, Any], facts: GraphFacts, reports: Sequence[Report]
 ) -> None:
-    """Write JSON, picture and page, and print the answer.
-
-    Args:
-        folder: of the study.
-        study: `dataset`, its `label`, `task`, `metric`, `words` (overrides of the command line),
-            `models`, and of each model and space the number of `seeds` and at most of `steps`.
-        facts: shape of the graph.
-        reports: one a model.
-    """
+    """Write JSON, picture and page of a study, and print the answer."""
     answer = overall(reports)
     budget = (
         f"Task {study['task']}, scores are {study['metric']} in points of 100. Each model has in "

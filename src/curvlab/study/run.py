@@ -47,14 +47,8 @@ def study(config: DictConfig) -> Result:
     Its runs are ordinary ones, in `runs/MODEL/SPACE_DIM/seedN` of the study's folder: those that
     have a result are not repeated, so that a killed study goes on.
 
-    Args:
-        config: the composed configuration, with `study`.
-
     Returns:
         The study's result: its score is the best mean; an error that ended it is in it too.
-
-    Raises:
-        HeldError: another worker is at it.
     """
     hydra = HydraConfig.get()
     folder = RunDirectory(Path(hydra.runtime.output_dir))
@@ -115,11 +109,7 @@ def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
 
 
 def _report(label: str, rows: Sequence[dict[str, Any]]) -> Report:
-    """Compare a model's spaces.
-
-    Raises:
-        UsageError: the flat one, or every other one, has no scores.
-    """
+    """Compare a model's spaces."""
     if rows[0]["scores"] is None or all(row["scores"] is None for row in rows[1:]):
         error = next(row["error"] for row in rows if row["error"])
         raise UsageError(f"{label} has no scores in flat space and another to compare: {error}")

@@ -21,15 +21,7 @@ ONE_POINT = 1.0
 
 @dataclass(frozen=True)
 class Report:
-    """A model's results and the recommendation for it.
-
-    Attributes:
-        label: of the model.
-        table: what `compared` returned.
-        space: that is recommended; flat where no other is better.
-        alike: other spaces that do as well.
-        text: in sentences.
-    """
+    """A model's results and the recommended space; `alike` are others that do as well."""
 
     label: str
     table: pd.DataFrame

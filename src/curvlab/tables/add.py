@@ -15,12 +15,7 @@ KEPT = ("metrics.csv", "routing.csv")
 
 @dataclass
 class Added:
-    """Outcome of `add_runs`.
-
-    Attributes:
-        added: runs that are new, or replace one of another identity: `PAPER/TABLE/RUN`.
-        refused: runs that were not added, with the reason.
-    """
+    """Runs that were added, `PAPER/TABLE/RUN`, and those that were refused, with the reason."""
 
     added: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
@@ -39,10 +34,6 @@ def add_runs(source: Path, into: Path) -> Added:
     A run is refused if its result is damaged, if it has not ended, if it belongs to another table,
     if its identity is not that of its configuration, or if a class of it has another revision
     today. A run never replaces one of the same identity.
-
-    Args:
-        source: the folder of all tables' runs, such as `outputs/tables`.
-        into: the folder of all tables of runs, such as `docs/results/tables`.
     """
     done = Added()
     runs = (path.parent for path in result_files(source) if path.is_file())

@@ -7,7 +7,7 @@ have. Then its column says so and takes no part in any ranking. Several splits o
 once.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from math import isfinite, isnan, nan
@@ -21,7 +21,7 @@ from curvlab.results.identity import canonical
 from curvlab.statistics import critical_difference, decimals, friedman, paired_by_seed
 from curvlab.tables.render import fixed, markdown_table, plus_minus
 from curvlab.tables.runs import CELL, one_protocol_per_cell, table_runs
-from curvlab.tables.spec import SCORE, Better, Coordinate, TableSpec, load_table, load_tables
+from curvlab.tables.spec import SCORE, Coordinate, TableSpec, load_tables
 
 AXES = ("model.name", "dataset.name")
 """Rows and columns of the tables that take part."""
@@ -33,31 +33,25 @@ NONE = "·"
 GRAPHS = "graphs.csv"
 """Measures of graphs, next to the folder of all tables' results, as `plot facts` writes them."""
 
+Labels = dict[Coordinate, str]
+
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """Models that all have a score on all datasets, by their mean rank.
+    """Models that all have a `score` on all datasets, with the medians of their `cost`.
 
     Source of ranks and critical difference: Demsar 2006, "Statistical comparisons of classifiers
     over multiple data sets", JMLR 7, Section 3.2.2.
-
-    Attributes:
-        title: what is ranked.
-        scores: mean of each model (index) on each dataset.
-        cost: `parameters` and `seconds` of a run by model, medians over the datasets.
-        better: which scores are good.
     """
 
     title: str
     scores: pd.DataFrame
     cost: pd.DataFrame
-    better: Better
 
     @property
     def mean_ranks(self) -> "pd.Series[float]":
         """By model, best first; 1 is the best."""
-        ranks = self.scores.rank(ascending=self.better is Better.lower)
-        return ranks.mean(axis=1).sort_values()
+        return self.scores.rank(ascending=False).mean(axis=1).sort_values()
 
     @property
     def critical_difference(self) -> float:
@@ -67,7 +61,6 @@ class Leaderboard:
     def text(self) -> str:
         """The ranks in Markdown."""
         ranks, digits = self.mean_ranks, decimals(self.scores)
-        names = ", ".join(self.scores.columns)
         table = pd.DataFrame(
             {
                 "model": ranks.index.astype(str),
@@ -87,25 +80,19 @@ class Leaderboard:
         if isfinite(p := friedman(self.scores.to_numpy())):
             words.append(f"Friedman's test that all are alike: p = {p:.2g}.")
         models, datasets = self.scores.shape
+        names = ", ".join(self.scores.columns)
         title = f"**{self.title}**, {models} models on {datasets} datasets: {names}."
         return f"{title}\n\n{markdown_table(table)}" + (f"\n{' '.join(words)}\n" if words else "")
 
 
 @dataclass(frozen=True)
 class TaskBoard:
-    """All models of a task, or of a table, on all datasets.
+    """All models of a task on all datasets, by their labels.
 
-    Attributes:
-        scores: means by label of model and dataset; NaN where there is no run.
-        runs: how many each mean is over; 0 where there is none.
-        beaten: by model, best first: the share of the other models of a dataset that it beats, a
-            tie counted as half, as a mean over its datasets at their table's protocol (of several
-            splits of one graph the mean counts); NaN on fewer than half of the graphs.
-        ranked: labels of the datasets at their table's protocol.
-        block: the models and datasets of the largest part without gaps; None where fewer than three
-            models share two datasets.
-        counterparts: curved models less flat ones, as `counterparts` returns them.
-        better: which scores are good.
+    `scores` are means over `runs`. `beaten` is the share of the other models of a dataset that a
+    model beats, a tie counted as half, as a mean over its `ranked` datasets (those at their table's
+    protocol, of several splits of one graph the mean); NaN on fewer than half of the graphs. The
+    `block` is the largest part without gaps, `counterparts` are curved models less flat ones.
     """
 
     scores: pd.DataFrame
@@ -114,81 +101,66 @@ class TaskBoard:
     ranked: frozenset[str]
     block: Leaderboard | None
     counterparts: pd.DataFrame
-    better: Better
 
     def text(self) -> str:
         """All scores in Markdown, the largest part without gaps, curved models less flat ones."""
         digits, scores = decimals(self.scores), self.scores
-        best = scores.min() if self.better is Better.lower else scores.max()
         few = self.runs.map(lambda runs: "*" if 0 < runs < FEW else "")
         texts = scores.map(lambda score: fixed(score, digits) or NONE) + few
-        first = scores.eq(best) & scores.columns.isin(list(self.ranked))
+        first = scores.eq(scores.max()) & scores.columns.isin(list(self.ranked))
         texts = texts.mask(first, "**" + texts + "**").reindex(self.beaten.index)
         beats = self.beaten.map(lambda share: NONE if isnan(share) else f"{100 * share:.0f} %")
         texts.insert(0, "beats", beats)
         models, datasets = scores.shape
-        return "\n".join(
-            [
-                f"{models} models on {datasets} datasets: {(self.runs > 0).sum().sum()} of "
-                f"{scores.size} cells have runs, the others ({NONE}) have none.\n",
-                markdown_table(texts.reset_index(names="model")),
-                "*Beats*: the share of a dataset's other models with a worse mean, averaged over "
-                "the model's datasets, of which several splits of one graph count once; columns "
-                "of a shorter protocol, named in their head, do not count. Models on fewer than "
-                "half of the graphs have no share and come last. "
-                f"A star marks fewer than {FEW} runs.\n",
-                *([self.block.text()] if self.block else []),
-                *([] if self.counterparts.empty else [self._counterparts(digits)]),
-            ]
-        )
-
-    def _counterparts(self, digits: int) -> str:
-        rows = [
-            {
-                "curved less flat": f"{pair['curved']} less {pair['flat']}",
-                "dataset": pair["dataset"],
-                "mean delta": fixed(pair["mean_delta"], 2),
-                "homophily": fixed(pair["homophily"], 2),
-                "difference": plus_minus(pair["difference"], pair["pm"], digits, "+"),
-            }
-            for pair in self.counterparts.to_dict("records")
+        parts = [
+            f"{models} models on {datasets} datasets: {(self.runs > 0).sum().sum()} of "
+            f"{scores.size} cells have runs, the others ({NONE}) have none.\n",
+            markdown_table(texts.reset_index(names="model")),
+            "*Beats*: the share of a dataset's other models with a worse mean, averaged over "
+            "the model's datasets, of which several splits of one graph count once; columns "
+            "of a shorter protocol, named in their head, do not count. Models on fewer than "
+            "half of the graphs have no share and come last. "
+            f"A star marks fewer than {FEW} runs.\n",
         ]
-        return markdown_table(pd.DataFrame(rows))
+        if self.block:
+            parts.append(self.block.text())
+        if not self.counterparts.empty:
+            pairs = self.counterparts
+            named = pairs["curved"] + " less " + pairs["flat"]
+            rows = pairs[["dataset"]].copy()
+            rows.insert(0, "curved less flat", named)
+            for name in ("mean_delta", "homophily"):
+                rows[name.replace("_", " ")] = [fixed(value, 2) for value in pairs[name]]
+            differences = zip(pairs["difference"], pairs["pm"], strict=True)
+            rows["difference"] = [plus_minus(d, pm, digits, "+") for d, pm in differences]
+            parts.append(markdown_table(rows))
+        return "\n".join(parts)
 
 
-def board(configs: Path, name: str, results: Path, pairs: Sequence[str] = ()) -> TaskBoard:
-    """Put the runs of all tables together that have models as rows and datasets as columns.
+def board(configs: Path, task: str, results: Path, pairs: Sequence[str] = ()) -> TaskBoard:
+    """Put the runs of a task together, of all tables that have models as rows, datasets as columns.
 
-    Args:
-        configs: the folder of configurations.
-        name: a task, or a table whose runs alone are meant.
-        results: the folder of all tables' results.
-        pairs: names of a curved model and of its flat counterpart, `CURVED:FLAT`, which are paired
-            within a table. What the graphs look like is read from `graphs.csv` next to the results.
-
-    Raises:
-        UsageError: there is no finished run, or a pair is none.
+    `pairs` are names of a curved model and of its flat counterpart, `CURVED:FLAT`, which are paired
+    within a table. What the graphs look like is read from `graphs.csv` next to the results.
     """
-    is_task = name in choices(configs, "task")
-    specs = load_tables(configs) if is_task else load_table(configs, name)[:1]
-    taking: dict[str, TableSpec] = {}
-    for spec in specs:
+    if task not in (known := choices(configs, "task")):
+        raise UsageError(f"{task} is no task: there is {', '.join(known)}")
+    specs: dict[str, TableSpec] = {}
+    for spec in load_tables(configs):
         if (spec.report.rows, spec.report.columns) == AXES:
-            taking.setdefault(spec.name, spec)  # of panels of the same runs the first
+            specs.setdefault(spec.name, spec)  # of panels of the same runs the first
     tables = {}
-    for table, spec in taking.items():
-        block = spec.report
-        if is_task:
-            block = replace(block, metric=SCORE, scale=1.0, second=None, where={"task.name": name})
+    for name, spec in specs.items():
+        where = {"task.name": task}
+        block = replace(spec.report, metric=SCORE, scale=1.0, second=None, where=where)
         runs = table_runs(spec, results, block)
         runs = runs[runs["status"] == "finished"]
         if not runs.empty:
-            tables[table] = one_protocol_per_column(runs).assign(table=table)
+            tables[name] = one_protocol_per_column(runs).assign(table=name)
     if not tables:
-        raise UsageError(f"no table has a finished run of {name} on a dataset")
-    first = taking[next(iter(tables))]
+        raise UsageError(f"no table has a finished run of {task} on a dataset")
     chosen = chosen_cells(pd.concat(tables.values()))
-    rows, columns = (_labels(list(taking.values()), chosen, axis) for axis in (0, 1))
+    rows, columns = (_labels(list(specs.values()), chosen, axis) for axis in (0, 1))
     deviating = chosen[chosen["deviation"] != ""].groupby("column")["deviation"].first()
     for column in deviating.index:
         columns[column] += f" ({deviating[column].partition(' where ')[0]})"
@@ -196,16 +168,13 @@ def board(configs: Path, name: str, results: Path, pairs: Sequence[str] = ()) ->
     means = values.mean().unstack().reindex(index=list(rows), columns=list(columns))
     counts = values.count().unstack().reindex_like(means).fillna(0).astype(int)
     ranked, of_graph = means.drop(columns=deviating.index), graphs(chosen)
-    better, full = first.report.better, largest_block(ranked, of_graph)
-    title = first.report.title
-    if is_task:
-        title = f"{name.replace('_', ' ').capitalize()}, all models that share these datasets"
-    leaders = None
+    full, leaders = largest_block(ranked, of_graph), None
     if full is not None:
         models = chosen[chosen["column"].isin(full.columns)].groupby("row")
         cost = models[["parameters", "seconds"]].median().reindex(full.index).rename(index=rows)
-        leaders = Leaderboard(title, full.rename(index=rows, columns=columns), cost, better)
-    beaten = _beaten(ranked, better, of_graph).rename(rows)
+        title = f"{task.replace('_', ' ').capitalize()}, all models that share these datasets"
+        leaders = Leaderboard(title, full.rename(index=rows, columns=columns), cost)
+    beaten = _beaten(ranked, of_graph).rename(rows)
     return TaskBoard(
         scores=means.rename(index=rows, columns=columns),
         runs=counts.rename(index=rows, columns=columns),
@@ -213,16 +182,11 @@ def board(configs: Path, name: str, results: Path, pairs: Sequence[str] = ()) ->
         ranked=frozenset(columns[column] for column in ranked.columns),
         block=leaders,
         counterparts=counterparts(list(tables.values()), (rows, columns), results, pairs),
-        better=better,
     )
 
 
 def one_protocol_per_column(runs: pd.DataFrame) -> pd.DataFrame:
-    """Of each dataset the runs of one protocol.
-
-    Args:
-        runs: the finished ones of a table, with `deviation`.
-    """
+    """Of each dataset the finished runs of one protocol."""
     kept = []
     for _, column in runs.groupby("column", sort=False):
         models = column.groupby("deviation", sort=False)["row"].nunique()
@@ -235,9 +199,6 @@ def chosen_cells(runs: pd.DataFrame) -> pd.DataFrame:
     """Of each model on each dataset the runs of the table where validation is best.
 
     Without a validation score it is the first table.
-
-    Args:
-        runs: of several tables: `table`, `row`, `column`, `val`.
     """
     val = runs.groupby([*CELL, "table"], sort=False)["val"].mean().reset_index()
     best = val.sort_values("val", ascending=False, kind="stable", na_position="last")
@@ -248,11 +209,7 @@ def largest_block(scores: pd.DataFrame, of_graph: "pd.Series[str]") -> pd.DataFr
     """The part without gaps that has the most cells, of at least three models on two datasets.
 
     Its datasets are those that some two models share, of the splits of one graph the first; its
-    models are all that have these. None where there is no such part.
-
-    Args:
-        scores: models as rows, datasets as columns, NaN where there is none.
-        of_graph: what graph each dataset is of, see `graphs`.
+    models are all that have these.
     """
     present = scores.notna()
     best: pd.DataFrame | None = None
@@ -277,15 +234,14 @@ def graphs(runs: pd.DataFrame) -> "pd.Series[str]":
     return pd.Series(names, first.index)
 
 
-def _beaten(means: pd.DataFrame, better: Better, of_graph: "pd.Series[str]") -> "pd.Series[float]":
-    ranks = means.rank(ascending=better is Better.lower)  # 1 is the best, ties share
-    counts = means.notna().sum()
+def _beaten(means: pd.DataFrame, of_graph: "pd.Series[str]") -> "pd.Series[float]":
+    ranks, counts = means.rank(ascending=False), means.notna().sum()  # 1 is the best, ties share
     shares = (counts - ranks) / (counts - 1).replace(0, nan)
     by_graph = shares.T.groupby(of_graph[shares.columns].to_numpy()).mean()
     return by_graph.mean().where(2 * by_graph.notna().sum() >= len(by_graph))
 
 
-def _labels(specs: Sequence[TableSpec], runs: pd.DataFrame, axis: int) -> dict[Coordinate, str]:
+def _labels(specs: Sequence[TableSpec], runs: pd.DataFrame, axis: int) -> Labels:
     """Labels of models or data sets, in the order of the tables."""
     present = set(runs[CELL[axis]])
     planned = [v for spec in specs for v in (spec.planned_columns if axis else spec.planned_rows)]
@@ -297,25 +253,16 @@ def _labels(specs: Sequence[TableSpec], runs: pd.DataFrame, axis: int) -> dict[C
 
 def counterparts(
     tables: Sequence[pd.DataFrame],
-    labels: tuple[Mapping[Coordinate, str], Mapping[Coordinate, str]],
+    labels: tuple[Labels, Labels],
     results: Path,
     pairs: Iterable[str],
 ) -> pd.DataFrame:
     """Each curved model less its flat one, within the first table that has both on a dataset.
 
-    Args:
-        tables: finished runs of each.
-        labels: of the rows and of the columns, in the order in which these come.
-        results: the folder of all tables' results, next to which `graphs.csv` may be.
-        pairs: `CURVED:FLAT`.
-
     Returns:
         Labels `curved`, `flat` and `dataset`, mean `difference` of the scores over common seeds,
         `pm` (half of its 95 % interval), and of the graph `mean_delta` (of Gromov's delta over
         quadruples of nodes) and `homophily` (share of edges within a class), NaN where not known.
-
-    Raises:
-        UsageError: a pair is none, or has a model without runs.
     """
     path, measures = results.resolve().parent / GRAPHS, ["mean_delta", "homophily"]
     known = pd.DataFrame(columns=measures)
@@ -334,40 +281,27 @@ def counterparts(
                 f"{word}: no run of {missing[0]}, but of {', '.join(map(str, labels[0]))}"
             )
         for column, dataset in labels[1].items():
-            sides = (
-                tuple(by_seed(runs, name, column) for name in (curved, flat)) for runs in tables
-            )
-            common = next((pair for pair in sides if pair[0].keys() & pair[1].keys()), None)
-            if common is None:
-                continue
-            paired = paired_by_seed(*common)
-            graph = known.reindex([str(column)]).astype(float).iloc[0]
-            names = labels[0][curved], labels[0][flat], dataset
-            found.append((*names, paired.mean, paired.pm, *graph))
+            for runs in tables:
+                sides = (by_seed(runs, name, str(column)) for name in (curved, flat))
+                if (paired := paired_by_seed(*sides)).pairs:
+                    graph = known.reindex([str(column)]).astype(float).iloc[0]
+                    names = labels[0][curved], labels[0][flat], dataset
+                    found.append((*names, paired.mean, paired.pm, *graph))
+                    break
     columns = ["curved", "flat", "dataset", "difference", "pm", *measures]
     return pd.DataFrame(found, columns=columns)
 
 
-def by_seed(runs: pd.DataFrame, row: Coordinate, column: Coordinate) -> dict[int, float]:
+def by_seed(runs: pd.DataFrame, row: str, column: str) -> dict[int, float]:
     """Values of a cell by seed."""
-    own = runs[(runs["row"].astype(str) == str(row)) & (runs["column"].astype(str) == str(column))]
+    own = runs[(runs["row"].astype(str) == row) & (runs["column"].astype(str) == column)]
     return dict(zip(own["seed"], own["value"], strict=True))
 
 
 def difference(
     spec: TableSpec, results: Path, cell: tuple[str, str], other: tuple[str, str]
 ) -> str:
-    """The mean of cell - other over the seeds that both have, with its 95 % interval.
-
-    Args:
-        spec: the table.
-        results: the folder of all tables' results.
-        cell: its row and column, as the report names them.
-        other: those of the other cell.
-
-    Raises:
-        UsageError: they share fewer than two seeds.
-    """
+    """The mean of cell - other over the seeds that both have, with its 95 % interval."""
     runs, _ = one_protocol_per_cell(table_runs(spec, results))
     finished = runs[runs["status"] == "finished"]
     found = paired_by_seed(by_seed(finished, *cell), by_seed(finished, *other))

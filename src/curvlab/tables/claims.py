@@ -23,10 +23,7 @@ CLAIMS_LEGEND = (
 
 
 def claims(reports: Callable[[str], Sequence[Report]]) -> pd.DataFrame:
-    """A row for each claim, in text.
-
-    Args:
-        reports: The reports of a table, by its name; a claim is about the first.
+    """Judge each claim by the first report of its table, in text.
 
     Returns:
         `paper`, `claim` (a link in Markdown), `published` and `ours`, `verdict` and `hours`.
@@ -46,7 +43,7 @@ def judge(claim: dict[Any, str], report: Report) -> dict[str, str]:
     runs = report.runs[report.runs["row"].isin(methods)]
     finished = runs[(runs["status"] == "finished") & (runs["deviation"] == "")]
     pairs = {
-        column: paired_by_seed(*(by_seed(finished, method, column) for method in methods))
+        column: paired_by_seed(*(by_seed(finished, method, str(column)) for method in methods))
         for column in report.columns
     }
     ours = {c: pair for c, pair in pairs.items() if pair.pairs >= FEWEST and isfinite(pair.p_t)}

@@ -29,15 +29,7 @@ def own_results(root: Path) -> Path:
 
 
 def results_folder(root: Path, given: Path | None = None) -> Path:
-    """Where to read results: own ones, until there are any those of the repository's docs.
-
-    Args:
-        root: As of `workplace`.
-        given: Another folder, which the command line names.
-
-    Raises:
-        UsageError: There is no such folder.
-    """
+    """Where to read results: `given`, else own ones, before there are any the repository's."""
     if given is None:
         given = own_results(root)
         if not given.is_dir():

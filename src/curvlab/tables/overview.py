@@ -23,10 +23,6 @@ VERDICTS = ("within", "below", "above")
 def overview(specs: list[TableSpec], results: Path) -> tuple[pd.DataFrame, list[str]]:
     """A row per table, and remarks; panels of the same runs count once, by the first one's metric.
 
-    Args:
-        specs: The tables.
-        results: The folder of all tables' results.
-
     Returns:
         `table`, `cells` and `runs` (finished), `cells planned`, `runs planned`, `within`, `below`,
         `above` (verdicts on the sweep's cells), `hours` (that the runs took), `title`.
@@ -117,14 +113,7 @@ def _texts(tables: pd.DataFrame, form: str = "d") -> pd.DataFrame:
 
 
 def status(tables: pd.DataFrame, remarks: list[str], results: Path, form: str) -> str:
-    """One line per table, remarks, and the figures that no sweep fills: whether they are drawn.
-
-    Args:
-        tables: As `overview` returns them.
-        remarks: Likewise.
-        results: The folder of all tables' results; the pictures are in the folder above it.
-        form: `terminal` or `markdown`.
-    """
+    """One line per table, remarks, and the figures that no sweep fills: whether they are drawn."""
     texts, figures = _texts(tables), paper_figures()
     above = results.resolve().parent
     states = []
@@ -148,10 +137,7 @@ def status(tables: pd.DataFrame, remarks: list[str], results: Path, form: str) -
 def paper_figures() -> pd.DataFrame:
     """Figures and tables of the papers that no sweep fills.
 
-    Returns:
-        `paper`, `item` (what the paper calls it), `shows`, `state` (what else is to be said of it),
-        `command` (empty for what is not computed) and `pictures` (names of files next to the folder
-        of all tables' results, with spaces between).
+    `pictures` are names of files next to the folder of all tables' results, with spaces between.
     """
     with (files("curvlab.tables") / "figures.csv").open(encoding="utf-8") as file:
         figures = pd.read_csv(file, dtype=str, keep_default_na=False)

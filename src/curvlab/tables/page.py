@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from curvlab.errors import UsageError
-from curvlab.tables.overview import paper_figures, verdicts
+from curvlab.tables.overview import paper_figures
 from curvlab.tables.render import fixed, html, plus_minus
 from curvlab.tables.report import Report, build_report
 from curvlab.tables.spec import Better, load_table, table_names
@@ -30,17 +29,10 @@ BETTER, WORSE = "0, 114, 178", "230, 159, 0"
 
 
 def page(configs: Path, paper: str, results: Path) -> str:
-    """The page of a paper: totals, each table with its command, the pictures beside the results.
+    """The page of a paper: each table with its command, the pictures beside the results.
 
     A pointer on a cell shows its runs. The same numbers in words are folded below the table.
-
-    Args:
-        configs: The folder of configurations.
-        paper: For instance `fpst`.
-        results: The folder of all tables' runs; pictures are `PAPER_*.svg` or `.png` above it.
-
-    Raises:
-        UsageError: There is no table of that paper.
+    Pictures are `PAPER_*.svg` or `.png` above the results.
     """
     names = [name for name in table_names(configs) if name.startswith(f"{paper}/")]
     if not names:
@@ -55,28 +47,10 @@ def page(configs: Path, paper: str, results: Path) -> str:
         f"{html(report)}\n</details>\n</section>"
         for report in reports
     ]
-    runs = pd.concat(r.collected.assign(table=r.spec.name) for r in reports)
-    seconds = runs.drop_duplicates(["table", "path"])["seconds"]  # which panels share
-    counts = pd.DataFrame([count(report) for report in reports]).sum()
-    total = {**counts, "hours": f"{seconds.sum() / 3600:,.1f}"}
-    listed = "".join(f"<div><dt>{key}</dt><dd>{n}</dd></div>" for key, n in total.items())
-    body = [f'<dl class="totals">{listed}</dl>', *sections, *_pictures(paper, results)]
+    body = [*sections, *_pictures(paper, results)]
     template = (files("curvlab.tables") / "page.html").read_text(encoding="utf-8")
     title = escape(reports[0].title.partition(",")[0])
     return template.replace("{{title}}", title).replace("{{body}}", "\n".join(body))
-
-
-def count(report: Report) -> dict[str, int]:
-    """Cells of a table by how they compare; `full protocol`: ours with all seeds of the table's."""
-    cells = report.cells
-    other = (cells["seeds"] > 0) & (cells["mark"] != "")
-    return {
-        "printed": int(cells["paper_mean"].notna().sum()),
-        "full protocol": int(((cells["status"] == "finished") & ~other).sum()),
-        **verdicts(cells),
-        "other protocol": int(other.sum()),
-        "not run": int((cells["status"] == "not run").sum()),
-    }
 
 
 def heatmap(report: Report) -> str:

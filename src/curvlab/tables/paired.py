@@ -18,13 +18,7 @@ LABEL_LENGTH = 40
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ in nothing but their seed.
-
-    Attributes:
-        label: what they differ in from the others, short.
-        settings: all that differs between groups, by key.
-        runs: by seed.
-    """
+    """Runs by seed that differ in nothing else, and their `settings` that other groups have not."""
 
     label: str
     settings: dict[str, Any]
@@ -37,11 +31,7 @@ class Group:
 
 
 def grouped(results: Sequence[Result]) -> list[Group]:
-    """Groups of finished runs, in the order in which they are first met.
-
-    Raises:
-        UsageError: there are none, their scores are of different metrics, or a run is there twice.
-    """
+    """Groups of finished runs of one task and metric, in the order in which they are first met."""
     finished = [result for result in results if result.status == "finished"]
     if not finished:
         raise UsageError("none of these runs has finished: there is nothing to compare")
@@ -69,12 +59,9 @@ def grouped(results: Sequence[Result]) -> list[Group]:
 def comparison(groups: Sequence[Group]) -> pd.DataFrame:
     """A row a group: settings, score with its 95 % interval, cost, and the test against the first.
 
-    Returns:
-        `label`, the settings that differ, `runs`, `mean`, `low` and `high` (Student's 95 %
-        interval; NaN with fewer than three runs), `seconds`, `memory_mb`, `parameters` (medians),
-        and of the seeds shared with the first group `common`, `difference` (mean), `difference_pm`
-        (half its 95 % interval) and `p` (see `curvlab.statistics.Paired`), and `p_holm`, corrected
-        by Holm for the number of groups that have one.
+    `low` and `high` are Student's interval, NaN with fewer than three runs; `seconds`, `memory_mb`
+    and `parameters` are medians. `common` (seeds), `difference`, `difference_pm` and `p` are those
+    of `curvlab.statistics.paired` with the first group, `p_holm` is corrected for the others.
     """
     table = pd.DataFrame([_row(group, groups[0]) for group in groups])
     return table.assign(p_holm=holm(table["p"].tolist()))

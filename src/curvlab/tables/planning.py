@@ -37,24 +37,21 @@ class PlannedRun(NamedTuple):
     @property
     def name(self) -> str:
         """How lists call it: `gcn, cora, seed 0`."""
-        return ", ".join(
-            [*(word.partition("=")[2] for word in self.overrides), f"seed {self.seed}"]
-        )
+        choices = (word.partition("=")[2] for word in self.overrides)
+        return ", ".join([*choices, f"seed {self.seed}"])
 
 
 def planned_runs(configs: Path, table: str, overrides: Sequence[str] = ()) -> list[PlannedRun]:
     """All runs of a table's sweep, whether they are finished or not.
 
-    Args:
-        configs: the folder of configurations.
-        table: for instance `fpst/fig3`.
-        overrides: of the command line: some of the cells, `model=gcn`, or another protocol,
-            `trainer.max_steps=100`.
+    Overrides of the command line choose some of the cells, `model=gcn`, or another protocol,
+    `trainer.max_steps=100`.
     """
     sweep = _sweep(configs, table)
-    fixed = _fixed(sweep, overrides)
+    fixed = [word for word in overrides if word.partition("=")[0] not in sweep]
     sweep |= {key: word for key, _, word in (w.partition("=") for w in overrides) if key in sweep}
     seeds = [int(seed) for seed in _values("seed", sweep.pop("seed", "0"))]
+    register_resolvers()
     runs = []
     with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
         for own in _cells(sweep):
@@ -69,15 +66,8 @@ def planned_runs(configs: Path, table: str, overrides: Sequence[str] = ()) -> li
 
 def _sweep(configs: Path, table: str) -> dict[str, Any]:
     """The keys and values that a table sweeps."""
-    register_resolvers()
-    with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
-        plan = compose("train", [f"table={table}"], return_hydra_config=True)
-    return dict(OmegaConf.select(plan, "hydra.sweeper.params") or {})
-
-
-def _fixed(sweep: dict[str, Any], overrides: Sequence[str]) -> tuple[str, ...]:
-    """The overrides that choose no cells."""
-    return tuple(word for word in overrides if word.partition("=")[0] not in sweep)
+    file = OmegaConf.load(find(configs, f"table/{table}.yaml"))
+    return {str(key): value for key, value in file.hydra.sweeper.params.items()}
 
 
 def _cells(sweep: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -101,13 +91,7 @@ class Progress(NamedTuple):
 
 
 def progress(table: str, runs: Sequence[PlannedRun], results: Path) -> Progress:
-    """Look at the folders of a table's runs: what is done, who is at which run, what failed.
-
-    Args:
-        table: its name.
-        runs: of its sweep.
-        results: the folder of all tables' runs.
-    """
+    """Look at the folders of a table's runs: what is done, who is at which run, what failed."""
     at_work: dict[str, Holder] = {}
     failed, abandoned, seconds, done = [], [], [], 0
     for run in runs:
@@ -161,16 +145,8 @@ def outdated(
     """Cells whose results have another identity than their command has today.
 
     A command is composed for each cell, which takes minutes for all. Tables read the list instead
-    (`curvlab.tables.runs.outdated_cells`).
-
-    Args:
-        configs: the folder of configurations.
-        results: the folder of all tables' results.
-        among: look at these cells alone, named as the results; None for all.
-
-    Returns:
-        For each the folder of its seeds below `results`, how many runs it has, and why: what they
-        built, and what the command would.
+    (`curvlab.tables.runs.outdated_cells`): the folder of a cell's seeds, how many runs it has, and
+    why: what they built, and what the command would.
     """
     cells: dict[str, list[Path]] = {}
     for path in result_files(results):
@@ -200,9 +176,8 @@ def _why(configs: Path, cell: Path, result: dict[str, Any]) -> str:
 def _overrides_of(configs: Path, cell: Path, result: dict[str, Any]) -> Iterator[str]:
     """The overrides of the command that made a result of a table."""
     table = "/".join(cell.parts[:2])
-    swept = OmegaConf.load(find(configs, f"table/{table}.yaml"))
     yield f"table={table}"
-    for key in swept.hydra.sweeper.params:
+    for key in _sweep(configs, table):
         named = {"model", "dataset", "seed", "task"}
         yield f"{key}={result[key] if key in named else lookup(result['config'], key)}"
     yield from result.get("changed") or ()

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 from rich import box
+from rich.markup import escape as rich_escape
 from rich.table import Table
 from rich.text import Text
 
@@ -39,13 +40,10 @@ _MARK = re.compile(r"(?m)^<!-- (tables\.py .*|end) -->$")
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry: a number with its spread and a remark, or only words.
+    """A number with its spread and a remark, or only words in the remark.
 
-    Attributes:
-        number: With its spread; empty for words.
-        remark: What follows the number, or the words.
-        place: 1 for the best number of its column and kind, 2 for the second, else 0.
-        grey: Whether it is of another protocol than the table's.
+    The `place` is 1 for the best number of its column and kind, 2 for the second, else 0; `grey` is
+    what has another protocol than the table's.
     """
 
     number: str = ""
@@ -85,14 +83,12 @@ def layout(report: Report) -> list[Line]:
                 name = report.second if kind == "second" else kind
                 lines.append(Line(label, kind, name, entries))
                 label = ""
-    orders = [
-        Entry(remark=f"{fixed(cell['spearman'], 2)} ({cell['ranked']})")
-        if cell["ranked"]
-        else NOTHING
-        for cell in cells[:columns]
-    ]
-    if any(entry != NOTHING for entry in orders):
-        lines.append(Line("Spearman", "rank", "rank", orders))
+    if any(cell["ranked"] for cell in cells[:columns]):
+        orders = (
+            f"{fixed(c['spearman'], 2)} ({c['ranked']})" if c["ranked"] else ""
+            for c in cells[:columns]
+        )
+        lines.append(Line("Spearman", "rank", "rank", [Entry(remark=order) for order in orders]))
     return lines
 
 
@@ -111,9 +107,8 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
     runs = cell["seeds"] + sum(cell[status] for status in LOST)
     lost = (f"{cell[key]} of {runs} {word}" for key, word in LOST.items() if cell[key])
     paper = plus_minus(cell["paper_mean"], cell["paper_pm"], digits)
-    found = dict.fromkeys(
-        ("paper", "ours", "shipped", "second", "difference", "rank", "lost"), NOTHING
-    ) | {
+    kinds = ("paper", "ours", "shipped", "second", "difference", "rank", "lost")
+    found = dict.fromkeys(kinds, NOTHING) | {
         "paper": Entry(paper, place=cell["paper_place"]),
         "ours": Entry(remark=f"{untried} {mark}".rstrip(), grey=grey),
         "difference": Entry(fixed(cell["difference"], digits, "+"), "≈" if cell["within"] else ""),
@@ -175,22 +170,20 @@ def render(reports: Sequence[Report], form: Format) -> str:
 
 
 def terminal(report: Report, width: int = 100, styled: bool = False) -> str:
-    """The report for a terminal: columns that do not fit next to each other go into blocks below.
-
-    Args:
-        report: What to show.
-        width: Characters a line.
-        styled: Whether to mark the best numbers, with the terminal's own codes.
-    """
+    """The report for a terminal: columns that do not fit in its width go into blocks below."""
     out = StringIO()
     console = plain_console(file=out, width=width, force_terminal=styled, no_color=not styled)
     endless = plain_console(file=out, width=100_000)
     console.print(Text(report.title, style="bold"))
-    lines, first, last = layout(report), 0, len(report.columns)
+    marks, grey = ("{}", "[bold]{}[/]", "[underline]{}[/]"), "[dim]{}[/]"
+    frame = _frame(report, lambda entry: entry.written(marks, grey, rich_escape), "[bold]{}[/]")
+    kinds = [line.kind for line in layout(report)]
+    first, last = 2, len(frame.columns)
     while first < last:
-        tables = (_block(report, lines, range(first, end)) for end in range(last, first, -1))
-        fits = (t for t in tables if endless.measure(t).maximum <= width)
-        table = next(fits, None) or _block(report, lines, range(first, first + 1))
+        tables = (
+            _block(frame.iloc[:, [0, 1, *range(first, n)]], kinds) for n in range(last, first, -1)
+        )
+        table = next(t for t in tables if endless.measure(t).maximum <= width or len(t.columns) < 4)
         console.print(table, "")
         first += len(table.columns) - 2
     notes = [*report.caption, legend(report, "underlined", "dim")]
@@ -200,26 +193,16 @@ def terminal(report: Report, width: int = 100, styled: bool = False) -> str:
     return _stripped(out.getvalue())
 
 
-def _block(report: Report, lines: list[Line], columns: range) -> Table:
+def _block(frame: pd.DataFrame, kinds: Sequence[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    for name in ["", "", *(report.labels["column", report.columns[i]] for i in columns)]:
-        table.add_column(name, no_wrap=True)
-    for line in lines:
-        if line.label:
+    for name in frame:
+        table.add_column(str(name), no_wrap=True)
+    for kind, (label, *texts) in zip(kinds, frame.itertuples(index=False), strict=True):
+        if label:
             table.add_section()
-        entries = [line.entries[i] for i in columns]
-        texts = [
-            Text.assemble(
-                (entry.number, ("", "bold", "underline")[entry.place]),
-                " " if entry.number and entry.remark else "",
-                (entry.remark, "" if entry.number else "dim"),
-                style="dim" if entry.grey else "",
-            )
-            for entry in entries
-        ]
-        if line.label or any(entry != NOTHING for entry in entries):
-            label, style = Text(line.label, style="bold"), KIND_STYLES.get(line.kind, "")
-            table.add_row(label, line.name, *texts, style=style)
+        if label or any(texts[1:]):
+            marked = map(Text.from_markup, (label, *texts))
+            table.add_row(*marked, style=KIND_STYLES.get(kind, ""))
     return table
 
 
@@ -330,16 +313,7 @@ def latex(report: Report) -> str:
 
 
 def sentence(report: Report, row: str, column: str) -> str:
-    """One cell for a text: ours, its second number if there is one, and the paper's.
-
-    Args:
-        report: The table.
-        row: Its coordinate, for instance `fpst`.
-        column: Its coordinate, for instance `web_edu`.
-
-    Raises:
-        UsageError: There is no such cell.
-    """
+    """One cell for a text: ours, its second number if there is one, and the paper's."""
     cell = _cell(report, row, column)
     entries = _entries({**cell, "our_place": 0, "paper_place": 0}, report)
     names = {"ours": "ours", "second": report.second, "paper": "paper"}
@@ -350,11 +324,7 @@ def sentence(report: Report, row: str, column: str) -> str:
 
 
 def number(report: Report, row: str, column: str, whose: str = "ours") -> str:
-    """The mean of one cell, without its interval: ours, or `paper` for the published one.
-
-    Raises:
-        UsageError: There is no such cell, or no number in it.
-    """
+    """The mean of one cell, without its interval: ours, or `paper` for the published one."""
     mean = _cell(report, row, column)["our_mean" if whose == "ours" else "paper_mean"]
     if isnan(mean):
         raise UsageError(f"{report.title} has no value '{whose}' for {row}, {column}")
@@ -376,10 +346,6 @@ def refresh(text: str, write: Callable[[str], str]) -> str:
 
     Within a line, `<!-- cell TABLE ROW COLUMN -->` and `<!-- /cell -->` are around a number,
     `<!-- paired TABLE ROW COLUMN ROW COLUMN -->` and `<!-- /cell -->` around one of two cells.
-
-    Args:
-        text: the text, for instance Markdown.
-        write: what is to be there, from WORDS; those within a line begin with `cell` or `paired`.
 
     Raises:
         UsageError: there is half of a pair of marks.

@@ -45,35 +45,24 @@ FULL_PRECISION = "32-true"
 class Report:
     """A table, ready to be written down.
 
-    Attributes:
-        spec: What the table is.
-        cells: One row per cell: `metric`, `row`, `column`, `paper_mean`, `paper_pm`, `our_mean`,
-            `our_pm` (a deviation if the paper's is one, else half an interval), `our_std`,
-            `our_t95` (half width of Student's interval), `our_low` and `our_high` (the least and
-            the greatest value), `second_mean`, `second_pm`, `second_low`, `second_high` and
-            `second_seeds` (the same of the second number), `source` (whether a cell's runs are
-            `own` or `shipped`), `shipped_mean` and so on (of shipped runs where a cell has own
-            ones), `seeds` (finished runs),
-            `planned_seeds` (those of them whose seeds the sweep has), `split` and `draw` (see
-            `curvlab.tables.runs.draw`), `deviation` and `mark` (of another protocol than the
-            table's), `difference` (ours - paper; NaN for another protocol and for one draw of a
-            split that is not the paper's), `difference_pm` (half of its 95 % interval; NaN where
-            one side's spread is unknown), `within` (whether that holds 0; None where it cannot be
-            judged), `status`, `steps` (the longest run's), `patience` (steps without improvement
-            after which runs end, NaN for never), `precision`, and the number of runs that ended as
-            `diverged`, `failed` and `out_of_memory`.
-            `our_place` and `paper_place` are 1 for the best number of a column, 2 for the second,
-            else 0. `our_rank` and `paper_rank` rank the `ranked` methods of a column that have a
-            difference, `spearman` is the correlation of the two; NaN and 0 for fewer than three.
-            `status` is `finished` (all seeds of the sweep), `partial`, how the runs ended where
-            none finished, `not run` (planned), `cited` (the paper has its number from elsewhere),
-            or `missing` (not planned: the paper has it and this library does not).
-        collected: All runs of the table, as `table_runs` returns them.
-        runs: Those of them that the cells are of.
-        left_out: The others, as `one_protocol_per_cell` returns them.
-        paper: The published numbers, as `paper_numbers` returns them.
-        kind: What our plus-minus sign means.
-        decimals: Digits after the point, as the paper prints them.
+    `cells` has one row per cell: `metric`, `row`, `column`, `paper_mean`, `paper_pm`, and of our
+    runs `our_mean`, `our_pm` (a deviation if the paper's is one, else half an interval), `our_std`,
+    `our_t95` (half width of Student's interval), `our_low`, `our_high` and `seeds`; the same of the
+    second number (`second_mean` ...) and of shipped runs where a cell has own ones
+    (`shipped_mean` ...). `source` is whether a cell's runs are `own` or `shipped`, `planned_seeds`
+    counts those that the sweep has. `deviation` and `mark` are of another protocol than the
+    table's. `difference` is ours - paper, NaN for another protocol and for one draw of a split that
+    is not the paper's (see `curvlab.tables.runs.draw`); `difference_pm` is half of its 95 %
+    interval, `within` whether that holds 0, None where it cannot be judged.
+    `our_place` and `paper_place` are 1 for the best number of a column, 2 for the second,
+    else 0. `our_rank` and `paper_rank` rank the `ranked` methods of a column that have a
+    difference, `spearman` is the correlation of the two; NaN and 0 for fewer than three.
+    `status` is `finished` (all seeds of the sweep), `partial`, how the runs ended where none
+    finished, `not run` (planned), `cited` (the paper has its number from elsewhere), or `missing`
+    (not planned: the paper has it and this library does not).
+
+    `collected` are all runs of the table, `runs` those of them that the cells are of, `left_out`
+    the others, `paper` the published numbers.
     """
 
     spec: TableSpec
@@ -239,13 +228,10 @@ class Report:
 
 
 def build_report(spec: TableSpec, results: Path, shipped: Path | None = None) -> Report:
-    """Join the paper's numbers with the runs below a table's directory.
+    """Join the paper's numbers with the runs below `results / spec.name`.
 
-    Args:
-        spec: The table.
-        results: The folder of all tables' results; the runs are read below `results / spec.name`.
-        shipped: The folder of results that come with the repository, shown next to those of
-            `results` and in their place in cells that these lack.
+    Runs of the folder `shipped`, which come with the repository, are shown next to those of
+    `results` and in their place in cells that these lack.
     """
     paper = paper_numbers(spec.report, spec.folder)
     collected = table_runs(spec, results).assign(shipped=False)

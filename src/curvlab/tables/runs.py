@@ -80,11 +80,7 @@ def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
 
 
 def lookup(tree: Mapping[str, Any], path: str) -> Any:
-    """Value at a dotted path in nested mappings.
-
-    Raises:
-        KeyError: The path leads nowhere; the message is the path.
-    """
+    """Value at a dotted path in nested mappings; the path is the message of its KeyError."""
     value: Any = tree
     for key in path.split("."):
         if not isinstance(value, Mapping) or key not in value:
@@ -197,11 +193,7 @@ def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None
 
 
 def outdated_cells(results: Path) -> dict[str, str]:
-    """Why each cell is outdated, from the list next to the results; empty without one.
-
-    Raises:
-        UsageError: the file is not one that `tables outdated` has written.
-    """
+    """Why each cell is outdated, from the list next to the results; empty without one."""
     path = results.resolve().parent / OUTDATED
     if not path.exists():
         return {}
@@ -309,9 +301,6 @@ def one_protocol_per_cell(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFram
 
     The protocol with the most seeds is kept, then that with the most steps. Runs that diverged
     count as seeds here: a choice that looked at outcomes would prefer protocols that hide them.
-
-    Args:
-        runs: As `collect` returns them.
 
     Returns:
         The runs kept, and one row (`row`, `column`, `runs`, `reason`) for each set left out.

@@ -168,13 +168,8 @@ def load_tables(configs: Path, names: Sequence[str] = ()) -> list[TableSpec]:
 def paper_numbers(report: ReportBlock, beside: Path | None = None) -> pd.DataFrame:
     """The printed numbers that belong to a table, as strings, exactly as printed.
 
-    Args:
-        report: of the table.
-        beside: folder of the table's own file, where the numbers may lie.
-
-    Returns:
-        The selected rows of the paper's file, plus `row` and `column`, the cell's coordinates;
-        rows whose numbers stand in two columns are there twice.
+    Their file lies in `beside`, the folder of the table's own, or with the package's. `row` and
+    `column` are the cell's coordinates; rows whose numbers stand in two columns are there twice.
 
     Raises:
         UsageError: The file does not exist, is no such table, or a row's coordinates are not known.

@@ -22,16 +22,9 @@ NEEDED = "reports on W&B need wandb: pip install 'curvlab[wandb]'"
 def table_report(specs: Sequence[TableSpec], project: str, entity: str) -> "Report":
     """Define the report of a table or of the panels of a figure; its `save()` puts it on the site.
 
-    A table with datasets as columns has a section for each: bars with the mean of each row over
-    seeds and its standard deviation. Where columns are numbers, such as depths, the runs are points
-    over them. Then come the curves of loss and curvature, each row one line with its spread, the
-    cost, and the settings in which runs differ. All of it reads the runs that have the table's name
-    as group, as those of its sweep with `logger=wandb` do.
-
-    Args:
-        specs: From `load_table`.
-        project: Where the runs are.
-        entity: User or team that has the project.
+    It has bars of each row for each dataset, or points over columns that are numbers, the curves
+    of loss and curvature, the cost, and the settings in which runs differ. All of it reads the runs
+    that have the table's name as group, as those of its sweep with `logger=wandb` do.
 
     Raises:
         UsageError: wandb-workspaces is not installed.
@@ -42,12 +35,7 @@ def table_report(specs: Sequence[TableSpec], project: str, entity: str) -> "Repo
         raise UsageError(NEEDED) from error
     name, rows = specs[0].name, wr.Config(_key(specs[0].report.rows))
     group = f"Metric('Group') == '{name}'"
-    blocks: list[Any] = [
-        wr.MarkdownBlock(
-            f"Runs of `curvlab train -m table={name} logger=wandb`. The paper's numbers stand in "
-            "curvlab's `docs/results`."
-        )
-    ]
+    blocks: list[Any] = [wr.MarkdownBlock(f"Runs of `curvlab train -m table={name} logger=wandb`.")]
     for spec in specs:
         blocks += [wr.H1(spec.report.title), *_sections(wr, spec, group)]
     runs = wr.Runset(name=name, filters=group)
@@ -59,18 +47,7 @@ def table_report(specs: Sequence[TableSpec], project: str, entity: str) -> "Repo
 
 
 def dashboard(project: str, entity: str) -> "Workspace":
-    """Define the workspace that compares all runs; its `save()` puts it on the site.
-
-    Runs are grouped by data set, model and manifold. Each panel has a bar or a line for each group:
-    score, curvatures over the steps, cost.
-
-    Args:
-        project: as of `table_report`.
-        entity: as of `table_report`.
-
-    Raises:
-        UsageError: wandb-workspaces is not installed.
-    """
+    """Define the workspace that compares all runs; its `save()` puts it on the site."""
     try:
         import wandb_workspaces.reports.v2 as wr
         import wandb_workspaces.workspaces as ws
