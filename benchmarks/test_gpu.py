@@ -3,6 +3,7 @@
 import argparse
 import os
 import signal
+from itertools import product
 
 import pandas as pd
 import pytest
@@ -14,8 +15,8 @@ from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
 from curvlab.run.train import train_in
-from curvlab.tables import table_names
-from curvlab.tables.planning import planned_cells, sweep_choices
+from curvlab.tables import load_table, table_names
+from curvlab.tables.planning import planned_runs
 
 DEVICE = os.environ.get("GPU_CHECK_DEVICE", "cuda")
 REDUCED = "GPU_CHECK_REDUCED" in os.environ
@@ -84,7 +85,10 @@ def test_benchmark(name):
 
 def own_cells(table):
     """The choices of a cell for each data set of a table: of the paper's own model, or of any."""
-    choices = sweep_choices(CONFIGS, table)
+    spec = load_table(CONFIGS, table)[0]
+    row, column = (path.removesuffix(".name") for path in (spec.report.rows, spec.report.columns))
+    pairs = product(spec.planned_rows, spec.planned_columns)
+    choices = [(f"{row}={one}", f"{column}={other}") for one, other in pairs]
     cells = [words for words in choices if f"model={table.partition('/')[0]}" in words] or choices
     by_data = {}
     for words in cells:
@@ -100,7 +104,7 @@ def test_cell(trained, tmp_path, table):
         score = {}
         for place, on in (("processor", "cpu"), ("device", DEVICE)):
             given = (*choices, *words, f"trainer.accelerator={on}")
-            (planned,) = planned_cells(CONFIGS, table, tmp_path, given)
+            planned = planned_runs(CONFIGS, table, given)[0]
             trainer = planned.config.trainer
             if "validate_every" in trainer:  # which may be a whole pass over triples
                 trainer.validate_every = min(trainer.validate_every, trainer.max_steps)
