@@ -28,13 +28,8 @@ class Rates(NamedTuple):
     weight_decay: float
     step: int
 
-    def lengths(self, second: Tensor, largest: Tensor | None) -> Tensor:
-        """Factor of the first moment, from the second moment.
-
-        With AMSGrad from the largest second moment so far, which is updated in place.
-        """
-        if largest is not None:
-            second = torch.maximum(largest, second, out=largest)
+    def lengths(self, second: Tensor) -> Tensor:
+        """Factor of the first moment, from the second moment."""
         first_correction = 1 - self.beta1**self.step
         second_correction = 1 - self.beta2**self.step
         denominator = (second / second_correction).sqrt_().add_(self.eps)
@@ -46,7 +41,6 @@ def lorentz_step(
     g: Tensor,
     m: Tensor,
     v: Tensor,
-    largest: Tensor | None,
     kappa: Tensor,
     rates: Rates,
 ) -> None:
@@ -63,7 +57,7 @@ def lorentz_step(
     r[:, :1] -= 2 * g[:, :1]
     v.mul_(rates.beta2).add_(_lorentz_square(r), alpha=1 - rates.beta2)
     m.lerp_(r, 1 - rates.beta1)
-    c = rates.lengths(v, largest)
+    c = rates.lengths(v)
     m2 = _lorentz_square(m)
     angle = (-kappa * m2).sqrt_().mul_(c.abs()).clamp_(min=SMALLEST_ANGLE)
     cos, sin = angle.cosh(), angle.sinh().div_(angle).mul_(c)
@@ -87,7 +81,6 @@ def any_step(
     g: Tensor,
     m: Tensor,
     v: Tensor,
-    largest: Tensor | None,
     rates: Rates,
 ) -> None:
     """Step on any manifold of geoopt's, by its methods; v is `[points, coordinates]`."""
@@ -96,6 +89,6 @@ def any_step(
     r = manifold.egrad2rgrad(x, g)
     m.lerp_(r, 1 - rates.beta1)
     v.mul_(rates.beta2).add_(manifold.component_inner(x, r), alpha=1 - rates.beta2)
-    moved, momentum = manifold.retr_transp(x, rates.lengths(v, largest) * m, m)
+    moved, momentum = manifold.retr_transp(x, rates.lengths(v) * m, m)
     x.copy_(moved)
     m.copy_(momentum)

@@ -41,8 +41,8 @@ Branch = Literal["euclidean", "hyperbolic", "spherical", "feed_forward"]
 class RoutingEntropy(Checked, nn.Module):
     """-lambda H, or + lambda H, of the mean entropy H of the router's weights; lambda is annealed.
 
-    With `balance` b the term b (G sum_g mean(a_g)^2 - 1) of the G branches' mean weights is added:
-    it is 0 where all branches are used alike (Shazeer et al. 2017), and is not annealed.
+    `balance` b adds b (G sum_g mean(a_g)^2 - 1) of the G branches' mean weights, not annealed: 0
+    where all branches are used alike (Shazeer et al. 2017).
 
     lambda(0) = weight, lambda(k + 1) = max(floor, decay lambda(k)) once a pass of training. The
     paper's text asks for high entropy at the start, its formula lowers it: `encourage` and

@@ -43,7 +43,7 @@ class CurvedGCN(Encoder):
     """`v_l = act(aggregate(map_l(v_{l-1})))` from the features `v_0`, embeddings `exp_0(v_L)`.
 
     With `skip_average` the last vectors are the mean of `v_L` and of the node's own `map_L`, as in
-    the code of Q-GCN (Xiong et al. 2022): what `GraphNetwork` does, in the tangent space.
+    the code of Q-GCN (Xiong et al. 2022).
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.adj_t [nodes, nodes]`; returns points
     `[nodes, dim + space.codimension]`.
@@ -118,8 +118,7 @@ class HGCN(CurvedGCN):
     Paper: HGCN: Hyperbolic graph convolutional neural networks (Chami et al. 2019,
     arXiv:1910.12933).
 
-    Source: Section 4 and the authors' code, with its initialisation (Xavier, gain `sqrt 2`) and its
-    means at the origin, without attention.
+    Source: Section 4 and the authors' code: its initialisation and means at the origin.
     """
 
     attends = False
@@ -185,8 +184,6 @@ class HAT(CurvedGCN):
         heads: of the attention, which divide `dim`.
 
     Paper: HAT: Hyperbolic graph attention network (Zhang et al. 2021, arXiv:1912.03046).
-
-    Source: the paper's description.
     """
 
     space: Stereographic
@@ -275,9 +272,7 @@ class KappaGCN(CurvedGCN):
             which jumps to the antipode beyond the equator.
 
     Paper: kappa-GCN: Constant curvature graph convolutional networks. Bachmann et al. 2020,
-    arXiv:1911.05076.
-
-    Source: Section 3.
+    arXiv:1911.05076, Section 3.
     """
 
     revision = 3  # 2: midpoints stay on their neighbours' side of a sphere; 3: as `Encoder`
@@ -333,9 +328,6 @@ class QGCN(CurvedGCN):
     Args:
         manifold: makes the space of a layer.
         dim: coordinates of the embeddings, times among them.
-
-    Raises:
-        UsageError: The space has more axes of time than there are coordinates.
 
     Paper: Q-GCN: Pseudo-Riemannian graph convolutional networks (Xiong et al. 2022,
     arXiv:2106.03134).

@@ -106,11 +106,7 @@ class FlatEncoder(Encoder):
 
 
 def check_divides(name: str, parts: int, dim: int) -> None:
-    """Check that `dim` coordinates split into the number of equal parts that an option has.
-
-    Raises:
-        UsageError: with the divisors of `dim`.
-    """
+    """Refuse an option, a number of equal parts, that does not divide `dim` coordinates."""
     if dim % parts:
         divisors = ", ".join(str(n) for n in range(1, dim + 1) if dim % n == 0)
         raise UsageError(f"{name}={parts} does not divide dim={dim}; {divisors} do")
@@ -119,10 +115,8 @@ def check_divides(name: str, parts: int, dim: int) -> None:
 def make_space(manifold: Callable[..., Manifold], name: str, components: int, dim: int) -> Manifold:
     """Make a space of a number of components for tangent vectors `[..., dim]`.
 
-    A manifold that takes no number of components becomes a product of copies.
-
-    Raises:
-        UsageError: the components or `dim` are not those of a given product.
+    A manifold that takes no number of components becomes a product of copies; a given product must
+    have these.
     """
     kind = manifold_class(manifold)
     if not issubclass(kind, Manifold) or "components" in signature(kind).parameters:

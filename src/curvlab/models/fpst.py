@@ -106,9 +106,7 @@ class FPSTBlock(Compilable):
     def forward(self, tangent: Tensor, rows: int | None = None) -> Tensor:
         """Map tokens, tangent vectors at the origin `[tokens, dim]`, to points.
 
-        Args:
-            tangent: the tokens.
-            rows: how many of the first tokens to return; None: all. The others are keys and values.
+        Of the first `rows` tokens; None: of all. The others are keys and values.
         """
         # A point is needed with its logarithm or as its logarithm alone: `expmap0_and_log` and
         # `clamp_tangent` are the exponential with the logarithm that would follow it.

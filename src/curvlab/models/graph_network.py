@@ -77,7 +77,7 @@ class GraphNetwork(FlatEncoder):
         layer: makes one layer from its input and output widths; with several heads it takes
             `concat=False` for their mean. None: the model's own.
         heads: outputs of width `dim / heads` that a layer concatenates.
-        last_heads: heads of the layer that makes the logits; None: as many as the others.
+        last_heads: of the layer that makes the logits; None: as many.
 
     Attributes:
         own_layer: makes a layer of the model.
@@ -228,8 +228,7 @@ class MLP(GraphNetwork):
 class SIGN(MLP):
     """MLP of a node's features and their mixtures along the edges, stacked by `StackedHops`.
 
-    The mixtures are part of `batch.x`, so that `in_channels` counts them: in a loop of your own,
-    apply `curvlab.data.transforms.features.StackedHops(hops)` to the graph first.
+    `in_channels` counts the mixtures: apply `curvlab.data.transforms.features.StackedHops` first.
 
     Paper: SIGN: Scalable inception graph neural networks (Frasca et al. 2020, arXiv:2004.11198).
     """
@@ -295,7 +294,7 @@ class DropEdge(GCN):
 
 
 def _number_pairs(matrix: SparseMatrix) -> tuple[Tensor, int]:
-    """The number of each entry's undirected edge, and how many there are; loops have the last."""
+    """The number of each entry's undirected edge, and their count, which loops have for one."""
     target, source = matrix.ends
     ends = torch.minimum(source, target) * len(matrix.degrees) + torch.maximum(source, target)
     pairs, pair = torch.unique(ends[source != target], return_inverse=True)
@@ -306,8 +305,6 @@ class GAT(GraphNetwork):
     """Graph attention network.
 
     Args:
-        heads: of width `dim / heads`, concatenated.
-        last_heads: heads of the layer that makes the logits; null: as many as the others.
         attention_dropout: of the attention's weights.
 
     Paper: GAT: Graph attention networks (Velickovic et al. 2018, arXiv:1710.10903).

@@ -45,8 +45,7 @@ class HyperbolicTransformer(nn.Module):
     nor feed-forward: the last HTC is all that the paper's figure means by it.
 
     `curvature_mode=recalibrate` has the midpoints on the features' space, as the authors' code for
-    small graphs: the points that lie between them and what lifts to the other space. Unlike there
-    a point lies on the same space in training and evaluation.
+    small graphs. Unlike there a point lies on the same space in training and evaluation.
 
     Shapes: `[nodes, in_channels] -> [nodes, 1 + dim]`; features may be nearly all 0.
 
@@ -175,9 +174,6 @@ class Hypformer(Encoder):
         fusion: of the branches: `tangent` (flat, side by side) or `midpoint` (on the hyperboloid).
         linear_maps: of a linear decoder of both branches: `per_branch` draws a map of each, as the
             paper's two; None draws one map, smaller by `sqrt 2`.
-
-    Raises:
-        UsageError: neither branch is used.
     """
 
     directed = True
@@ -264,10 +260,7 @@ class Hypformer(Encoder):
 
     @torch.no_grad()
     def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:
-        """Result of `forward` in evaluation, from `chunk` nodes at a time.
-
-        The processes of a group share the chunks of both branches; all must call this.
-        """
+        """Result of `forward` in evaluation; the processes of a group share the chunks."""
         point = vector = None
         if self.transformer is not None:
             point = self.transformer.encode_in_chunks(batch.x, chunk)

@@ -50,18 +50,12 @@ class WeightedCosine(nn.Module):
 
 
 def step_to_neighbours(similarity: Tensor, x: Tensor) -> Tensor:
-    """Means over neighbours, `D^{-1} A x` with D the sums of rows; 0 where there are none.
-
-    Shapes: `[nodes, nodes], [nodes, dim] -> [nodes, dim]`. Source: IDGL.
-    """
+    """Means over neighbours `[nodes, dim]`, `D^{-1} A x` with D the sums of rows; 0 without any."""
     return (similarity @ x) / similarity.sum(1, keepdim=True).clamp(min=TINY)
 
 
 def step_over_anchors(similarity: Tensor, x: Tensor) -> Tensor:
-    """To anchors and back, `D^{-1} R E^{-1} R^T x` with D and E the sums of R's rows and columns.
-
-    Shapes: `[nodes, anchors], [nodes, dim] -> [nodes, dim]`. Source: IDGL.
-    """
+    """To anchors and back, `D^{-1} R E^{-1} R^T x`: D and E are sums of R's rows and columns."""
     anchor_means = (similarity.T @ x) / similarity.sum(0).clamp(min=TINY).unsqueeze(1)
     return step_to_neighbours(similarity, anchor_means)
 
@@ -129,8 +123,7 @@ class IDGL(FlatEncoder):
         all_pairs_up_to: nodes; of a larger graph some stand for all.
         anchors: how many.
 
-    Source: the paper; there the first epochs of some datasets do not iterate, which is left out
-    here.
+    Source: the paper; unlike there the first epochs always iterate.
     """
 
     tasks = ("node_classification",)

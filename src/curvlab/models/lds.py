@@ -30,12 +30,8 @@ lowest inner loss, and the steps since it fell."""
 def sampled_graph(probabilities: Tensor, generator: torch.Generator | None = None) -> Tensor:
     r"""A symmetric adjacency of 0 and 1 without loops, `[nodes, nodes]`, of independent edges.
 
-    `A_uv = A_vu ~ Bernoulli(theta_uv)` for u < v. The gradient goes straight through the draw:
-    `dL/dtheta_uv = dL/dA_uv + dL/dA_vu`.
-
-    Args:
-        probabilities: theta `[nodes, nodes]`; only entries above the diagonal count.
-        generator: of the draw, on the same device; None for torch's own.
+    `A_uv = A_vu ~ Bernoulli(theta_uv)` for u < v, theta `[nodes, nodes]`. The gradient goes
+    straight through the draw: `dL/dtheta_uv = dL/dA_uv + dL/dA_vu`.
 
     Source: Franceschi et al. 2019 (LDS), Section 3.
     """
@@ -98,9 +94,6 @@ class LDS(FlatEncoder):
         inner_limit: inner steps after which it does in any case.
         min_decrease: of the inner loss, relative, that counts as lower.
         samples: graphs over which evaluation takes the mean.
-
-    Raises:
-        UsageError: the labels are not one of several classes.
 
     Source: Algorithm 1; settings of the released code. There the rate of Adam is learned as well,
     between 0.0001 and 0.05 from 0.02, and the outer rate decays; both are constant here.

@@ -28,13 +28,8 @@ STABILISER = 1e-6
 def orthogonal_directions(count: int, dim: int, like: Tensor) -> Tensor:
     """Gaussian vectors `[count, dim]` that are orthogonal within each block of `dim` of them.
 
-    Of `A = Q R` those signs are taken with which R has a positive diagonal: with those that a QR
-    decomposition comes with, the vectors have a mean that is not 0, and estimates are biased.
-
-    Args:
-        count: number of vectors.
-        dim: their width.
-        like: tensor whose device and dtype they get.
+    Of `A = Q R` those signs are taken with which R has a positive diagonal: with others the mean is
+    not 0, and estimates are biased. Device and dtype are as of `like`.
     """
     blocks = torch.randn(-(-count // dim), dim, dim, device=like.device, dtype=like.dtype)
     q, r = torch.linalg.qr(blocks)
@@ -51,11 +46,8 @@ def positive_features(x: Tensor, directions: Tensor, over: tuple[int, ...]) -> T
 
     Shapes: `[..., nodes, dim]`, directions w `[M, dim]`; returns `[..., nodes, M]`.
 
-    Args:
-        x: queries or keys.
-        directions: see `orthogonal_directions`.
-        over: axes over which the maximum of the exponent is taken: the last for queries, whose
-            factor cancels in each row, the last two for keys, whose factor must be one for all.
+    The maximum is over the axes `over`: the last for queries, whose factor cancels in each row, the
+    last two for keys, whose factor must be one for all.
 
     Source: NodeFormer (Wu et al. 2022), after Performer (Choromanski et al. 2021).
     """
@@ -192,9 +184,8 @@ class NodeFormer(FlatEncoder):
     `jumping_knowledge` `[nodes, (layers + 1) dim]`.
 
     Source: NodeFormer (Wu et al. 2022) and its released code, with three differences: directions
-    have mean 0 (see `orthogonal_directions`); the maximum in the features is of the whole exponent,
-    so that long queries do not vanish next to the 1e-6; and evaluation does not draw, where the
-    code seeds all random numbers by the queries' sum.
+    have mean 0; the maximum in the features is of the whole exponent, so that long queries do not
+    vanish next to the 1e-6; evaluation does not draw.
     """
 
     def __init__(

@@ -113,13 +113,9 @@ class TokenMixer(TokenNetwork):
     def node_filters(self, batch: Data, read_out: Tensor | None = None) -> Tensor:
         """Coefficients of the polynomials `[nodes, orders + 1]` (Theorem 3.1).
 
-        A head h has the filter `alpha^(h)` of its own, of its part of the width.
-
-        Args:
-            batch: see `TokenNetwork`.
-            read_out: weights r `[dim]` that map the embedding of a signal x, `x w`, to a number:
-                the coefficients of the whole map, `sum_h (r_h . w_h) alpha^(h)`; None for the mean
-                over heads.
+        A head h has the filter `alpha^(h)`, of its part of the width. With weights r `[dim]` that
+        read a number out of the embedding `x w` of a signal x: `sum_h (r_h . w_h) alpha^(h)`; else
+        the mean over heads.
         """
         mixer: Any = self.mixers[0]
         nodes = torch.arange(batch.num_nodes, device=self.input.weight.device)

@@ -1,7 +1,6 @@
 """SGFormer: Simplifying and empowering transformers for large-graph representations.
 
-Wu et al. 2023, arXiv:2306.10759: one layer of all-pair attention without a softmax, next to a graph
-network. LRN's form of it merges the two on the hyperboloid.
+Wu et al. 2023, arXiv:2306.10759. LRN's form merges its two branches on the hyperboloid.
 """
 
 from collections.abc import Callable, Sequence
@@ -220,9 +219,6 @@ class SGFormer(TwoBranches, FlatEncoder):
     Args:
         residual: average a layer's output with its input.
 
-    Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]`, with self-loops;
-    returns `[nodes, dim]`.
-
     Source: the paper. For Cora, Citeseer and Pubmed the released code takes the layer's input for
     values, and neither norms nor residual connections.
     """
@@ -281,10 +277,7 @@ class BranchSum(LorentzResidual):
 class LRNSGFormer(TwoBranches):
     r"""Hyperbolic SGFormer: attention and graph network, both flat, merged on the hyperboloid.
 
-    Prototypes decode the points.
-
-    Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]`, with self-loops;
-    returns `[nodes, 1 + dim]`.
+    Prototypes decode the points `[nodes, 1 + dim]`.
 
     Args:
         manifold: makes the Lorentz space.

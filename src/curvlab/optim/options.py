@@ -61,11 +61,7 @@ class GroupedOptimizer(Checked):
         self.optimizer([torch.zeros(1)], lr=lr, **self.others)  # refuses what it does not take
 
     def build(self, module: nn.Module) -> Optimizer:
-        """Make the optimiser of a module's parameters, see `parameter_groups`.
-
-        Raises:
-            UsageError: there are points of a manifold, and the optimiser has no step for them.
-        """
+        """Make the optimiser of a module's parameters, see `parameter_groups`."""
         kind: Callable[..., Optimizer] | None = self.optimizer
         if manifold_parameters(module):
             of_points = self.groups["manifold_lr"], self.groups["manifold_weight_decay"]
@@ -127,12 +123,8 @@ class ReduceOnPlateau(Checked):
         end_below: PositiveFloat | None = None,
     ) -> None:
         self.end_below = end_below or 0.0
-        self.options: dict[str, Any] = {
-            "factor": factor,
-            "patience": patience,
-            "threshold": threshold,
-        }
+        self.options = {"factor": factor, "patience": patience, "threshold": threshold}
 
     def build(self, optimizer: Optimizer) -> ReduceLROnPlateau:
         """Make the scheduler of an optimiser."""
-        return ReduceLROnPlateau(optimizer, mode="max", **self.options)
+        return ReduceLROnPlateau(optimizer, mode="max", **self.options)  # type: ignore[arg-type]

@@ -12,9 +12,6 @@ from curvlab.errors import UsageError
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.adam_steps import Rates, any_step
 
-CHUNK = 2**17
-"""Numbers of a parameter that a processor works on at a time, so that they stay in its cache."""
-
 STABILIZE = 10
 """Steps after which points and momenta are projected."""
 
@@ -22,22 +19,13 @@ STABILIZE = 10
 class _WithPoints(torch.optim.Optimizer):
     """An optimiser whose step leaves points of manifolds to Riemannian Adam.
 
-    Args:
-        params: parameters or groups of them.
-        stabilize: steps after which points are projected onto their manifold.
-        **options: `lr`, `betas`, `eps`, `weight_decay`, `amsgrad` and `maximize`. The decay of
-            points is added to their gradient, whatever that of the others.
-
-    Raises:
-        UsageError: In a step, points have a sparse gradient.
+    Points are projected onto their manifold after every `stabilize` steps. Their decay is added to
+    their gradient, also by AdamW.
     """
 
-    def __init__(
-        self,
-        params: Iterable[Any],
-        stabilize: int = STABILIZE,
-        **options: Any,
-    ) -> None:
+    def __init__(self, params: Iterable[Any], stabilize: int = STABILIZE, **options: Any) -> None:
+        if options.get("amsgrad") or options.get("maximize"):
+            raise UsageError("Riemannian Adam has no amsgrad and no maximize: leave them out")
         super().__init__(params, **options)
         self.stabilize = stabilize
 
@@ -69,27 +57,17 @@ class _WithPoints(torch.optim.Optimizer):
                 "them in a step: make their embedding with sparse=False, or use "
                 "geoopt.optim.SparseRiemannianAdam"
             )
-        if group["maximize"]:
-            grad = -grad
         manifold, state = p.manifold, self.state[p]
         x = p.detach().view(-1, p.shape[-1])
         if not state:
             state["step"] = 0  # no tensor: of a checkpoint those are put where the parameter is
             state["exp_avg"] = torch.zeros_like(x)
             state["exp_avg_sq"] = getattr(manifold, "second_moment", torch.zeros_like)(x)
-        if group["amsgrad"] and "max_exp_avg_sq" not in state:
-            state["max_exp_avg_sq"] = torch.zeros_like(state["exp_avg_sq"])
         at = state["step"] = int(state["step"]) + 1
         beta1, beta2 = group["betas"]
         rates = Rates(group["lr"], beta1, beta2, group["eps"], group["weight_decay"], at)
-        rows = len(x) if p.device.type != "cpu" else max(1, CHUNK // p.shape[-1])
         move = getattr(manifold, "adam_step", partial(any_step, manifold))
-        every = x, grad.reshape(x.shape), state["exp_avg"], state["exp_avg_sq"]
-        parts = [tensor.split(rows) for tensor in every]
-        no_largest = [None] * len(parts[0])
-        largest = state["max_exp_avg_sq"].split(rows) if group["amsgrad"] else no_largest
-        for a, g, m, v, of_part in zip(*parts, largest, strict=True):
-            move(a, g, m, v, of_part, rates)
+        move(x, grad.reshape(x.shape), state["exp_avg"], state["exp_avg_sq"], rates)
         if at % self.stabilize == 0:
             x.copy_(manifold.projx(x))
             state["exp_avg"].copy_(manifold.proju(x, state["exp_avg"]))
@@ -98,10 +76,9 @@ class _WithPoints(torch.optim.Optimizer):
 class RiemannianAdam(_WithPoints, Adam):
     """torch's Adam; points of a manifold move along geodesics, their momenta with them.
 
-    On `geoopt.ManifoldParameter`s it makes the steps of geoopt's optimiser of this name (which has
-    no `maximize`: here the steps are those of the negative gradient), several
-    times as fast: the second moment has one number a norm, not one a coordinate, exponential and
-    transport share what they are made of, and a processor works on parts that fit its cache.
+    On `geoopt.ManifoldParameter`s it makes the steps of geoopt's optimiser of this name, several
+    times as fast: the second moment has one number a norm, not one a coordinate, and exponential
+    and transport share what they are made of.
 
     Source: Becigneul and Ganea 2019.
     """

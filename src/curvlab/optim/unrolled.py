@@ -24,12 +24,6 @@ def adam_step(
 
     `eps` is added under the root, as its square: where a gradient is 0 the root of the second
     moment alone has no derivative.
-
-    Args:
-        weights: of any shapes.
-        gradients: of as many.
-        moments: before the step, see `Moments`.
-        lr: learning rate.
     """
     beta1, beta2 = BETAS
     steps = moments.steps + 1
