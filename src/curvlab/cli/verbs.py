@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from curvlab.errors import DivergedError, UsageError, of_system, shown
-from curvlab.program import Words, plain_console
+from curvlab.program import Words
 from curvlab.results.files import arriving
 
 if TYPE_CHECKING:
@@ -71,20 +71,11 @@ def write(frame: "pd.DataFrame", path: Path) -> None:
 
 def show(frame: "pd.DataFrame", title: str, digits: int = 4) -> None:
     """Print the first rows and columns of a table."""
-    from pandas.api.types import is_float_dtype
-    from rich.table import Table
-
-    console = plain_console()
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    columns = list(frame.columns)[:SHOWN_COLUMNS]
-    for name in columns:
-        number = is_float_dtype(frame[name])
-        table.add_column(str(name), justify="right" if number else "left")
-    for row in frame[columns].head(SHOWN_ROWS).itertuples(index=False):
-        table.add_row(*(f"{v:.{digits}f}" if isinstance(v, float) else str(v) for v in row))
-    console.print(table)
+    columns, number = list(frame.columns)[:SHOWN_COLUMNS], f"{{:.{digits}f}}".format
+    text = frame[columns].head(SHOWN_ROWS).to_string(index=False, float_format=number)
+    print(f"{title}\n{text}")
     rows, more = len(frame) - SHOWN_ROWS, len(frame.columns) - SHOWN_COLUMNS
     left = [f"{rows:,} more rows"] if rows > 0 else []
     left += [f"{more} more columns"] if more > 0 else []
     if left:
-        console.print(f"... {' and '.join(left)}: --output FILE.csv writes all")
+        print(f"... {' and '.join(left)}: --output FILE.csv writes all")
