@@ -76,12 +76,8 @@ def of_import(error: Exception) -> str:
     modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
     names = [module.partition(".")[0] for module in modules]
     package = [name for name in names if name not in sys.stdlib_module_names][-1]
-    strict = sys.flags.optimize == 2 or "error" in sys.warnoptions
-    flags = ", or start Python without -OO and -W error" if strict else ""
-    return (
-        f"{package} cannot be imported ({type(error).__name__}: {shortened(str(error))}): mend its "
-        f"installation{flags}"
-    )
+    reason = f"{type(error).__name__}: {shortened(str(error))}"
+    return f"{package} cannot be imported ({reason}): mend its installation"
 
 
 def of_system(error: OSError, otherwise: object = "a file") -> str:

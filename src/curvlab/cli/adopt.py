@@ -9,10 +9,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from curvlab.cli.verbs import answered, show
+from curvlab.cli.verbs import answered, parser_of, show
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import FAULT, UsageError
-from curvlab.program import parser as parser_of
 
 SHOWN = 5
 

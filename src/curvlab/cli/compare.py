@@ -15,9 +15,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from curvlab.cli.verbs import answered, show, write
+from curvlab.cli.verbs import answered, parser_of, show, write
 from curvlab.errors import UsageError
-from curvlab.program import parser as parser_of
 from curvlab.results.result import Result, read_result, result_files
 from curvlab.tables.paired import comparison, grouped
 from curvlab.tables.render import fixed, plus_minus

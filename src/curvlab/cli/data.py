@@ -12,10 +12,9 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from curvlab.cli.verbs import answered
+from curvlab.cli.verbs import answered, parser_of
 from curvlab.config.folder import CONFIGS, choices
 from curvlab.errors import FAULT, UsageError
-from curvlab.program import parser as parser_of
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from functools import partial
 
 import curvlab
-from curvlab.cli.verbs import answered, graph_in, show
-from curvlab.program import parser as parser_of
+from curvlab.cli.verbs import answered, graph_in, parser_of, show
 
 
 def main(arguments: Sequence[str]) -> int:

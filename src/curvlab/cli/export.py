@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import curvlab
-from curvlab.cli.verbs import answered, graph_in, write
+from curvlab.cli.verbs import answered, graph_in, parser_of, write
 from curvlab.config.resolvers import data_name
 from curvlab.config.schema import spaces_of
-from curvlab.program import parser as parser_of
 from curvlab.results.files import arriving, atomic_write
 
 if TYPE_CHECKING:

@@ -12,9 +12,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from curvlab.cli.verbs import answered
+from curvlab.cli.verbs import answered, parser_of
 from curvlab.errors import UsageError
-from curvlab.program import parser as parser_of
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

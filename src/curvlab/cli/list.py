@@ -13,10 +13,9 @@ from datetime import datetime
 from pathlib import Path
 
 from curvlab.cli.help import page
-from curvlab.cli.verbs import answered
+from curvlab.cli.verbs import answered, parser_of
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
-from curvlab.program import parser as parser_of
 from curvlab.results.result import read_result, result_files
 
 GROUPS = {"models": "model", "datasets": "dataset", "manifolds": "manifold", "tables": "table"}

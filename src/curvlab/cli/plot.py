@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from curvlab.cli.verbs import answered, write
+from curvlab.cli.verbs import answered, parser_of, write
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
-from curvlab.program import parser as parser_of
 from curvlab.study.grid import cells_of
 from curvlab.tables import build_report, load_table
 from curvlab.tables.boards import board

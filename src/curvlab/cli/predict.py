@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import curvlab
-from curvlab.cli.verbs import answered, graph_in, show, write
+from curvlab.cli.verbs import answered, graph_in, parser_of, show, write
 from curvlab.errors import UsageError
-from curvlab.program import parser as parser_of
 
 if TYPE_CHECKING:
     from curvlab.run.predictions import Query

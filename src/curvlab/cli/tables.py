@@ -26,10 +26,9 @@ import pandas as pd
 from rich.console import Console
 from rich.live import Live
 
-from curvlab.cli.verbs import answered
+from curvlab.cli.verbs import answered, parser_of
 from curvlab.config.folder import CONFIGS, REPOSITORY
 from curvlab.errors import UsageError
-from curvlab.program import parser as parser_of
 from curvlab.tables import build_report, load_table, load_tables
 from curvlab.tables.add import add_runs
 from curvlab.tables.boards import board, difference

@@ -5,10 +5,11 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from curvlab.config.folder import add
 from curvlab.errors import DivergedError, UsageError, of_system, shown
-from curvlab.program import Words
+from curvlab.program import with_home
 from curvlab.results.files import arriving
 
 if TYPE_CHECKING:
@@ -21,6 +22,40 @@ SHOWN_ROWS = 20
 """Of a table on the terminal; a file has them all."""
 
 SHOWN_COLUMNS = 10
+
+
+class Words(argparse.ArgumentParser):
+    """A parser that answers wrong words in one sentence and leaves with exit code 2."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse words, in which `~/` is the home folder."""
+        words = sys.argv[1:] if args is None else args
+        return super().parse_known_args(with_home(words), namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and where the words are listed."""
+        print(f"{self.prog}: {message}; see {self.prog} --help", file=sys.stderr)
+        sys.exit(2)
+
+
+def parser_of(verb: str, doc: str | None) -> Words:
+    """A parser of a verb's words, whose help is the docstring of its module."""
+    made = Words(
+        prog=f"curvlab {verb}",
+        description=doc,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    what = "take configurations from this folder too, DIR or pkg://PACKAGE"
+    made.add_argument("--config-dir", type=_added, metavar="DIR", help=what)
+    return made
+
+
+def _added(place: str) -> Path:
+    """A folder of configurations, added, or argparse's error."""
+    try:
+        return add(place)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def answered(parser: Words, act: Callable[[argparse.Namespace], None], words: Sequence[str]) -> int:

@@ -18,10 +18,9 @@ from pathlib import Path
 import pandas as pd
 from rich.progress import track
 
-from curvlab.cli.verbs import answered
+from curvlab.cli.verbs import answered, parser_of
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
-from curvlab.program import parser as parser_of
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import SET_ASIDE, read_result, result_files
 from curvlab.results.run_tables import text_of
