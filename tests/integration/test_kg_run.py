@@ -1,7 +1,5 @@
 """Runs on knowledge graphs: what they leave, who beats the floors, what is refused."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -77,22 +75,6 @@ def test_a_branch_in_a_ball_says_what_is_at_the_rim(run_here, capsys):
     assert result.metrics["test"]["at_rim"] > 0.5
     assert not any(name.startswith("routing") for name in result.metrics["test"])
     assert "use trainer.precision=64-true" in " ".join(capsys.readouterr().out.split())
-
-
-def test_routing_is_a_table_on_wandb(run_here, folder, monkeypatch):
-    wandb = pytest.importorskip("wandb")
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    run_here(*KG, "model=cat", "trainer.epochs=1", "logger=wandb")
-    wandb.teardown()  # its service writes the log, the end of it after the run has been finished
-    (log,) = (folder / "wandb").glob("offline-run-*/*.wandb")
-    (table,) = (folder / "wandb").glob("offline-run-*/files/media/table/routing_*.table.json")
-    assert b"routing_entropy" in log.read_bytes()
-    for branch in ("euclidean", "hyperbolic", "spherical"):
-        assert f"histogram/routing_{branch}".encode() in log.read_bytes()
-    assert b'"histogram"' in log.read_bytes()  # the type of a value
-    logged, written = json.loads(table.read_text()), pd.read_csv(folder / "routing.csv")
-    assert logged["columns"] == list(written.columns)
-    assert len(logged["data"]) == len(written) > 1
 
 
 def test_both_sides_are_ranked_with_inverse_relations(run_here):

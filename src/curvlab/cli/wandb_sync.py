@@ -92,7 +92,7 @@ def replay(source: Path, target: Path, project: str, entity: str | None) -> int:
             for row in rows:
                 known = {str(name): value for name, value in row.items() if pd.notna(value)}
                 logger.log_metrics(known, step=int(known.pop("step")))
-            log_result(result, folder, logger)
+            log_result(result, logger)
     return len(runs)
 
 

@@ -206,6 +206,6 @@ def _fit(
             result.status = "finished"
             result.write(folder.path)
         if logger is not None:
-            reporting.log_result(result, folder.path, logger)
+            reporting.log_result(result, logger)
         if options.plots:
             reporting.draw(label, folder.path, logger)

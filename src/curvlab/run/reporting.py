@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pandas as pd
 import torch
 from lightning import LightningModule
-from lightning.pytorch.loggers import Logger, WandbLogger
+from lightning.pytorch.loggers import Logger
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -17,8 +16,6 @@ from curvlab.analysis.embeddings import Embedding, save_embedding
 from curvlab.analysis.filters import FILE as FILTERS
 from curvlab.analysis.filters import NodeFilters
 from curvlab.analysis.filters import save_filters as save
-from curvlab.analysis.routing import FILE as ROUTING
-from curvlab.analysis.routing import TABLE, load_routing
 from curvlab.callbacks import log_picture
 from curvlab.data.vocabulary import vocabulary_of
 from curvlab.models.encoder import Encoder
@@ -193,27 +190,13 @@ def _by_node(
     return rows[order], classes if classes is None else classes[order], nodes
 
 
-def log_result(result: Result, folder: Path, logger: Logger) -> None:
-    """Hand score and cost to a logger; to W&B also the table of relations and histograms."""
+def log_result(result: Result, logger: Logger) -> None:
+    """Hand score and cost to a logger."""
     assert result.score is not None
     costs = {"ms_per_step": result.ms_per_step, "seconds": result.wall_seconds}
     costs |= {"memory_mb": result.peak_memory_mb, "parameters": result.parameters}
     known = {f"cost/{name}": float(cost) for name, cost in costs.items() if cost is not None}
     logger.log_metrics({"score": result.score, **known}, step=result.steps)
-    if not isinstance(logger, WandbLogger):
-        return
-    import wandb
-
-    if (folder / TABLE).exists():
-        logger.log_table("routing", dataframe=pd.read_csv(folder / TABLE))
-    spread = {"kappa": [kappa for layer in result.curvatures.values() for kappa in layer]}
-    if (folder / ROUTING).exists():
-        routing = load_routing(folder / ROUTING, "test")
-        columns = zip(routing.branches, routing.weights.T, strict=True)
-        spread |= {f"routing_{branch}": weights.tolist() for branch, weights in columns}
-    found = {f"histogram/{name}": wandb.Histogram(of) for name, of in spread.items() if of}
-    if found:
-        logger.experiment.log(found)
 
 
 def draw(label: str, folder: Path, logger: Logger | None) -> None:
