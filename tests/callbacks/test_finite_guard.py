@@ -40,29 +40,27 @@ def accelerator(monkeypatch):
 
 @pytest.mark.parametrize("batches", [1, 3])
 @pytest.mark.parametrize("step", [1, 3, 6, 7, 10])
-def test_it_names_step_module_and_curvature(fit, small, tmp_path, step, batches):
+def test_it_names_step_module_and_curvature(fit, small, step, batches):
     module = small(break_at=step)
     with pytest.raises(
-        DivergedError, match=rf"step {step}: output of counting; kappa/0 = -0\.5, -0\.5; .*diverged"
+        DivergedError, match=rf"step {step}: output of counting; kappa/0 = -0\.5, -0\.5"
     ):
-        fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=12, batches=batches)
+        fit(module, [FiniteGuard(INTERVAL)], steps=12, batches=batches)
     assert module.counting.weight.item() == step - 1  # before the update
 
 
 @pytest.mark.parametrize(("step", "first", "look"), [(1, 1, 5), (7, 6, 10), (12, 11, 12)])
 def test_on_an_accelerator_it_looks_once_an_interval_and_at_the_end(
-    fit, small, tmp_path, step, first, look, accelerator
+    fit, small, step, first, look, accelerator
 ):
     with pytest.raises(DivergedError, match=f"between steps {first} and {look}: .*=anomaly"):
-        fit(small(break_at=step), [FiniteGuard(tmp_path, INTERVAL)], steps=12)
+        fit(small(break_at=step), [FiniteGuard(INTERVAL)], steps=12)
     assert Elsewhere.looks == -(-look // INTERVAL)
 
 
-def test_on_an_accelerator_it_names_the_module_if_it_looks_at_every_step(
-    fit, small, tmp_path, accelerator
-):
+def test_on_an_accelerator_it_names_the_module_if_it_looks_at_every_step(fit, small, accelerator):
     with pytest.raises(DivergedError, match="at step 7: output of counting"):
-        fit(small(break_at=7), [FiniteGuard(tmp_path, 1)], steps=12)
+        fit(small(break_at=7), [FiniteGuard(1)], steps=12)
 
 
 class Root(nn.Module):
@@ -92,11 +90,11 @@ def infinite(module):
         (infinite, "the loss, from finite embeddings"),
     ],
 )
-def test_it_names_what_is_not_finite_when_all_modules_are(fit, small, tmp_path, spoil, what):
+def test_it_names_what_is_not_finite_when_all_modules_are(fit, small, spoil, what):
     module = small()
     spoil(module)
     with pytest.raises(DivergedError, match=f"step 1: {what}"):
-        fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=5)
+        fit(module, [FiniteGuard(INTERVAL)], steps=5)
 
 
 class Compiled(Compilable):
@@ -116,10 +114,10 @@ class Inverse(nn.Module):
 
 
 @pytest.mark.slow
-def test_it_names_the_part_of_a_compiled_module(fit, small, tmp_path):
+def test_it_names_the_part_of_a_compiled_module(fit, small):
     module = small()
     module.before = Compiled()
     module.before.compile(backend="eager", options=None)
     with pytest.raises(DivergedError, match=r"step 1: output of before\.inner"):
-        fit(module, [FiniteGuard(tmp_path, INTERVAL)], steps=5)
+        fit(module, [FiniteGuard(INTERVAL)], steps=5)
     torch.compiler.reset()

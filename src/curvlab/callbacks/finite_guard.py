@@ -1,6 +1,5 @@
 """The end of a run whose numbers are no longer finite, with the place where it happened."""
 
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from torch.optim import Optimizer
 from curvlab.callbacks.curves import curvatures
 from curvlab.errors import DivergedError
 from curvlab.finite import after_step, first_non_finite
-from curvlab.process import in_group, rank
+from curvlab.process import in_group
 
 
 class FiniteGuard(Callback):
@@ -24,8 +23,7 @@ class FiniteGuard(Callback):
     With interval 1 it says on an accelerator what it does elsewhere.
     """
 
-    def __init__(self, folder: Path, interval: int) -> None:
-        self.folder = folder
+    def __init__(self, interval: int) -> None:
         self.interval = interval
         self._loss: Tensor | None = None
         self._batches: list[Any] = []
@@ -71,14 +69,10 @@ class FiniteGuard(Callback):
         self._seen = step + 1
 
     def _end(self, pl_module: LightningModule, step: int, batches: list[Any]) -> None:
-        """Save what is needed to look into it and raise."""
+        """Say where the numbers stopped being finite."""
         # The gradient is that of all; a batch whose loss is bad tells more.
         bad = (b for b in batches if not torch.isfinite(_loss(pl_module, b)))
         batch = next(bad, batches[-1])
-        path = self.folder / f"diverged{rank() or ''}.pt"
-        state = {name: tensor.cpu() for name, tensor in pl_module.state_dict().items()}
-        saved = batch.to_dict() if hasattr(batch, "to_dict") else batch
-        torch.save({"step": step, "batch": saved, "state_dict": state}, path)
         kappas = [
             f"{name} = {', '.join(f'{value:.4g}' for value in kappa.tolist())}"
             for name, kappa in curvatures(pl_module).items()
@@ -92,8 +86,7 @@ class FiniteGuard(Callback):
             where = "the norm of all gradients (overflow)"
             where = f"gradient of {bad_ones[-1]}" if bad_ones else where
         raise DivergedError(
-            f"not finite at step {step}: {where}; "
-            f"{'; '.join(kappas) or 'no curvature'}; batch and weights are in {path}"
+            f"not finite at step {step}: {where}; {'; '.join(kappas) or 'no curvature'}"
         )
 
 

@@ -35,7 +35,7 @@ TRACEBACK = "traceback.txt"
 FINDINGS = (
     "metrics.csv", "plots", "embeddings.npz", "filters.npz", "routing.npz", "routing.csv",
     "ranks.csv.gz", "rankings.csv", "relations.csv",
-    "classes.csv", "confusion.csv", "diverged*.pt",
+    "classes.csv", "confusion.csv",
 )  # fmt: skip
 LOGS = ("wandb", "tensorboard")
 PRODUCTS = (FILE, CONFIG, TRACEBACK, "checkpoints", *LOGS, "study.journal", *FINDINGS)

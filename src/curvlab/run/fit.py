@@ -157,7 +157,7 @@ def _fit(
         timer,
         RandomState(alike=task.shares_loss and options.devices > 1),
         PointShares(),
-        FiniteGuard(folder.path, interval=options.steps_per_epoch),
+        FiniteGuard(options.steps_per_epoch),
         RunProgress(curves, label, shown=options.progress and first),
         *([best] if best else []),
         *([CudaGraphs()] if options.cuda_graph and on_a_gpu else []),

@@ -96,8 +96,6 @@ def train_in(
                     f"once from its start before this is its result ({error})"
                 )
                 folder.drop_last()
-                for path in folder.path.glob("diverged*.pt"):
-                    path.unlink()
                 run(config, result, folder, None)
             folder.drop_last()
         except signals.Interrupted as error:

@@ -212,7 +212,7 @@ def validation_score(
     data = build_data(run)
     task = build_task(run, data)
     best = build_selection(run, data)
-    callbacks = [FiniteGuard(folder, interval=run.trainer.steps_per_epoch), best]
+    callbacks = [FiniteGuard(run.trainer.steps_per_epoch), best]
     if report is not None:
         told = LambdaCallback(on_train_epoch_end=lambda t, _: report(t.global_step, best.score))
         callbacks.append(told)
