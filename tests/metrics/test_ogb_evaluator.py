@@ -45,17 +45,6 @@ def test_accuracy_is_the_evaluators(evaluator, name):
     assert ogb_accuracy(logits, y).item() == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("kind", "shape", "pair"),
-    [((5, False), (5,), ("ogb_acc", "accuracy")), ((3, True), (3,), ("ogb_rocauc", "roc_auc"))],
-)
-def test_where_no_label_is_missing_it_agrees_with_ours(kind, shape, pair):
-    labels = kind_of_labels(*kind, metric=pair[0])
-    y = several(3) if kind[1] else several(1)[:, 0]
-    scores = labels.scores(draws(*shape).round(decimals=1), y)  # with ties
-    assert scores[pair[0]].item() == pytest.approx(scores[pair[1]].item(), rel=1e-5)
-
-
 def test_missing_labels_do_not_count():
     logits, y = draws(3), several(3).float()
     y[::3, 0] = torch.nan

@@ -31,9 +31,6 @@ def graph():
 def model(**changed):
     torch.manual_seed(1)
     options = {
-        "dim": DIM,
-        "heads": 2,
-        "threshold": 0.1,
         "given_share": 0.6,
         "later_share": 0.3,
         "smoothness": 0.2,
@@ -42,12 +39,14 @@ def model(**changed):
         "iterations": 3,
         "tolerance": 0.0,
         "input_dropout": 0.0,
-        "dropout": 0.0,
         "later_dropout": 0.0,
         "all_pairs_up_to": NODES,
         "anchors": 5,
     }
-    return IDGL(FEATURES, CLASSES, **options | changed)
+    made = IDGL(FEATURES, CLASSES, dim=DIM, heads=2, dropout=0.0)
+    made.of_features.threshold = made.of_embeddings.threshold = 0.1
+    vars(made).update(options | changed)
+    return made
 
 
 def test_similarity_is_the_mean_of_weighted_cosines():

@@ -10,15 +10,12 @@ from curvlab.errors import UsageError
 from curvlab.models.lds import LDS, propagate, sampled_graph
 from graphs import dense_adjacency, symmetric
 
-OPTIONS = {
-    "dim": 4,
-    "dropout": 0.0,
-    "inner_lr": 0.02,
+OPTIONS = {"dim": 4, "dropout": 0.0}
+SETTINGS = {
     "inner_weight_decay": 0.01,
     "inner_steps": 3,
     "inner_patience": 1000,
     "inner_limit": 1000,
-    "min_decrease": 0.001,
     "samples": 4,
 }
 
@@ -32,9 +29,11 @@ def batch(graph) -> Data:
     return graph
 
 
-def network(batch, **options):
+def network(batch):
     torch.manual_seed(0)
-    return LDS(5, 3, batch, **{**OPTIONS, **options})
+    made = LDS(5, 3, batch, **OPTIONS)
+    vars(made).update(SETTINGS)
+    return made
 
 
 def dense(theta):

@@ -5,7 +5,6 @@ one the embeddings on the graph before, until the graph stays.
 """
 
 from collections.abc import Sequence
-from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +16,7 @@ from curvlab.layers.dropout import dropout
 from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.manifolds.products import product
 from curvlab.models.encoder import FlatEncoder, LastPass
-from curvlab.options import Dropout, FromData, NonNegativeFloat, NonNegativeInt, PositiveInt, Share
+from curvlab.options import Dropout, FromData, PositiveInt
 
 TINY = 1e-12
 
@@ -32,7 +31,7 @@ class WeightedCosine(nn.Module):
     Source: Chen, Wu and Zaki 2020 (IDGL).
     """
 
-    def __init__(self, dim: int, heads: int, threshold: float) -> None:
+    def __init__(self, dim: int, heads: int, threshold: float = 0.0) -> None:
         super().__init__()
         self.weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(heads, dim)))
         self.threshold = threshold
@@ -109,26 +108,20 @@ class IDGL(FlatEncoder):
         num_classes: width of the logits.
         dim: width.
         heads: weight vectors of each of the two cosines.
-        threshold: similarities that are not above it are 0.
-        given_share: l, of the given graph in all steps.
-        later_share: e, of the last learned graph in the learned part; the first has the rest.
-        smoothness: weight in the loss of differences between neighbours' features.
-        connectivity: weight in the loss of nodes with small degrees.
-        sparsity: weight in the loss of the squares of the learned graph.
-        iterations: graphs after the first, at most.
-        tolerance: of the change between graphs, relative to the first.
-        input_dropout: of the features and of the first similarities.
         dropout: of the first embeddings.
-        later_dropout: of those of the later graphs.
-        all_pairs_up_to: nodes; of a larger graph some stand for all.
-        anchors: how many.
 
-    Source: the paper; unlike there the first epochs always iterate.
+    Source: the paper, and its code's settings for Cora; the first epochs iterate too.
     """
 
     tasks = ("node_classification",)
     gives_logits = True
     whole_graph = True  # similarities are of all nodes
+    given_share, later_share = 0.8, 0.1  # l and e
+    smoothness, connectivity, sparsity = 0.2, 0.0, 0.0  # of `graph_cost`
+    iterations, tolerance = 10, 4e-5
+    input_dropout = 0.5  # of the features and of the first similarities
+    later_dropout = 0.5  # of the embeddings on later graphs
+    all_pairs_up_to, anchors = 5000, 1500
 
     def __init__(
         self,
@@ -136,33 +129,14 @@ class IDGL(FlatEncoder):
         num_classes: FromData[int],
         dim: PositiveInt = 16,
         heads: PositiveInt = 4,
-        threshold: float = 0.0,
-        given_share: Share = 0.8,
-        later_share: Share = 0.1,
-        smoothness: NonNegativeFloat = 0.2,
-        connectivity: NonNegativeFloat = 0.0,
-        sparsity: NonNegativeFloat = 0.0,
-        iterations: NonNegativeInt = 10,
-        tolerance: NonNegativeFloat = 4e-5,
-        input_dropout: Dropout = 0.5,
         dropout: Dropout = 0.5,
-        later_dropout: Dropout = 0.5,
-        all_pairs_up_to: NonNegativeInt = 5000,
-        anchors: PositiveInt = 1500,
     ) -> None:
         super().__init__()
         self.first = nn.Linear(in_channels, dim, bias=False)
         self.second = nn.Linear(dim, num_classes, bias=False)
-        self.of_features = WeightedCosine(in_channels, heads, threshold)
-        self.of_embeddings = WeightedCosine(dim, heads, threshold)
-        self.given_share, self.later_share = given_share, later_share
-        self.cost = partial(
-            graph_cost, smoothness=smoothness, connectivity=connectivity, sparsity=sparsity
-        )
-        self.iterations, self.tolerance = iterations, tolerance
-        self.input_dropout, self.dropout, self.later_dropout = input_dropout, dropout, later_dropout
-        self.all_pairs_up_to, self.anchors = all_pairs_up_to, anchors
-        self.dim_out = num_classes
+        self.of_features = WeightedCosine(in_channels, heads)
+        self.of_embeddings = WeightedCosine(dim, heads)
+        self.dropout, self.dim_out = dropout, num_classes
         self._later = LastPass()
         self._costs = LastPass()
 
@@ -207,7 +181,8 @@ class IDGL(FlatEncoder):
             return logits[-1]
         apart = half_squared_distances(features if anchors is None else features[anchors])
         graphs = similarities if anchors is None else map(graph_between_anchors, similarities)
-        self._costs = LastPass(self.cost(graph, apart) for graph in graphs)
+        weights = self.smoothness, self.connectivity, self.sparsity
+        self._costs = LastPass(graph_cost(graph, apart, *weights) for graph in graphs)
         self._later = LastPass(logits[1:])
         return logits[0]
 

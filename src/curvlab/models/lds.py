@@ -17,7 +17,7 @@ from curvlab.errors import UsageError
 from curvlab.layers.dropout import dropout
 from curvlab.models.encoder import FlatEncoder
 from curvlab.optim.unrolled import Moments, adam_step
-from curvlab.options import Dropout, FromData, NonNegativeFloat, PositiveFloat, PositiveInt
+from curvlab.options import Dropout, FromData, PositiveInt
 
 INNER = (
     *("first", "second", "first_mean", "second_mean", "first_square", "second_square"),
@@ -86,14 +86,6 @@ class LDS(FlatEncoder):
         graph: whose edges theta starts from: 1 where there is one, 0 elsewhere.
         dim: hidden width.
         dropout: of the inputs of both layers in inner steps.
-        inner_lr: of the network's weights, by Adam; `optimizer.lr` is that of the probabilities.
-        inner_weight_decay: c, of the first layer's weights.
-        inner_steps: of Adam between two of the probabilities, whose gradient goes back through
-            them.
-        inner_patience: inner steps without a lower loss after which the network starts again.
-        inner_limit: inner steps after which it does in any case.
-        min_decrease: of the inner loss, relative, that counts as lower.
-        samples: graphs over which evaluation takes the mean.
 
     Source: Algorithm 1; settings of the released code. There the rate of Adam is learned as well,
     between 0.0001 and 0.05 from 0.02, and the outer rate decays; both are constant here.
@@ -103,6 +95,10 @@ class LDS(FlatEncoder):
     gives_logits = True
     whole_graph = True  # any two nodes may have an edge
     transductive_reason = "it has a parameter for every pair of nodes"
+    inner_lr, inner_weight_decay, inner_steps = 0.02, 0.0005, 5
+    inner_patience, inner_limit = 20, 400
+    min_decrease = 0.001  # of the inner loss, relative, that counts as lower
+    samples = 16
     revision = 3  # 2: a generator of their own draws the graphs of evaluation; 3: as `Encoder`
 
     def __init__(
@@ -112,13 +108,6 @@ class LDS(FlatEncoder):
         graph: FromData[Data],
         dim: PositiveInt = 16,
         dropout: Dropout = 0.5,
-        inner_lr: PositiveFloat = 0.02,
-        inner_weight_decay: NonNegativeFloat = 0.0005,
-        inner_steps: PositiveInt = 5,
-        inner_patience: PositiveInt = 20,
-        inner_limit: PositiveInt = 400,
-        min_decrease: Dropout = 0.001,
-        samples: PositiveInt = 16,
     ) -> None:
         super().__init__()
         if num_classes < 2 or graph.y.dim() > 1:
@@ -133,10 +122,7 @@ class LDS(FlatEncoder):
         self.shapes = (in_channels, dim), (dim, num_classes)
         for name, value in zip(INNER, self._start(theta), strict=True):
             self.register_buffer(name, value)
-        self.dim_out, self.dropout, self.samples = num_classes, dropout, samples
-        self.inner_lr, self.inner_weight_decay = inner_lr, inner_weight_decay
-        self.inner_steps, self.inner_patience = inner_steps, inner_patience
-        self.inner_limit, self.min_decrease = inner_limit, min_decrease
+        self.dim_out, self.dropout = num_classes, dropout
 
     def forward(self, batch: Data) -> Tensor:
         """Logits `[nodes, num_classes]`; in training after steps of the inner problem."""
