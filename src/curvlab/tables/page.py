@@ -89,8 +89,8 @@ def _details(cell: dict[Any, Any], runs: list[dict[Any, Any]], report: Report) -
         "difference": fixed(cell["difference"], digits, "+"),
         "protocol": cell["deviation"],
     }
-    name = f"{report.labels['row', cell['row']]}, {report.labels['column', cell['column']]}"
-    lines = [name, *(f"{key}: {value}" for key, value in facts.items() if value)]
+    lines = [f"{key}: {value}" for key, value in facts.items() if value]
+    lines = [report.name_of(cell), *lines, *report.cell_notes[cell["row"], cell["column"]]]
     for run in runs:
         kappas = sorted(kappa for layer in run["curvatures"].values() for kappa in layer)
         ends = dict.fromkeys(f"{kappa:.3g}" for kappa in (*kappas[:1], *kappas[-1:]))

@@ -94,14 +94,14 @@ def layout(report: Report) -> list[Line]:
 
 def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
     """The entries of a cell, by what their lines are."""
-    digits, mark, grey = report.decimals, cell["mark"], bool(cell["mark"])
+    digits, mark = report.decimals, cell["mark"]
 
-    def summary(kind: str, seeds: int, place: int = 0) -> Entry:
+    def summary(kind: str, seeds: int, place: int = 0, mark: str = mark) -> Entry:
         """Mean, spread and number of seeds; of two seeds, which have no spread, both values."""
         low, high = (fixed(cell[f"{kind}_{key}"], digits) for key in ("low", "high"))
         remark = f"({low}, {high})" if seeds == 2 else f"({seeds})"
         number = plus_minus(cell[f"{kind}_mean"], cell[f"{kind}_pm"], digits)
-        return Entry(number, f"{remark} {mark}".rstrip(), place, grey)
+        return Entry(number, f"{remark} {mark}".rstrip(), place, bool(mark))
 
     untried = cell["status"] if cell["status"] in UNTRIED else "\N{EN DASH}"
     runs = cell["seeds"] + sum(cell[status] for status in LOST)
@@ -110,7 +110,7 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
     kinds = ("paper", "ours", "shipped", "second", "difference", "rank", "lost")
     found = dict.fromkeys(kinds, NOTHING) | {
         "paper": Entry(paper, place=cell["paper_place"]),
-        "ours": Entry(remark=f"{untried} {mark}".rstrip(), grey=grey),
+        "ours": Entry(remark=f"{untried} {mark}".rstrip(), grey=bool(mark)),
         "difference": Entry(fixed(cell["difference"], digits, "+"), "≈" if cell["within"] else ""),
         "lost": Entry(remark=", ".join(lost)),
     }
@@ -119,7 +119,7 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
     if cell["source"] == "shipped":
         found["shipped"], found["ours"] = found["ours"], NOTHING
     elif cell["shipped_seeds"]:
-        found["shipped"] = summary("shipped", cell["shipped_seeds"])
+        found["shipped"] = summary("shipped", cell["shipped_seeds"], mark=cell["shipped_mark"])
     if cell["second_seeds"]:
         found["second"] = summary("second", cell["second_seeds"])
     if not isnan(cell["our_rank"]):

@@ -1,7 +1,7 @@
 """A table as data: each cell's published and reproduced number, what differs, what is missing."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -62,7 +62,7 @@ class Report:
     (not planned: the paper has it and this library does not).
 
     `collected` are all runs of the table, `runs` those of them that the cells are of, `left_out`
-    the others, `paper` the published numbers.
+    the others, `replaced` shipped runs of cells that have own ones, `paper` the published numbers.
     """
 
     spec: TableSpec
@@ -70,6 +70,7 @@ class Report:
     collected: pd.DataFrame
     runs: pd.DataFrame
     left_out: pd.DataFrame
+    replaced: pd.DataFrame
     paper: pd.DataFrame
     kind: IntervalKind
     decimals: int
@@ -113,13 +114,32 @@ class Report:
 
     @cached_property
     def footnotes(self) -> list[str]:
-        """Notes on single cells."""
-        return list(self._footnotes())
+        """Notes of the table, and runs left out."""
+        left_out = (
+            f"{self.name_of(cell)}: {cell['runs']} run{'s' * (cell['runs'] > 1)} left out "
+            f"({cell['reason']})."
+            for cell in self.left_out.to_dict("records")
+        )
+        return [*self.spec.report.notes, *left_out]
+
+    @cached_property
+    def cell_notes(self) -> dict[tuple[Coordinate, Coordinate], list[str]]:
+        """Notes on single cells: what differs from most of the table, and the paper's own notes."""
+        notes = defaultdict(list)
+        for what, values in self._lengths():
+            cells = self.cells.loc[values.index, CELL].itertuples(index=False, name=None)
+            for cell, value in zip(cells, values, strict=True):
+                if value != values.value_counts().index[0]:
+                    notes[cell].append(f"{what}: {value}")
+        for row, column, note in self.paper[[*CELL, "note"]].itertuples(index=False, name=None):
+            notes[row, column] += [f"paper: {note}"] if note else []
+        return notes
 
     def _sentences(self) -> Iterator[str]:
         """Metric, seeds, protocol and the meaning of every sign, one sentence each."""
         report, cells, run = self.spec.report, self.cells, self.cells[self.cells["seeds"] > 0]
         metric = "the metric of each dataset" if report.metric == SCORE else report.metric
+        runs = pd.concat([self.runs, self.replaced])
         if run.empty:
             yield f"Ours ({metric}): no finished run yet."
         else:
@@ -130,7 +150,7 @@ class Report:
                 yield f"{label}: {report.second.metric} of runs that have it."
             if run["source"].eq("shipped").any() or run["shipped_seeds"].any():
                 yield "Shipped: runs of the repository, compared where there are none of ours."
-            yield from (f"{mark} {sentence}" for mark, sentence in deviations(self.runs).items())
+            yield from (f"{mark} {sentence}" for mark, sentence in deviations(runs).items())
         if len(self.paper):
             notes = self.paper["note"].unique()
             shared = f"{notes[0]}; " if len(notes) == 1 and notes[0] else ""
@@ -142,7 +162,7 @@ class Report:
                 yield f"Mean Spearman of {len(columns)} columns: {mean}."
         for what, values in self._lengths():
             usual, *others = values.value_counts().index
-            yield f"{what}: {usual}{' if no note says otherwise' if others else ''}."
+            yield f"{what}: {usual}{' in most cells' if others else ''}."
         splits = [(str(split), own) for split, own in run.groupby("split", sort=False) if split]
         if splits:
             named = (f"{split} of {self._columns(own)}" for split, own in splits)
@@ -151,21 +171,6 @@ class Report:
         devices = sorted({device.partition(":")[0] for device in self.runs["device"] if device})
         if devices:
             yield f"Ours ran on {' and '.join(devices)}."
-
-    def _footnotes(self) -> Iterator[str]:
-        """Notes of the table, runs left out, and notes of the paper's cells."""
-        yield from self.spec.report.notes
-        for cell in self.left_out.to_dict("records"):
-            runs = "run" if cell["runs"] == 1 else "runs"
-            yield f"{self._name(cell)}: {cell['runs']} {runs} left out ({cell['reason']})."
-        for what, values in self._lengths():
-            for value in values.value_counts().index[1:]:
-                cells = self.cells.loc[values.index]
-                yield f"{what}: {value} of {self._names(cells[values == value], cells)}."
-        if self.paper["note"].nunique() > 1:
-            noted = self.paper[self.paper["note"] != ""]
-            for note, same in noted.groupby("note", sort=False):
-                yield f"Paper, {self._names(same, self.paper)}: {note}."
 
     def _lengths(self) -> Iterator[tuple[str, "pd.Series[str]"]]:
         """Steps, patience and precision of the cells of the table's protocol, else of all."""
@@ -207,18 +212,9 @@ class Report:
     def _columns(self, cells: pd.DataFrame) -> str:
         return ", ".join(self.labels["column", column] for column in cells["column"].unique())
 
-    def _name(self, cell: Any) -> str:
+    def name_of(self, cell: Mapping[Any, Any]) -> str:
+        """Row and column of a cell."""
         return f"{self.labels['row', cell['row']]}, {self.labels['column', cell['column']]}"
-
-    def _names(self, cells: pd.DataFrame, among: pd.DataFrame) -> str:
-        """Cells by their names; a column or a row whose cells are all among them by its own."""
-        names = []
-        for axis in ("column", "row"):
-            own, every = cells[axis].value_counts(), among[axis].value_counts()
-            whole = [v for v in cells[axis].unique() if own[v] == every[v] > 1]
-            names += [self.labels[axis, value] for value in whole]
-            cells = cells[~cells[axis].isin(whole)]
-        return "; ".join([*names, *(self._name(cell) for cell in cells.to_dict("records"))])
 
     def _seeds(self, seeds: "pd.Series[int]") -> str:
         planned = len(self.spec.planned_seeds)
@@ -235,16 +231,16 @@ def build_report(spec: TableSpec, results: Path, shipped: Path | None = None) ->
     """
     paper = paper_numbers(spec.report, spec.folder)
     collected = table_runs(spec, results).assign(shipped=False)
-    others = collected[:0]
+    replaced = collected[:0]
     if shipped is not None:
         given = table_runs(spec, shipped).assign(shipped=True)
         copied = collected.set_index(SAME).index.isin(given.set_index(SAME).index)
         own = collected[~copied]
-        replaced = given.set_index(CELL).index.isin(
+        twice = given.set_index(CELL).index.isin(
             own[own["status"] == "finished"].set_index(CELL).index
         )
-        others, _ = one_protocol_per_cell(given[replaced])
-        collected = pd.concat([own, given[~replaced]], ignore_index=True)
+        replaced, _ = one_protocol_per_cell(given[twice])
+        collected = pd.concat([own, given[~twice]], ignore_index=True)
     runs, left_out = one_protocol_per_cell(collected)
     rows = _in_order(paper["row"], spec.planned_rows, runs["row"])
     columns = _in_order(paper["column"], spec.planned_columns, runs["column"])
@@ -255,9 +251,14 @@ def build_report(spec: TableSpec, results: Path, shipped: Path | None = None) ->
         kind = "ci95"
     decimals = max((len(mean.partition(".")[2]) for mean in paper["mean"]), default=2)
     index = pd.MultiIndex.from_product([rows, columns], names=CELL)
-    cells = _cells(spec, index, paper, runs, others, kind)
+    cells = _cells(spec, index, paper, runs, replaced, kind)
     cells = _with_ranks(cells, decimals, spec.report.better)
-    return Report(spec, cells, collected, runs, left_out, paper, kind, decimals)
+    return Report(spec, cells, collected, runs, left_out, replaced, paper, kind, decimals)
+
+
+def _marks(deviating: Iterable[str], letters: Mapping[str, str]) -> str:
+    """The letters of the protocols of some runs."""
+    return "".join(letters[text] for text in sorted({*deviating} - {""}))
 
 
 def _letters(runs: pd.DataFrame) -> dict[str, str]:
@@ -288,21 +289,23 @@ def _cells(
     index: pd.MultiIndex,
     paper: pd.DataFrame,
     runs: pd.DataFrame,
-    others: pd.DataFrame,
+    replaced: pd.DataFrame,
     kind: IntervalKind,
 ) -> pd.DataFrame:
     """`Report.cells` without what compares the cells of a column."""
     printed = paper.drop_duplicates(CELL).set_index(CELL).reindex(index)
     numbers = printed[["mean", "pm", "runs"]].apply(pd.to_numeric)
-    letters, by_cell = _letters(runs), defaultdict(list)
+    letters, by_cell = _letters(pd.concat([runs, replaced])), defaultdict(list)
     for run in runs.to_dict("records"):
         by_cell[run["row"], run["column"]].append(run)
     seeds = spec.planned_seeds
     cells = pd.DataFrame([_facts(by_cell[cell], seeds, letters) for cell in index], index)
-    numbered = {"our": runs["value"], "second": runs["second"], "shipped": others["value"]}
+    replaced_by_cell = dict(list(replaced.groupby(CELL)["deviation"]))
+    cells["shipped_mark"] = [_marks(replaced_by_cell.get(cell, ()), letters) for cell in index]
+    numbered = {"our": runs["value"], "second": runs["second"], "shipped": replaced["value"]}
     parts = [
         among[CELL].assign(kind=name, number=numbers)
-        for (name, numbers), among in zip(numbered.items(), (runs, runs, others), strict=True)
+        for (name, numbers), among in zip(numbered.items(), (runs, runs, replaced), strict=True)
     ]
     groups = pd.concat(parts).dropna().groupby([*CELL, "kind"], sort=False)["number"]
     summary = summarise(groups, kind)
@@ -353,7 +356,7 @@ def _facts(
 ) -> dict[str, Any]:
     """The columns of `Report.cells` that are texts and counts, from the runs of a cell."""
     ended = Counter(run["status"] for run in runs)
-    deviating = sorted({run["deviation"] for run in runs} - {""})
+    deviating = [run["deviation"] for run in runs]
     first = runs[0] if runs else {"split": "", "draw": "none", "shipped": None, "config": {}}
     trainer = first["config"].get("trainer") or {}
     return {
@@ -362,8 +365,8 @@ def _facts(
         "draw": first["draw"],
         "precision": str(trainer.get("precision", FULL_PRECISION)) if runs else "",
         "source": {True: "shipped", False: "own", None: ""}[first["shipped"]],
-        "deviation": "; ".join(deviating),
-        "mark": "".join(letters[text] for text in deviating),
+        "deviation": "; ".join(sorted({*deviating} - {""})),
+        "mark": _marks(deviating, letters),
         "steps": max((run["steps"] for run in runs), default=0),
         "patience": max((run["patience"] for run in runs if run["patience"] > 0), default=nan),
         "ended": max(STATUSES, key=lambda status: ended[status]) if runs else "",
