@@ -10,9 +10,6 @@ from typing import NoReturn
 LONGEST = 400
 """Characters of a sentence that is printed, with the program's name; two paths are within it."""
 
-LONGEST_WORD = 150
-"""Characters of one word of it, which somebody may have typed."""
-
 FAULT = "\n  - "
 """The begin of each fault in an error with several of them."""
 
@@ -42,9 +39,9 @@ def refuse(what: str, name: str, names: Iterable[str]) -> NoReturn:
 
 
 def shortened(text: str) -> str:
-    """A sentence that is not too long to be read: without the middle of what would be."""
-    words = (_without_middle(word, LONGEST_WORD) for word in text.split())
-    return _without_middle(" ".join(words), LONGEST)
+    """A sentence that is not too long to be read: without the middle of one that would be."""
+    text, end = " ".join(text.split()), LONGEST // 3
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - end - 5]} ... {text[-end:]}"
 
 
 def shown(error: object) -> str:
@@ -57,13 +54,6 @@ def one_sentence(error: Exception) -> str:
     text = " ".join(str(error).split())
     expected = isinstance(error, UsageError | DivergedError)
     return shortened(text if expected else f"{type(error).__name__}: {text}")
-
-
-def _without_middle(text: str, longest: int) -> str:
-    if len(text) <= longest:
-        return text
-    end = longest // 3
-    return f"{text[: longest - end - 5]} ... {text[-end:]}"
 
 
 def of_omegaconf(error: Exception) -> str:

@@ -51,8 +51,13 @@ def _init_graph(args: argparse.Namespace) -> None:
     for line in (*OwnFeatures().remarks(data), *_direction(source, data), *_shape(data)):
         print(f"  {line}")
     words = [f"dataset={args.path}", *(f"dataset.source.{k}={v}" for k, v in options.items())]
-    for comment, command in _commands(data):
-        print(f"\n# {comment}\ncurvlab train {command} {' '.join(map(shlex.quote, words))}")
+    commands = {}
+    if data.y is not None:
+        commands["classes of the nodes, in a hyperbolic space"] = "hypformer"
+        commands["the same in flat space, to compare"] = "gcn"
+    commands["distances in the graph, in spaces of learned curvature"] = "fpst task=reconstruction"
+    for comment, command in commands.items():
+        print(f"\n# {comment}\ncurvlab train model={command} {' '.join(map(shlex.quote, words))}")
 
 
 def _direction(source: "OwnGraph", data: "Data") -> Iterator[str]:
@@ -93,11 +98,3 @@ def _shape(data: "Data") -> Iterator[str]:
         labelled = data.get("labelled", torch.ones(nodes, dtype=torch.bool))
         edges = data.edge_index[:, labelled[data.edge_index].all(dim=0)]
         yield f"homophily: {homophily(edges, data.y):.0%} of the edges join nodes of one class"
-
-
-def _commands(data: "Data") -> Iterator[tuple[str, str]]:
-    """Curved models and a flat one, each with a comment."""
-    if data.y is not None:
-        yield "classes of the nodes, in a hyperbolic space", "model=hypformer"
-        yield "the same in flat space, to compare", "model=gcn"
-    yield "distances in the graph, in spaces of learned curvature", "model=fpst task=reconstruction"
