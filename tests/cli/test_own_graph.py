@@ -3,9 +3,8 @@
 import pytest
 from hydra.core.global_hydra import GlobalHydra
 
-from curvlab.cli.aliases import resolve_aliases
+from curvlab.cli.aliases import resolve_aliases, with_task_of_labels
 from curvlab.cli.init_graph import main as init_graph
-from curvlab.cli.own_graph import with_task_of_labels
 from curvlab.config.folder import CONFIGS
 from curvlab.data.datasets import own_graph
 from curvlab.errors import UsageError

@@ -12,9 +12,8 @@ from lightning.pytorch.utilities.seed import isolate_rng
 from omegaconf import OmegaConf
 from torch_geometric.data import Data
 
-from curvlab.cli.aliases import resolve_aliases
+from curvlab.cli.aliases import resolve_aliases, with_task_of_labels
 from curvlab.cli.overrides import check_overrides
-from curvlab.cli.own_graph import with_task_of_labels
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS
 from curvlab.config.resolvers import register_resolvers

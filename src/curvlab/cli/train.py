@@ -14,7 +14,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.cli.aliases import resolve_aliases
+from curvlab.cli.aliases import resolve_aliases, with_task_of_labels
 from curvlab.cli.forecast import Forecast
 from curvlab.cli.overrides import (
     INFORMATION,
@@ -22,7 +22,6 @@ from curvlab.cli.overrides import (
     complain,
     take_folders,
 )
-from curvlab.cli.own_graph import with_task_of_labels
 from curvlab.config.folder import CONFIGS
 from curvlab.config.origins import origins, with_origins
 from curvlab.config.resolvers import register_resolvers
