@@ -5,13 +5,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from curvlab.callbacks import StepTimer, timing
+from curvlab.callbacks import StepTimer, curves
 
 
 @pytest.fixture
 def clock(monkeypatch):
     made = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: made.now))
+    monkeypatch.setattr(curves, "time", SimpleNamespace(perf_counter=lambda: made.now))
     return made
 
 

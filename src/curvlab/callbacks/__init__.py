@@ -7,6 +7,7 @@ from curvlab.callbacks.checkpoint import RandomState as RandomState
 from curvlab.callbacks.cuda_graphs import CudaGraphs as CudaGraphs
 from curvlab.callbacks.curves import Curves as Curves
 from curvlab.callbacks.curves import PointShares as PointShares
+from curvlab.callbacks.curves import StepTimer as StepTimer
 from curvlab.callbacks.curves import curvatures as curvatures
 from curvlab.callbacks.finite_guard import FiniteGuard as FiniteGuard
 from curvlab.callbacks.finite_guard import check_weights as check_weights
@@ -15,4 +16,3 @@ from curvlab.callbacks.loggers import mlflow_logger as mlflow_logger
 from curvlab.callbacks.loggers import tensorboard_logger as tensorboard_logger
 from curvlab.callbacks.loggers import wandb_logger as wandb_logger
 from curvlab.callbacks.progress import RunProgress as RunProgress
-from curvlab.callbacks.timing import StepTimer as StepTimer
