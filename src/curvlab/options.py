@@ -1,7 +1,5 @@
 """Types of options: a constructor's annotations, by which configurations are checked.
 
-    def __init__(self, in_channels: int, dim: PositiveInt = 16, dropout: Dropout = 0.0, ...)
-
 An option of a class is an argument with a default. Its annotation gives kind and bounds, its line
 in the docstring's `Args:` says what it is. Nothing here imports torch.
 """

@@ -89,11 +89,10 @@ def set_random_state(state: dict[str, Any]) -> None:
 
 
 class RandomState(Callback):
-    """Keeps torch's generators in the checkpoint, those of all processes of the run.
+    """Keeps the states of torch's generators, of all processes of the run, in the checkpoint.
 
-    Processes start with the same numbers, so that they make the same model; from the first step on
-    each has numbers of its own.
-    If `alike`, all processes draw what one process alone would, so all have its dropout.
+    Processes start with the same numbers, so that they make the same model, and then have their
+    own; if `alike`, all draw what one process alone would, such as the same dropout.
     """
 
     def __init__(self, alike: bool = False) -> None:

@@ -17,10 +17,8 @@ from curvlab.process import in_group
 class FiniteGuard(Callback):
     """Looks at loss and gradients before each update and ends the run when they are not finite.
 
-    On the processor it looks at every step, and says where the first bad number is from. On an
-    accelerator, where looking waits for the device, it looks every `interval` steps and says
-    between which two looks it is.
-    With interval 1 it says on an accelerator what it does elsewhere.
+    On the processor it says where the first bad number is from. On an accelerator, where looking
+    waits for the device, it looks every `interval` steps, and says that only if that is 1.
     """
 
     def __init__(self, interval: int) -> None:

@@ -107,9 +107,8 @@ def _reader(value: str) -> str:
 def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[str]:
     """Read a user's graph, say what is in it, and add the task that its labels choose.
 
-    Without `task=` a graph with labels is for node classification, one without has the data set's
-    own task. Words of another data set, of several graphs and wrong ones come back as they are.
-    With `only_shown` nothing stays in the cache, and the report goes to stderr.
+    Words of another data set, of several graphs and wrong ones come back as they are. With
+    `only_shown` nothing stays in the cache, and the report goes to stderr.
     """
     config = _config(words)
     if config is None:

@@ -1,8 +1,6 @@
 """Objects from configurations: Hydra's `_target_`, with the errors of what is being built.
 
-A constructor speaks Python: `heads=3 does not divide dim=16`, `midpoint=None`. Where a
-configuration has named its arguments, the same sentence has the configuration's keys:
-`model.heads=3`, `model.midpoint=null`.
+A constructor's `heads=3 does not divide dim=16` is said with the keys: `model.heads=3`.
 """
 
 import re

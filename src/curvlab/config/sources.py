@@ -1,8 +1,7 @@
 """Configuration files, completed: what a file's YAML does not name of a class, the signature has.
 
-Hydra reads files through these sources, wherever they come from: this package's folder,
-`--config-dir` or `hydra.searchpath`. So every option can be set on a command line, whoever wrote
-the class. Small files share one: each is a key of it (`section_of`).
+Hydra reads all files through these sources, so every option can be set on a command line, whoever
+wrote the class. Small files share one: each is a key of it (`section_of`).
 """
 
 from copy import deepcopy

@@ -1,11 +1,8 @@
 """Identity of a run: the classes it built, their revisions and arguments.
 
-A result keeps its configuration, resolved and whole. Its identity is made from that: of each object
-the class, the class's `revision`, and the arguments that differ from the signature's defaults. So a
-new option at its default changes nothing, and a class whose numbers change raises its `revision`:
-
-    class FPST(Encoder):
-        revision = 2  # 2: midpoints of attention stay on the values' side of a sphere
+A result keeps its configuration, resolved and whole. Its identity is made from each object's class,
+the class's `revision` and the arguments that differ from the signature's defaults. So a new option
+at its default changes nothing, and a class whose numbers change raises its `revision`.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """The processes of one run, one per device, started by torchrun, by srun, or here.
 
-The first process is the run: it reads the command line, holds the folder, prints and writes. The
-others only train. All end when one of them fails, and the run ends with its error.
+The first one is the run: it reads the command line, holds the folder, prints and writes. All end
+when one of them fails, and the run ends with its error.
 """
 
 import atexit

@@ -38,10 +38,9 @@ def prepare_processor(threads: int | None, processes: int = 1) -> None:
 
 
 def prepare_determinism(asked: bool | None, accelerator: str) -> bool:
-    """Let torch take kernels whose sums have one order, where that is wanted; whether it does.
+    """Let torch take kernels whose sums have one order, by default on a processor; whether it does.
 
     Equal numbers of threads then give equal bits. Lightning leaves this alone by default.
-    By default it is on a processor, where nothing is slower.
     """
     wanted = run_device(accelerator).type == "cpu" if asked is None else asked
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts

@@ -1,8 +1,7 @@
 """The cells of a sweep: one after the other in this process, or by any of Hydra's launchers.
 
-Any number of the same command, on any number of machines, share a sweep. Each goes through all
-cells, skips those that are finished or held by another one, and at its end takes over cells whose
-process has died.
+The same command on any number of machines shares a sweep: each skips cells that are finished or
+held by another one, and at its end takes over those whose process has died.
 """
 
 import os
@@ -60,11 +59,7 @@ class TableSweeper(BasicSweeper):
     """Hydra's sweeper for runs that write results.
 
     A cell is composed when its turn comes. Launchers other than `basic` receive all cells without a
-    finished result at once. The summary counts result files, so it is the same with every launcher.
-
-    Args:
-        minutes: time after which no cell starts; None: no limit.
-        params: what a table sweeps.
+    finished result at once. No cell starts after `minutes`.
     """
 
     hydra_context: HydraContext
