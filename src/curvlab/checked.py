@@ -7,6 +7,7 @@ import collections.abc
 import types
 import typing
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache, wraps
 from inspect import signature
 from numbers import Number
@@ -146,6 +147,15 @@ class Checked:
     def __post_init__(self) -> None:
         """Check a dataclass, whose constructor is made after the class."""
         check_values(type(self).__name__, type(self), vars(self))
+
+
+@typing.dataclass_transform(eq_default=False)
+class CheckedFields(Checked):
+    """`Checked` whose subclasses are dataclasses: annotations with values are arguments."""
+
+    def __init_subclass__(cls, kw_only: bool = False, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(eq=False, kw_only=kw_only)(cls)
 
 
 def checked(made: Callable[P, R], checks: tuple[Check, ...] = (check_values,)) -> Callable[P, R]:

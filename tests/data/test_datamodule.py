@@ -1,13 +1,11 @@
 """The data module prepares one graph once, checks it, and hands out that very object."""
 
-import logging
-
 import pytest
 import torch
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.synthetic import SyntheticWeb
-from curvlab.data.files.checks import check_graph
+from curvlab.data.files.cleaning import check_graph
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.splits.nodes import PARTS, RandomSplit
 from curvlab.data.transforms.graph import IdentityFeatures, LaplacianEigenvectors
@@ -91,12 +89,6 @@ def test_unusable_graphs_are_refused(data, words):
         check_graph(data)
 
 
-def test_nodes_without_neighbours_are_counted(caplog):
-    with caplog.at_level(logging.INFO):
-        check_graph(Data(x=torch.zeros(5, 1), edge_index=EDGES))
-    assert "3 of 5 nodes have no neighbour" in caplog.text
-
-
 class LabelledSource(SyntheticWeb):
     """Sixty nodes whose labels the test gives; two of them have no neighbour."""
 
@@ -129,17 +121,6 @@ def test_the_split_follows_the_runs_seed_and_has_isolated_nodes_too():
     assert first.eigenvectors.shape == (60, 4)
 
 
-def test_the_split_comes_before_the_transforms():
-    class Looking(IdentityFeatures):
-        def forward(self, data):
-            assert "train_mask" in data
-            return super().forward(data)
-
-    module = labelled_module(THREE)
-    module.transforms = [Looking(0.0)]
-    assert module.graph.x.shape == (60, 60)
-
-
 SEVERAL = torch.tensor([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]]).repeat(30, 1)
 
 
@@ -157,16 +138,6 @@ def test_number_of_logits(y, one_logit, classes, multi_label):
     module = labelled_module(y, one_logit=one_logit, stratified=False)
     assert module.num_classes == classes
     assert module.multi_label is multi_label
-
-
-def test_a_file_that_is_missing_is_not_taken_for_nodes_without_classes(monkeypatch):
-    def missing(self):
-        raise UsageError("labels.npy is missing.")
-
-    here = module()
-    monkeypatch.setattr(type(here.source), "load", missing)
-    with pytest.raises(UsageError, match=r"labels\.npy is missing"):
-        _ = here.classes
 
 
 def test_one_logit_for_three_classes_and_no_labels_are_refused():

@@ -9,7 +9,7 @@ from torch_geometric.nn import SGConv
 
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.data.transforms.features import DegreeFeatures, HopFeatures, RowNormalise, StackedHops
-from curvlab.data.transforms.graph import LaplacianEigenvectors, apply_transform
+from curvlab.data.transforms.graph import apply_transform
 
 
 @pytest.fixture
@@ -69,46 +69,3 @@ def test_hops_are_what_sgc_propagates(graph):
 def test_no_hops_leave_the_features_and_no_file(graph, tmp_path):
     assert apply_transform(HopFeatures(0), graph, tmp_path).x is graph.x
     assert list(tmp_path.iterdir()) == []
-
-
-def test_hops_are_cached_by_features_graph_and_number(graph, tmp_path):
-    first = apply_transform(HopFeatures(2), graph, tmp_path)
-    again = apply_transform(HopFeatures(2), graph, tmp_path)
-    assert torch.equal(first.x, again.x)
-    assert len(list(tmp_path.iterdir())) == 1
-    assert not torch.equal(first.x, graph.x)
-    apply_transform(HopFeatures(3), graph, tmp_path)
-    other = graph.clone()
-    other.x = graph.x + 1
-    moved = apply_transform(HopFeatures(2), other, tmp_path)
-    assert not torch.equal(moved.x, first.x)
-    assert len(list(tmp_path.iterdir())) == 3
-
-
-@pytest.mark.parametrize("hops", [1, 3])
-def test_stacked_hops_are_all_powers_of_the_normalised_adjacency(hops, graph):
-    adjacency = np.eye(42)
-    adjacency[tuple(graph.edge_index.numpy())] = 1
-    scale = fractional_matrix_power(np.diag(adjacency.sum(axis=1)), -0.5)
-    powers = [np.linalg.matrix_power(scale @ adjacency @ scale, r) for r in range(hops + 1)]
-    expected = np.concatenate([power @ graph.x.double().numpy() for power in powers], axis=1)
-    found = StackedHops(hops)(graph).x
-    assert (found.shape, found.dtype) == ((42, 5 * (hops + 1)), torch.float32)
-    np.testing.assert_allclose(found.numpy(), expected, atol=1e-5)
-
-
-def test_stacked_hops_are_cached_apart_from_plain_ones(graph, tmp_path):
-    first = apply_transform(StackedHops(2), graph, tmp_path)
-    assert torch.equal(apply_transform(StackedHops(2), graph, tmp_path).x, first.x)
-    assert len(list(tmp_path.iterdir())) == 1
-    last = apply_transform(HopFeatures(2), graph, tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2
-    torch.testing.assert_close(first.x[:, 10:], last.x)
-
-
-def test_hops_and_eigenvectors_go_together_on_a_graph_in_pieces(graph, tmp_path):
-    data = graph
-    for transform in (HopFeatures(10), LaplacianEigenvectors(42)):
-        data = apply_transform(transform, data, tmp_path)
-    assert torch.isfinite(data.x).all()
-    torch.testing.assert_close(data.eigenvectors.T @ data.eigenvectors, torch.eye(42))

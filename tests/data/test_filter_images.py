@@ -64,19 +64,6 @@ def test_a_generated_grid_is_like_the_file(images):
     assert not torch.equal(data.x, other.x)
 
 
-@pytest.mark.parametrize(
-    ("changes", "answer"),
-    [
-        ({"filter": "low"}, "filter=low must be one of mixed_low_pass"),
-        ({"generated": True, "side": 4}, "side=4 must be a whole number of at least 5"),
-        ({}, "2Dgrid.mat is missing"),
-    ],
-)
-def test_what_cannot_be_is_said(images, changes, answer):
-    with pytest.raises(UsageError, match=answer):
-        images(**changes).load()
-
-
 def test_an_image_that_is_not_there(images, mirror):
     with pytest.raises(UsageError, match="has images 0 to 49"):
         images(mirror, image=50).load()

@@ -1,6 +1,5 @@
 """Knowledge graphs: published ones, folders of one's own, a generated one; known tails."""
 
-import gzip
 import logging
 from collections import Counter
 
@@ -11,8 +10,7 @@ import torch
 
 from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
 from curvlab.data.datasets.triple_folder import draw_validation
-from curvlab.data.datasets.triples import MASKS, KnownTails
-from curvlab.data.files.triple_files import read_triples
+from curvlab.data.datasets.triples import MASKS, KnownTails, read_triples
 from curvlab.data.loaders.triple_batches import TripleDataModule, with_inverses
 from curvlab.errors import UsageError
 
@@ -100,17 +98,6 @@ def test_a_name_keeps_every_character_and_a_line_ends_where_it_ends(folder):
         "likes",
         names[1],
     )
-
-
-def test_compressed_files_are_read(folder, tmp_path):
-    plain = folder().load()
-    place = tmp_path / "kg"
-    text = (place / "train.txt").read_bytes()
-    (place / "train.txt").unlink()
-    (place / "train.txt.gz").write_bytes(gzip.compress(text, mtime=0))
-    source = folder(train=None)
-    assert torch.equal(source.load().edge_index, plain.edge_index)
-    assert source.num_train == 4
 
 
 def test_columns_and_separator_can_be_set(folder):
@@ -211,17 +198,6 @@ def test_published_files_are_numbered_as_a_folder_is(described, source, folder, 
     assert torch.equal(data.val_mask, own.val_mask)
 
 
-def test_a_damaged_file_of_a_published_graph_is_named(described, source, mirror):
-    config = described("wn18rr")
-    for file in config.source.files:
-        file.sha256 = None
-    graph = source(config, mirror)
-    paths = graph.download()
-    paths[1].write_text("one\ttwo\n")
-    with pytest.raises(UsageError, match=r"valid.txt has 2 columns"):
-        graph.load()
-
-
 def test_the_generated_graph_has_the_patterns_that_it_says():
     data = SyntheticKnowledgeGraph(groups=6, size=5, seed=0).load()
     triples = set().union(*(as_set(data, part) for part in MASKS))
@@ -262,16 +238,6 @@ def test_a_pass_sees_every_training_triple_once_and_a_query_once_a_batch(shuffle
     again, other = data.rounds(0, 1), data.rounds(1, 1)
     assert all(torch.equal(a[0], b[0]) for a, b in zip(again, data.rounds(0, 1), strict=True))
     assert not all(torch.equal(a[0], b[0]) for a, b in zip(again, other, strict=True))
-
-
-@pytest.mark.slow
-def test_workers_make_the_same_batches():
-    alone, helped = (module(SyntheticKnowledgeGraph(8, 5, 0), workers=n) for n in (0, 2))
-    for data in (alone, helped):
-        data.steps_per_epoch = 5
-    for one, other in zip(alone.train_dataloader(), helped.train_dataloader(), strict=True):
-        for name in ("head", "relation", "query", "tail"):
-            assert torch.equal(one[name], other[name])
 
 
 def test_processes_share_out_a_pass():

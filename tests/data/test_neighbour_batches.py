@@ -8,7 +8,6 @@ from torch_geometric.utils import to_undirected
 from curvlab.data.loaders.neighbour_batches import NeighbourDataModule
 from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.data.transforms.shortest_paths import ShortestPaths
-from curvlab.errors import UsageError
 
 
 class Source:
@@ -25,7 +24,9 @@ class Source:
 
 def module(size=10, fan_outs=(3, 2), transforms=()):
     options = {"transforms": list(transforms), "steps_per_epoch": 1, "seed": 0}
-    return NeighbourDataModule(fan_outs, size=size, accumulate=1, source=Source(), **options)
+    return NeighbourDataModule(
+        fan_outs=fan_outs, size=size, accumulate=1, source=Source(), **options
+    )
 
 
 @pytest.mark.parametrize("batches", [1, 2])
@@ -58,14 +59,3 @@ def test_matrices_are_those_of_the_drawn_edges():
     dense[batch.edge_index[1], batch.edge_index[0]] = 1
     assert torch.equal(batch.adj_t.to_dense(), dense)
     assert torch.equal(batch.hops == 1, dense.T.bool().fill_diagonal_(False))
-
-
-def test_what_cannot_be_is_refused():
-    with pytest.raises(UsageError, match="fan_outs="):
-        module(fan_outs=[])
-    with pytest.raises(UsageError, match="workers=1: the training process draws"):
-        NeighbourDataModule(workers=1, source=Source())
-    made = module()
-    del made.graph.train_mask
-    with pytest.raises(UsageError, match="no split"):
-        made.rounds(0, 1)

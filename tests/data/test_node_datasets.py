@@ -8,7 +8,6 @@ from torch_geometric.data import Data
 from curvlab.data.splits.nodes import PARTS
 from curvlab.data.splits.published import HGCN_FRACTIONS, HGCNSplit
 from curvlab.data.transforms.features import DegreeFeatures
-from curvlab.errors import UsageError
 
 # Nodes, directed entries after cleaning, features, classes, as the papers' specifications state.
 STATED = {
@@ -185,11 +184,6 @@ def test_hgcns_split_of_disease_is_balanced_and_disjoint(mirror, split, caplog):
     assert [int(y[data[part]].sum()) for part in PARTS] == [63, 21, 127]
     assert sum(data[part].int() for part in PARTS).tolist() == [1] * 1044
     assert caplog.text == ""
-
-
-def test_hgcns_split_is_refused_for_other_datasets(split):
-    with pytest.raises(UsageError, match="disease_synthetic, not for cora"):
-        split("hgcn", dataset="cora")
 
 
 def test_hgcn_split_entries_follow_the_lists_as_published(monkeypatch):

@@ -1,13 +1,9 @@
 """Mini-batches are induced subgraphs of disjoint parts that together are the graph."""
 
-import os
-import signal
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lightning import LightningModule, Trainer
 from torch_geometric.data import Data
 from torch_geometric.utils import to_dense_adj
 
@@ -250,15 +246,6 @@ def test_a_worker_that_cannot_send_its_batch_ends_the_run(monkeypatch, error, an
         list(data.train_dataloader())
 
 
-def test_a_worker_that_is_killed_ends_the_run(monkeypatch):
-    data = module(workers=1)
-    monkeypatch.setattr(
-        torch.Tensor, "share_memory_", lambda _: os.kill(os.getpid(), signal.SIGKILL)
-    )
-    with pytest.raises(RuntimeError, match="DataLoader worker"):
-        list(data.train_dataloader())
-
-
 @pytest.mark.parametrize("val", [0.25, 0.74])
 def test_a_process_keeps_its_own_batches_of_the_rounds_of_all(val):
     """With few training nodes some rounds have none and are left out, by all alike."""
@@ -289,60 +276,5 @@ def test_rows_from_parts_are_in_the_order_of_the_nodes():
     data.evaluation = "parts"
     nodes = torch.tensor([250, 3, 17, 299, 4])
     batch = data.evaluation_batch(data.batch(torch.arange(5)))
-    found = batch.parts.apply(lambda part, rows: part.x[rows], nodes, torch.device("cpu"))
+    found = batch.evaluate_parts(lambda part, rows: part.x[rows], nodes, torch.device("cpu"))
     assert torch.equal(found, data.graph.x[nodes])
-
-
-def test_without_a_split_it_says_so():
-    data = module()
-    data.split = None
-    with pytest.raises(UsageError, match="no split"):
-        next(iter(data.train_dataloader()))
-
-
-class Recorder(LightningModule):
-    """Notes what the steps see."""
-
-    def __init__(self):
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.zeros(()))
-        self.seen, self.validated = [], []
-
-    def training_step(self, batch, batch_idx):
-        self.seen.append(batch.x.clone())
-        return self.weight * batch.x.sum()
-
-    def validation_step(self, batch, batch_idx):
-        self.validated.append(int(batch.num_nodes))
-
-    def configure_optimizers(self):
-        return torch.optim.SGD(self.parameters(), lr=0.0)
-
-
-def fit(steps, folder, checkpoint=None):
-    data, recorder = module(steps=4), Recorder()
-    with quiet():
-        trainer = Trainer(
-            max_steps=steps,
-            max_epochs=-1,
-            accelerator="cpu",
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            num_sanity_val_steps=0,
-            default_root_dir=folder,
-        )
-        trainer.fit(recorder, datamodule=data, ckpt_path=checkpoint, weights_only=True)
-        trainer.save_checkpoint(folder / f"{steps}.ckpt")
-    return recorder
-
-
-def test_an_interrupted_run_goes_on_with_the_batches_that_it_had_not_seen(tmp_path):
-    whole = fit(12, tmp_path)
-    fit(8, tmp_path)
-    rest = fit(12, tmp_path, checkpoint=tmp_path / "8.ckpt")
-    assert len(whole.seen) == 12
-    assert len(rest.seen) == 4
-    assert all(torch.equal(a, b) for a, b in zip(rest.seen, whole.seen[8:], strict=True))
-    assert whole.validated == [300, 300, 300]

@@ -57,11 +57,6 @@ def test_copies_from_the_mirror_into_the_same_place(tmp_path, tiny_mirror):
     assert leftovers(tmp_path / "data") == []
 
 
-def test_a_file_that_is_there_needs_neither_mirror_nor_network(tmp_path, tiny_mirror):
-    fetch(FILE, tmp_path / "data", tiny_mirror)
-    assert fetch(FILE, tmp_path / "data").read_bytes() == CONTENT
-
-
 def test_downloads_when_the_mirror_lacks_the_file(tmp_path, server):
     address, folder = server
     (folder / "tiny.edges.csv").write_bytes(CONTENT)
@@ -78,12 +73,6 @@ def test_a_download_with_the_wrong_content_leaves_nothing_behind(tmp_path, serve
         fetch(file, tmp_path / "data")
     assert file.url in str(caught.value)
     assert [path for path in (tmp_path / "data").rglob("*") if path.is_file()] == []
-
-
-def test_a_missing_page_is_reported_by_its_status(tmp_path, server):
-    file = RemoteFile(PATH, f"{server[0]}/absent.csv", SHA256)
-    with pytest.raises(UsageError, match="HTTP status 404"):
-        fetch(file, tmp_path / "data")
 
 
 def test_corrupt_raw_file_names_file_both_sums_and_remedy(tmp_path, tiny_mirror):

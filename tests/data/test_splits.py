@@ -109,24 +109,12 @@ def test_a_class_of_one_node_turns_stratification_off(split, caplog):
     assert [len(part) for part in parts(masks)] == [109, 37, 37]
 
 
-@pytest.mark.parametrize(("nodes", "expected"), [(183, [109, 37, 37]), (251, [151, 50, 50])])
-def test_fpsts_sizes_are_rounded(nodes, expected, split):
-    masks = split("fpst")(labelled([nodes - 40, 40]), 0)
-    assert [len(part) for part in parts(masks)] == expected
-
-
 def test_several_labels_a_node_can_be_split_but_not_by_class(split):
     data = Data(y=torch.randint(0, 2, (40, 3)).float(), num_nodes=40)
     assert [len(part) for part in parts(split("fpst")(data, 0))] == [24, 8, 8]
     for name in ("random_60_20_20", "quota", "random_per_class"):
         with pytest.raises(UsageError, match="one class a node"):
             split(name)(data, 0)
-
-
-def test_per_class_sizes(split):
-    masks = split("random_per_class")(labelled([600, 500, 700]), 0)
-    assert masks.y[masks.train_mask].bincount().tolist() == [20, 20, 20]
-    assert [len(part) for part in parts(masks)] == [60, 500, 1000]
 
 
 def test_quota_takes_the_whole_of_small_classes(split):
@@ -163,12 +151,6 @@ def test_impossible_sizes_are_refused(name, changes, counts, words, split):
     assert "\n" not in str(caught.value)
 
 
-def test_a_quota_beyond_the_nodes_is_refused(split):
-    # Ten classes of one node: a quota of 0.6 is rounded to 1 and takes them all.
-    with pytest.raises(UsageError, match="wants 2 validation nodes, but only 0 nodes"):
-        split("quota")(labelled([1] * 10), 0)
-
-
 @pytest.mark.parametrize("name", ["given", "geom_gcn"])
 def test_given_splits_are_the_datasets_columns(name, split):
     data = with_splits(4, "geom_gcn")
@@ -178,11 +160,6 @@ def test_given_splits_are_the_datasets_columns(name, split):
         assert len(parts(masks)[2]) == 4
         assert not [key for key in masks.keys() if "given" in key]  # noqa: SIM118 - PyG's method
     assert same(split(name, draw=2)(data, 0), split(name)(data, 2))
-
-
-def test_the_public_split_is_one_for_every_seed(split):
-    data = with_splits(1, "public")
-    assert same(split("public")(data, 0), split("public")(data, 9))
 
 
 @pytest.mark.parametrize(
@@ -197,11 +174,6 @@ def test_the_public_split_is_one_for_every_seed(split):
 def test_given_splits_that_are_not_there_are_refused(name, data, words, split):
     with pytest.raises(UsageError, match=words):
         split(name)(data, seed=4)
-
-
-def test_a_fixed_number_out_of_range_is_refused_by_its_key(split):
-    with pytest.raises(UsageError, match=r"split\.draw asks for number 4"):
-        split("given", draw=4)(with_splits(4, "given"), seed=0)
 
 
 @pytest.mark.parametrize("y", [None, torch.tensor([0, 1, -1, 0]), torch.zeros(4).long()])

@@ -6,16 +6,6 @@ from torch_geometric.utils import degree
 
 from curvlab.data.datasets.synthetic_disease import SyntheticDisease
 
-OPTIONS = {
-    "depth": 5,
-    "min_children": 2,
-    "max_children": 6,
-    "infection": 0.618,
-    "susceptible": (0.244, 0.84),
-    "resistant": (0.62, 0.75),
-    "features": 40,
-}
-
 
 def parents(data):
     """The parent of every node but the root: its only neighbour with a smaller number."""
@@ -27,7 +17,7 @@ def parents(data):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_tree_along_which_only_the_infected_infect(seed):
-    data = SyntheticDisease(**OPTIONS, seed=seed).load()
+    data = SyntheticDisease(features=40, seed=seed).load()
     assert data.num_edges == 2 * (data.num_nodes - 1)
     parent = parents(data)
     children = torch.bincount(parent)
@@ -43,7 +33,7 @@ def test_a_tree_along_which_only_the_infected_infect(seed):
 
 
 def test_the_rates_and_moments_are_the_stated_ones():
-    graphs = [SyntheticDisease(**OPTIONS, seed=seed).load() for seed in range(20)]
+    graphs = [SyntheticDisease(features=40, seed=seed).load() for seed in range(20)]
     exposed = torch.cat([g.y[1:][g.y[parents(g)] == 1] for g in graphs]).double()
     assert float(exposed.mean()) == pytest.approx(0.618, abs=4 * 0.486 / len(exposed) ** 0.5)
     infected = torch.cat([g.x[g.y == 1] for g in graphs])
@@ -54,12 +44,3 @@ def test_the_rates_and_moments_are_the_stated_ones():
     never = torch.cat([g.x[1:][g.y[parents(g)] == 0] for g in graphs])
     mixture = 0.618 * 0.244 + 0.382 * 0.62
     assert float(never.mean()) == pytest.approx(mixture, abs=0.01)
-
-
-def test_its_configuration_needs_no_file_and_is_no_disease(described, source, split):
-    assert "synthetic" in described("disease_synthetic").label
-    tree = source("disease_synthetic")
-    assert tree.download() == []
-    data = split("hgcn", dataset="disease_synthetic")(tree.load(), 0)
-    assert data.num_features == 1000
-    assert data.y[data.test_mask].float().mean() == 0.5

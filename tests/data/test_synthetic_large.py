@@ -6,8 +6,7 @@ import torch
 from torch_geometric.utils import degree
 
 from curvlab.data.datasets.synthetic_large import SyntheticLarge
-from curvlab.data.files.checks import check_graph
-from curvlab.data.files.cleaning import homophily
+from curvlab.data.files.cleaning import check_graph, homophily
 from curvlab.errors import UsageError
 
 pytestmark = pytest.mark.slow
@@ -118,11 +117,3 @@ def test_too_low_a_degree_makes_no_edge(tmp_path):
     assert np.array_equal(stored.read("features"), data.x)
     with pytest.raises(UsageError, match=r"empty \(500 nodes, 0 edges\)"):
         check_graph(data)
-
-
-def test_its_configuration_needs_no_file(source, split):
-    graph = source("synthetic_large", **{"source.num_nodes": 1000})
-    assert graph.download() == []
-    data = split("random_50_25_25", dataset="synthetic_large")(graph.load(), 0)
-    sizes = [int(data[f"{part}_mask"].sum()) for part in ("train", "val", "test")]
-    assert sizes == [500, 250, 250]

@@ -144,9 +144,9 @@ class Run:
             return self._scorer.entity_points.detach().clone()
         with default_dtype(self.config.trainer.precision):
             batch = self.prepared(graph)
-            if "parts" in batch:
+            if "evaluate_parts" in batch:
                 nodes = torch.arange(batch.num_nodes)
-                points = batch.parts.apply(self.model.forward_nodes, nodes, self.device)
+                points = batch.evaluate_parts(self.model.forward_nodes, nodes, self.device)
             elif "chunk" in batch:
                 points = self.model.encode_in_chunks(batch, batch.chunk)
             else:

@@ -44,7 +44,7 @@ class NodeClassification(SelectedTask):
     indices of its training nodes; with `all_train_nodes`, their number in all processes, the loss
     is the mean over these. A graph with `chunk` is evaluated between mini-batches: it is embedded
     once per set of weights, `chunk` nodes at a time if the encoder has `encode_in_chunks`. A graph
-    with `parts` (`EvaluationParts`) is evaluated in subgraphs. Encoders that are `node_wise` embed
+    with `evaluate_parts` is evaluated in subgraphs. Encoders that are `node_wise` embed
     only the nodes of the part, also in chunks. The processes of a run share the chunks. The test
     nodes are scored once, with the selected weights (`BestValidation`).
 
@@ -189,9 +189,9 @@ class NodeClassification(SelectedTask):
 
     def _logits(self, batch: Data, nodes: Tensor) -> Tensor:
         """Logits `[some nodes, logits]`, in chunks or parts between mini-batches."""
-        if "parts" in batch:
+        if "evaluate_parts" in batch:
             with nullcontext() if self.evaluates_together else alone():
-                return batch.parts.apply(self._logits, nodes, self.device)
+                return batch.evaluate_parts(self._logits, nodes, self.device)
         if self.training or "chunk" not in batch:
             return self.decoder(self.encoder.forward_nodes(batch, nodes))
         if self.encoder.node_wise:

@@ -9,27 +9,29 @@ hyperbolic plane. On a sphere or a square with equal hidden degrees nothing but 
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
-from annotated_types import Ge, Gt, Interval
+from annotated_types import Gt, Interval
 from scipy.optimize import brentq
 from scipy.spatial.distance import cdist
+from scipy.special import expit
 from torch_geometric.data import Data
 from torch_geometric.transforms import LargestConnectedComponents
 
 from curvlab.data.files.cleaning import simple_edges
 from curvlab.data.files.sources import Generated
 from curvlab.errors import UsageError
-from curvlab.options import NonNegativeFloat, NonNegativeInt, PositiveFloat, Seed, Share
+from curvlab.options import NonNegativeFloat, PositiveFloat, Seed, Share
 
 NODES = Annotated[int, Interval(ge=10, le=20000)]
 """Points of a graph: all pairs are drawn."""
 
+CLASSES, FEATURES = 4, 64
+FEATURE_DEGREE, FEATURE_BETA = 8.0, 3.0  # of features: mean number of a node, inverse temperature
 
-@dataclass(eq=False)
+
 class GeometricGraph(Generated):
     """Graph, features and classes from points of one space, as in HypBench.
 
@@ -48,30 +50,16 @@ class GeometricGraph(Generated):
     edges by their hidden degrees and angles and has no shares of nodes.
 
     Args:
-        num_nodes: number of points; the largest component is kept.
         mean_degree: mean of the expected degrees.
         beta: inverse temperature, above the space's dimension; the larger, the more triangles.
-        features: number of features; 0: none.
-        feature_degree: mean number of features of a node.
-        feature_beta: inverse temperature of the features, above the space's dimension.
         correlation: share of the nodes whose features come from their own points.
-        classes: number of classes.
         homophily: exponent with which a class's probability falls with distance; 0: no relation.
-        seed: of the graph, not of the run: every run trains on the same graph.
-
-    Raises:
-        UsageError: An inverse temperature is not above the space's dimension, or there are too few
-            nodes, or features, for the mean degree.
     """
 
     num_nodes: NODES = 500
     mean_degree: PositiveFloat = 8.0
     beta: PositiveFloat = 3.0
-    features: NonNegativeInt = 64
-    feature_degree: PositiveFloat = 8.0
-    feature_beta: PositiveFloat = 3.0
     correlation: Share = 1.0
-    classes: Annotated[int, Ge(2)] = 4
     homophily: NonNegativeFloat = 3.0
     seed: Seed = 0
 
@@ -79,34 +67,26 @@ class GeometricGraph(Generated):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("beta", "feature_beta"):
-            if getattr(self, name) <= self.dimension:
-                raise UsageError(
-                    f"{name}={getattr(self, name):g} must be above {self.dimension}, the "
-                    "dimension of the space: below it, every node is joined to far ones."
-                )
-        others = self.num_nodes - 1
-        for name, most in (("mean_degree", others), ("feature_degree", self.features or np.inf)):
-            if getattr(self, name) > most / 2:
-                raise UsageError(
-                    f"{name}={getattr(self, name):g} is more than half of the {most:g} there "
-                    "are: lower it, or raise their number."
-                )
+        if self.beta <= self.dimension:
+            raise UsageError(
+                f"beta={self.beta:g} must be above {self.dimension}, the dimension of the space: "
+                "below it, every node is joined to far ones."
+            )
 
     def load(self) -> Data:
-        """Return the graph: `edge_index [2, 2M]`, `y [nodes]` and, with features, `x`."""
-        generator = np.random.default_rng(self.seed)
-        points = self.points(self.num_nodes, generator)
-        hidden = self.hidden_degrees(self.num_nodes, generator)
-        linked = self._edges(points, hidden, generator)
-        x = self._features(points, generator) if self.features else None
-        y = self._classes(points, generator)
-        data = Data(
-            x=None if x is None else torch.from_numpy(x),
-            y=torch.from_numpy(y.astype(np.int64)),
-            edge_index=simple_edges(torch.from_numpy(linked), self.num_nodes),
-            num_nodes=self.num_nodes,
-        )
+        """Return the graph: `edge_index [2, 2M]`, `x [nodes, features]` and `y [nodes]`."""
+        nodes, generator = self.num_nodes, np.random.default_rng(self.seed)
+        points, hidden = self.points(nodes, generator), self.hidden_degrees(nodes, generator)
+        pairs = i, j = np.stack(np.triu_indices(nodes, k=1))
+        distance, mean = self.distances(points, points)[i, j], self.mean_degree / (nodes - 1)
+        p = self.probabilities(distance, hidden[i] * hidden[j], self.beta, mean)
+        linked = torch.from_numpy(pairs[:, generator.random(len(p)) < p])
+        data = Data(edge_index=simple_edges(linked, nodes), num_nodes=nodes)
+        data.x = torch.from_numpy(self._features(points, generator))
+        distance = self.distances(points, self.points(CLASSES, generator))
+        log_weight = -self.homophily * np.log(np.maximum(distance, 1e-12))
+        gumbel = generator.gumbel(size=log_weight.shape)
+        data.y = torch.from_numpy((log_weight + gumbel).argmax(axis=1))
         data = LargestConnectedComponents()(data)
         data.y = data.y.unique(return_inverse=True)[1]  # a class without a node is none
         return data
@@ -124,60 +104,29 @@ class GeometricGraph(Generated):
         return np.ones(count)
 
     def probabilities(
-        self,
-        distance: np.ndarray,
-        products: np.ndarray,
-        beta: float,
-        mean: float,
+        self, distance: np.ndarray, products: np.ndarray, beta: float, mean: float
     ) -> np.ndarray:
-        """`1 / (1 + (d / (mu kk')^(1/D))^beta)` with the `mu` at which they sum to a mean.
+        """`1 / (1 + (d / (mu kk')^(1/D))^beta)` of pairs, with the `mu` that gives them this mean.
 
-        Args:
-            distance: of pairs.
-            products: of the pairs' hidden degrees, of the same shape.
-            beta: inverse temperature.
-            mean: of the probabilities.
+        `products` are the pairs' `kk'`, of the shape of `distance`.
         """
         with np.errstate(divide="ignore"):  # a pair at one point is joined
             log_chi = beta * (np.log(distance) - np.log(products) / self.dimension)
-        shift = brentq(lambda s: _logistic(s - log_chi).mean() - mean, -500.0, 500.0, xtol=1e-10)
-        return _logistic(shift - log_chi)
-
-    def _edges(
-        self, points: np.ndarray, hidden: np.ndarray, generator: np.random.Generator
-    ) -> np.ndarray:
-        """The edges that were drawn, `[2, edges]`."""
-        i, j = np.triu_indices(len(points), k=1)
-        distance = self.distances(points, points)[i, j]
-        mean = self.mean_degree / (len(points) - 1)
-        p = self.probabilities(distance, hidden[i] * hidden[j], self.beta, mean)
-        drawn = generator.random(len(p)) < p
-        return np.stack([i[drawn], j[drawn]])
+        shift = brentq(lambda s: expit(s - log_chi).mean() - mean, -500.0, 500.0, xtol=1e-10)
+        return expit(shift - log_chi)
 
     def _features(self, points: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """Which features a node has, `[nodes, features]` of 0 and 1."""
         count = len(points)
         elsewhere = generator.random(count) >= self.correlation
-        others = self.points(count, generator)
-        places = np.where(elsewhere[:, None], others, points)
+        places = np.where(elsewhere[:, None], self.points(count, generator), points)
         own = self.hidden_degrees(count, generator)
-        centres = self.points(self.features, generator)
-        theirs = self.hidden_degrees(self.features, generator)
-        mean = self.feature_degree / self.features
-        p = self.probabilities(
-            self.distances(places, centres), np.outer(own, theirs), self.feature_beta, mean
-        )
+        distance = self.distances(places, self.points(FEATURES, generator))
+        products = np.outer(own, self.hidden_degrees(FEATURES, generator))
+        p = self.probabilities(distance, products, FEATURE_BETA, FEATURE_DEGREE / FEATURES)
         return (generator.random(p.shape) < p).astype(np.float32)
 
-    def _classes(self, points: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """Classes `[nodes]`, drawn by the distances to their centres."""
-        distance = self.distances(points, self.points(self.classes, generator))
-        log_weight = -self.homophily * np.log(np.maximum(distance, 1e-12))
-        gumbel = generator.gumbel(size=log_weight.shape)
-        return (log_weight + gumbel).argmax(axis=1)
 
-
-@dataclass(eq=False)
 class HyperbolicGraph(GeometricGraph):
     r"""The S1/H2 model: popularity and similarity, that is random points of the hyperbolic plane.
 
@@ -254,7 +203,3 @@ def sphere_points(count: int, generator: np.random.Generator) -> np.ndarray:
     """Uniform points of the unit sphere, `[count, 3]`."""
     v = generator.standard_normal((count, 3))
     return v / np.linalg.norm(v, axis=1, keepdims=True)
-
-
-def _logistic(t: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-np.clip(t, -700, 700)))

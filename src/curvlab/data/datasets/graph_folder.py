@@ -1,6 +1,5 @@
 """A user's own graph: a table of edges, and perhaps of nodes, and features."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +17,6 @@ TABLES = ("csv", "tsv", "csv.gz", "tsv.gz", "parquet")
 ENDINGS = {"edges": TABLES, "nodes": TABLES, "features": ("npz", "npy")}
 
 
-@dataclass(eq=False)
 class GraphFolder(TableGraph):
     """A folder with `edges.csv` and perhaps `nodes.csv`, `features.npy` or `features.npz`.
 
@@ -46,19 +44,11 @@ class GraphFolder(TableGraph):
     separator: Literal["tab", "comma", "semicolon", "space", "bar"] | None = None
 
     def download(self) -> list[Path]:
-        """Return where the files are.
-
-        Raises:
-            UsageError: there is no folder, no file of edges, or one is there twice.
-        """
+        """Return where the files are."""
         return list(self._files().values())
 
     def read(self) -> Data:
-        """Read the folder.
-
-        Raises:
-            UsageError: a file is malformed, with the line.
-        """
+        """Read the folder."""
         files = self._files()
         nodes = None
         if "nodes" in files:
@@ -128,20 +118,16 @@ class GraphFolder(TableGraph):
 
 
 def features_of(path: Path) -> np.ndarray:
-    """Features `[nodes, features]` of an array of NumPy, or a sparse matrix of SciPy.
-
-    Raises:
-        UsageError: the file holds something else.
-    """
+    """Features `[nodes, features]` of an array of NumPy, or a sparse matrix of SciPy."""
     check_file(path, "features")
     try:
-        with path.open("rb") as stream:
-            array = np.load(stream, allow_pickle=False)
-            if not isinstance(array, np.ndarray):
-                sparse, names = "format" in array.files, array.files
-                array = load_npz(path).toarray() if sparse else array[names[0]]
-                if not sparse and len(names) > 1:
-                    raise ValueError(f"{len(names)} arrays")
+        array = np.load(path, allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            with array:
+                names = array.files
+                array = load_npz(path).toarray() if "format" in names else array[names[0]]
+            if "format" not in names and len(names) > 1:
+                raise ValueError(f"{len(names)} arrays")
         if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "biuf":
             raise ValueError(f"{array.dtype} of shape {list(array.shape)}")
     except Exception as error:  # damaged archives and pickles can raise nearly anything

@@ -2,7 +2,7 @@
 
 from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from textwrap import shorten
 
 import numpy as np
@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.labelled import GIVEN
-from curvlab.data.datasets.own_graph import NumberedEdges, OwnGraph
+from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.files.tables import ROLES, Table
 from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
@@ -29,7 +29,6 @@ MOST_TEXTS = 50
 """Different texts of a column that becomes one-hot by itself."""
 
 
-@dataclass(eq=False)
 class TableGraph(OwnGraph, ABC):
     """A graph whose nodes may have a table: ids, classes, a split, and columns of features.
 
@@ -58,16 +57,9 @@ class TableGraph(OwnGraph, ABC):
         array: np.ndarray | None = None,
         id_column: str | None = None,
     ) -> Data:
-        """Make the graph of a table of edges, and perhaps of nodes, and features of the nodes.
+        """Make the graph of a table of edges, and perhaps of nodes, and features from a file.
 
-        Args:
-            edges: see `number_edges`.
-            nodes: with names of columns.
-            array: features `[nodes, features]` from a file of their own.
-            id_column: see `column_of_ids`.
-
-        Raises:
-            UsageError: all that is wrong in both tables.
+        All that is wrong in both tables is in one error.
         """
         edges = edge_table(edges)
         weights = [name for name in edges.frame if name not in ("source", "target")]
@@ -77,21 +69,23 @@ class TableGraph(OwnGraph, ABC):
                 "dataset.source.weighted=true takes it as weights"
             )
         if nodes is None:
-            numbered = number_edges(edges, None, array, self.weighted)
+            numbered = self._numbered(edges, None, array)
             edges.check()
-            return self.assembled(numbered, features=array)
+            return self.assembled(*numbered, array)
         nodes = replace(nodes, faults=edges.faults)
         roles = self._roles(nodes, edges, id_column)
         ids = pd.Index(nodes.ids(roles["id"]))
         nodes.refuse(ids.duplicated(), roles["id"], "is a second line: keep one line per node")
-        unique = ids.drop_duplicates()
-        numbered = number_edges(edges, unique, array, self.weighted)._replace(ids=ids)
+        _, ends, weight = self._numbered(edges, ids.drop_duplicates(), array)
         known = self.known or Vocabulary()
         labels, classes, masks = None, None, {}
         if "label" in roles:
             labels, classes = encode_classes(nodes, roles["label"], known.classes)
         if "split" in roles and labels is not None:
-            masks = part_masks(nodes, roles["split"])
+            parts = nodes.texts(roles["split"]).str.casefold().map(PARTS)
+            remedy = "is no part: write train, val, test or nothing"
+            nodes.refuse(parts.isna(), roles["split"], remedy)
+            masks = {n: torch.tensor((parts == n).to_numpy()).unsqueeze(1) for n in GIVEN}
         columns = self._feature_columns(nodes, roles)
         if columns and array is not None:
             nodes.faults.append(
@@ -100,22 +94,21 @@ class TableGraph(OwnGraph, ABC):
             )
         encoded = self._encoded(nodes, columns, known.features)
         nodes.check()
-        names = {role: str(name) for role, name in roles.items()}
-        said = [f"{nodes.path.name}: {', '.join(f'{r} {n!r}' for r, n in names.items())}"]
+        said = [f"{nodes.path.name}: {', '.join(f'{r} {name!r}' for r, name in roles.items())}"]
         if not encoded.empty:
             array = encoded.to_numpy()
             said[0] += f"; features {shorten(', '.join(columns), 160, placeholder=' ...')}"
         self.remarks[:0] = said
         features = tuple(map(str, encoded)) or None
-        return self.assembled(numbered, array, features, labels, classes, masks)
+        return self.assembled(ids, ends, weight, array, features, labels, classes, masks)
 
     def _roles(self, nodes: Table, edges: Table, id_column: str | None) -> dict[str, str]:
         """Columns of ids, and perhaps of classes and of a split, by `id`, `label` and `split`."""
-        nodes.has(self.ignore, "ignore")
-        nodes.has(self.features or (), "features")
         label = None if self.known else self.label  # another graph need not have the classes
-        for key, name in (("label", label), ("id", id_column)):
-            nodes.has([name] if name else [], key)
+        options = {"ignore": self.ignore, "features": self.features or ()}
+        options |= {"label": [label] if label else [], "id": [id_column] if id_column else []}
+        for key, columns in options.items():
+            nodes.has(columns, key)
         if nodes.frame.empty:
             nodes.faults.append(f"{nodes.path} has no nodes: write one per line")
         if nodes.frame.empty or id_column not in {None, *nodes.frame}:
@@ -123,41 +116,85 @@ class TableGraph(OwnGraph, ABC):
         free = nodes.frame.columns.drop([*self.ignore, *(self.features or ())], errors="ignore")
         named = named_columns(free)
         roles = {
-            "id": id_column or column_of_ids(nodes, edges, named.get("id")),
+            "id": id_column or named.get("id") or self._column_of_ids(nodes, edges),
             "label": self.label or named.get("label", ""),
             "split": named.get("split", ""),
         }
-        return {role: name for role, name in roles.items() if name in nodes.frame}
+        return {role: str(name) for role, name in roles.items() if name in nodes.frame}
+
+    def _column_of_ids(self, nodes: Table, edges: Table) -> str:
+        """A column without repetitions that has at least half of the edges' ids, `name` first."""
+        ends = pd.Series(pd.unique(pd.concat([edges.texts("source"), edges.texts("target")])))
+        shares = {"": 0.5}
+        for column in sorted(nodes.frame, key=lambda name: str(name).casefold() != "name"):
+            texts = nodes.texts(column)
+            if texts.is_unique or str(column).casefold() == "name":
+                shares[str(column)] = float(ends.isin(texts).mean())
+        best = max(shares, key=lambda name: (shares[name], name == "name"))
+        if not best:
+            nodes.faults.append(
+                f"{nodes.path} has no column id, and no other has the ids of {edges.path.name} "
+                f"such as {ends[0]!r}: name the columns in its first line, as in id,label,age, or "
+                f"the column by id=COLUMN; it has {', '.join(map(str, nodes.frame.columns[:12]))}"
+            )
+            nodes.check()
+        return best
+
+    def _numbered(
+        self, edges: Table, ids: pd.Index | None, array: np.ndarray | None
+    ) -> tuple[pd.Index, np.ndarray, np.ndarray | None]:
+        """Ids of the nodes, the edges by their numbers and their weights; notes what is wrong.
+
+        Where no table has ids they are the numbers of the rows of features, else the ends of edges
+        in the order of their first appearance.
+        """
+        found = {column: edges.ids(column) for column in ("source", "target")}
+        remedy = "not in the table of nodes: add a line for it there, or remove the edge"
+        if ids is None and array is not None:
+            ids = pd.RangeIndex(len(array)).astype(str)
+            last = len(array) - 1
+            remedy = f"not a row of the features, 0 to {last}: give a nodes.csv with their ids"
+        elif ids is None:
+            ids = pd.Index(pd.unique(pd.DataFrame(found).to_numpy(object).ravel()))
+        ends = np.stack([ids.get_indexer(pd.Index(texts)) for texts in found.values()])
+        for (column, texts), numbers in zip(found.items(), ends, strict=True):
+            edges.refuse((numbers < 0) & texts.ne(""), column, remedy)
+        others = [*edges.frame.columns.drop(["source", "target"])]  # numbers where none has a name
+        weight = None
+        if self.weighted and not others:
+            edges.faults.append(
+                f"weighted=True, but {edges.path} has no third column: write the weight there, or "
+                "drop the option"
+            )
+        elif self.weighted:
+            column = "weight" if "weight" in others else others[0]
+            weight = edges.numbers(column, "correct it, or drop weighted=True")
+            edges.refuse(weight <= 0, column, "is a weight that is not positive: take the edge out")
+        return ids, ends.astype(np.int64), weight
 
     def _feature_columns(self, nodes: Table, roles: Mapping[str, str]) -> list[str]:
         """Names of the columns of features, without free texts."""
         if self.features is not None:
             return [name for name in self.features if name in nodes.frame]
-        columns = nodes.frame.columns.drop([*roles.values(), *self.ignore], errors="ignore")
-        left_out = [name for name in columns if self.one_hot and self._is_free_text(nodes, name)]
-        for name in left_out:
-            count = nodes.frame[name].nunique()
-            self.remarks.append(
-                f"{name}: {count:,} different texts, left out; dataset.source.features=[{name},...]"
-                " names the columns to use"
-            )
-        return [str(name) for name in columns if name not in left_out]
-
-    def _is_free_text(self, nodes: Table, name: str) -> bool:
-        if not is_text(nodes, name):
-            return False
-        counts = nodes.texts(name)[~nodes.blank(name)].value_counts()
-        return len(counts) > MOST_TEXTS or bool(counts.max() == 1 and len(counts) > 2)
+        names = []
+        for name in nodes.frame.columns.drop([*roles.values(), *self.ignore], errors="ignore"):
+            counts = nodes.texts(name)[~nodes.blank(name)].value_counts()
+            free = len(counts) > MOST_TEXTS or bool(counts.max() == 1 and len(counts) > 2)
+            if self.one_hot and free and nodes.is_text(name):
+                self.remarks.append(
+                    f"{name}: {len(counts):,} different texts, left out; "
+                    f"dataset.source.features=[{name},...] names the columns to use"
+                )
+            else:
+                names.append(str(name))
+        return names
 
     def _encoded(
         self, nodes: Table, columns: Sequence[str], known: Sequence[str] | None
     ) -> pd.DataFrame:
         """Columns of numbers as float32, with those of one-hot texts called `COLUMN=TEXT`.
 
-        Args:
-            nodes: their table.
-            columns: to encode.
-            known: those of the graph that a model was trained on, which are taken in its order.
+        `known` are those of the graph that a model was trained on, which are taken in its order.
         """
         made: dict[str, np.ndarray] = {}
         if known is not None:
@@ -169,9 +206,7 @@ class TableGraph(OwnGraph, ABC):
                     f"{nodes.path} has no column {name!r}, which is a feature of the graph that "
                     "the model was trained on: give the same columns"
                 )
-            elif (known is None and is_text(nodes, name) and self.one_hot) or (
-                known is not None and name not in known
-            ):
+            elif name not in known if known is not None else self.one_hot and nodes.is_text(name):
                 made |= self._one_hot(nodes, name)
             else:
                 made[name] = self._filled(nodes, name)
@@ -207,12 +242,6 @@ class TableGraph(OwnGraph, ABC):
         return numbers
 
 
-def is_text(table: Table, column: str) -> bool:
-    """Whether fewer than half of a column's values are numbers."""
-    values = table.frame[column][~table.blank(column)]
-    return bool(pd.to_numeric(values, errors="coerce").isna().mean() > 0.5)
-
-
 def named_columns(columns: Iterable[str]) -> dict[str, str]:
     """Columns by the roles that their names have; the first of a role's names that is there."""
     folded = {str(name).casefold(): name for name in reversed([*columns])}
@@ -221,15 +250,7 @@ def named_columns(columns: Iterable[str]) -> dict[str, str]:
 
 
 def edge_table(table: Table) -> Table:
-    """A table of edges whose columns are called `source`, `target` and perhaps `weight`.
-
-    Args:
-        table: whose columns have names, one of `ROLES` or any, or numbers where they have none. The
-            ends of the edges are the first two, if they are not called so.
-
-    Raises:
-        UsageError: there are not two columns of ids, or there is one of relations.
-    """
+    """A table of edges with columns called `source`, `target` and perhaps `weight`."""
     found = named_columns(table.frame.columns)
     roles = {found[r]: r for r in ("source", "target", "weight", "relation") if r in found}
     frame = table.frame.rename(columns=roles)
@@ -248,85 +269,13 @@ def edge_table(table: Table) -> Table:
     return replace(table, frame=frame)
 
 
-def column_of_ids(nodes: Table, edges: Table, named: str | None) -> str:
-    """The column of a table of nodes that has the ids of the edges.
-
-    Args:
-        nodes: their table.
-        edges: as `edge_table` returns it.
-        named: column that is called `id`, `node` or `node_id`; None: take another one that has no
-            value twice and at least half of the ids, `name` first.
-
-    Raises:
-        UsageError: there is none.
-    """
-    if named is not None:
-        return named
-    ends = pd.Series(pd.unique(pd.concat([edges.texts("source"), edges.texts("target")])))
-    shares = {"": 0.5}
-    for column in sorted(nodes.frame, key=lambda name: str(name).casefold() != "name"):
-        texts = nodes.texts(column)
-        if texts.is_unique or str(column).casefold() == "name":
-            shares[str(column)] = float(ends.isin(texts).mean())
-    best = max(shares, key=lambda name: (shares[name], name == "name"))
-    if not best:
-        nodes.faults.append(
-            f"{nodes.path} has no column id, and no other has the ids of {edges.path.name} such as "
-            f"{ends[0]!r}: name the columns in its first line, as in id,label,age, or the column "
-            f"by id=COLUMN; it has {', '.join(map(str, nodes.frame.columns[:12]))}"
-        )
-        nodes.check()
-    return best
-
-
-def number_edges(
-    edges: Table, ids: pd.Index | None, array: np.ndarray | None, weighted: bool
-) -> NumberedEdges:
-    """Number the nodes, and note unknown ends and wrong weights.
-
-    Args:
-        edges: as `edge_table` returns it.
-        ids: of the nodes, where a table has them. Else they are the numbers of the rows of
-            features, else the ends in the order of their first appearance.
-        array: features of the nodes.
-        weighted: read weights.
-    """
-    found = {column: edges.ids(column) for column in ("source", "target")}
-    remedy = "not in the table of nodes: add a line for it there, or remove the edge"
-    if ids is None and array is not None:
-        ids = pd.RangeIndex(len(array)).astype(str)
-        remedy = (
-            f"not a row of the features, 0 to {len(array) - 1}: give a nodes.csv with their ids"
-        )
-    elif ids is None:
-        ids = pd.Index(pd.unique(pd.DataFrame(found).to_numpy(object).ravel()))
-    ends = {column: ids.get_indexer(pd.Index(texts)) for column, texts in found.items()}
-    for column, numbers in ends.items():
-        edges.refuse((numbers < 0) & found[column].ne(""), column, remedy)
-    others = [*edges.frame.columns.drop(["source", "target"])]  # numbers where none has a name
-    weight = None
-    if weighted and not others:
-        edges.faults.append(
-            f"weighted=True, but {edges.path} has no third column: write the weight there, or drop "
-            "the option"
-        )
-    elif weighted:
-        column = "weight" if "weight" in others else others[0]
-        weight = edges.numbers(column, "correct it, or drop weighted=True")
-        edges.refuse(weight <= 0, column, "is a weight that is not positive: take the edge out")
-    return NumberedEdges(ids, np.stack([*ends.values()]).astype(np.int64), weight)
-
-
 def encode_classes(
     nodes: Table, column: str, known: Sequence[str] | None = None
 ) -> tuple[Tensor, tuple[str, ...]]:
     """Classes `[nodes]` by number, -1 where there is none, and their names.
 
-    Args:
-        nodes: their table.
-        column: of the labels. Categories keep their order, others have that of numbers or of the
-            alphabet.
-        known: names that a trained model has, in their order.
+    Categories keep their order, others have that of numbers or of the alphabet; `known` are the
+    names that a trained model has, in their order.
     """
     texts, kind = nodes.texts(column), nodes.frame[column].dtype
     counts = texts[texts != ""].value_counts()
@@ -343,10 +292,3 @@ def encode_classes(
     strange = (numbers < 0) & texts.ne("")
     nodes.refuse(strange, column, "is a class that the model was not trained on")
     return torch.from_numpy(numbers), tuple(names)
-
-
-def part_masks(nodes: Table, column: str) -> dict[str, Tensor]:
-    """The masks `given_train`, `given_val` and `given_test` `[nodes, 1]`."""
-    parts = nodes.texts(column).str.casefold().map(PARTS)
-    nodes.refuse(parts.isna(), column, "is no part: write train, val, test or nothing")
-    return {name: torch.tensor((parts == name).to_numpy()).unsqueeze(1) for name in GIVEN}

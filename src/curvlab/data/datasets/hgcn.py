@@ -23,20 +23,18 @@ class _Node:
         self.__dict__.update(state)
 
 
-class AirportGraph(LabelledGraph):
+class AirportGraph(LabelledGraph, kw_only=True):
     """Airports and the routes between them, classified by the population of their country.
 
     The file is a pickled networkx graph, nodes in the order of their insertion. Each holds five
     numbers: four features and the quantity whose bins are the classes.
 
     Args:
-        population: keep that quantity as a fifth feature, which gives the classes away.
-        **options: of `LabelledGraph`; the statistics count the fifth.
+        population: keep that quantity as a fifth feature, which gives the classes away; the
+            statistics count it.
     """
 
-    def __init__(self, population: bool = False, **options: Any) -> None:
-        super().__init__(**options)
-        self.population = population
+    population: bool = False
 
     @property
     def variant(self) -> str:

@@ -7,19 +7,17 @@ several relations may join the same pair.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from torch_geometric.data import Data, InMemoryDataset
 
-from curvlab.data.datasets.triple_folder import graph_of
-from curvlab.data.datasets.triples import MASKS, check_triples, join_parts
-from curvlab.data.files.checks import check_statistics
+from curvlab.data.datasets.triple_folder import numbered_graph
+from curvlab.data.datasets.triples import MASKS, check_triples, join_parts, read_triples
+from curvlab.data.files.cleaning import check_statistics
 from curvlab.data.files.sources import Downloaded, pyg_root
-from curvlab.data.files.triple_files import read_triples
 from curvlab.data.vocabulary import Vocabulary
 
 
@@ -30,17 +28,8 @@ class KnowledgeGraph(Downloaded):
     `entities`, `relations`, and triples of `train`, `val` and `test`.
     """
 
-    @abstractmethod
-    def read(self, paths: list[Path]) -> Data:
-        """Read the raw files of the three parts."""
-
     def load(self) -> Data:
-        """Return the graph.
-
-        Raises:
-            UsageError: A file cannot be had, is corrupt or malformed, or the graph does not have
-                the stated statistics.
-        """
+        """Return the graph."""
         data = self.processed(self.read)
         check_triples(data)
         found = {
@@ -58,77 +47,61 @@ class TripleFiles(KnowledgeGraph):
     def read(self, paths: list[Path]) -> Data:
         """Read the files in the order train, validation, test."""
         parts = zip(MASKS, paths, strict=True)
-        triples = pd.concat([read_triples(path).assign(part=part) for part, path in parts])
-        entities = pd.Index(pd.unique(triples[["head", "tail"]].to_numpy(object).ravel()))
-        return graph_of(triples, entities, list(triples.relation.unique()))
+        return numbered_graph(
+            pd.concat([read_triples(path).assign(part=part) for part, path in parts])
+        )
 
 
-class PyGKnowledgeGraph(KnowledgeGraph):
+class PyGKnowledgeGraph(KnowledgeGraph, kw_only=True):
     """A dataset class of PyTorch Geometric, given its raw files in a folder that is thrown away.
 
     Args:
         dataset: makes the dataset from its `root`, the first part of `folder`.
-        **options: of `Downloaded`.
-
-    Attributes:
-        variant: separates entries of the cache from those without names.
-        in_order: puts names of relations, given by first appearance, in the order of their numbers.
     """
 
-    variant = "-names"
-    in_order: Callable[[Iterable[str]], list[str]]
+    variant = "-names"  # separates entries of the cache from those without names
 
-    def __init__(self, dataset: Callable[..., InMemoryDataset], **options: Any) -> None:
-        super().__init__(**options)
-        self.dataset = dataset
+    dataset: Callable[..., InMemoryDataset]
 
     def read(self, paths: list[Path]) -> Data:
         """Let the class process its raw files."""
         # This also says what is wrong with a file, where the class would not.
         parts = [read_triples(path) for path in paths]
-        names = dict.fromkeys(relation for part in parts for relation in part.relation)
         with pyg_root({f"{self.folder}/{path.name}": path for path in paths}) as root:
-            data = self.numbered(root / Path(self.folder).parts[0])
-        data.relation_names = self.in_order(names)
-        entities, relations = pd.unique(self.ends(parts)), data.relation_names
-        data.vocabulary = Vocabulary(entities=tuple(entities), relations=tuple(relations))
+            data, entities = self.numbered(str(root / Path(self.folder).parts[0]), parts)
+        data.relation_names = self.relations(parts)
+        names = tuple(pd.unique(entities)), tuple(data.relation_names)
+        data.vocabulary = Vocabulary(entities=names[0], relations=names[1])
         return data
 
     @abstractmethod
-    def ends(self, parts: Sequence[pd.DataFrame]) -> np.ndarray:
-        """Names of heads and tails in the order in which the class numbers them."""
+    def numbered(self, root: str, parts: Sequence[pd.DataFrame]) -> tuple[Data, np.ndarray]:
+        """The triples as the class numbers them, with masks, and entities in its order."""
 
-    @abstractmethod
-    def numbered(self, root: Path) -> Data:
-        """The triples as the class numbers them, with masks of the parts."""
+    def relations(self, parts: Sequence[pd.DataFrame]) -> list[str]:
+        """Names of relations by number, which is that of their first appearance."""
+        return list(pd.concat(parts).relation.unique())
 
 
 class SplitObjects(PyGKnowledgeGraph):
     """A class with an object for each part, numbering by first appearance (FB15k-237)."""
 
-    in_order = list
-
-    def ends(self, parts: Sequence[pd.DataFrame]) -> np.ndarray:
-        """Head and tail of each triple."""
-        return pd.concat(parts)[["head", "tail"]].to_numpy(object).ravel()
-
-    def numbered(self, root: Path) -> Data:
+    def numbered(self, root: str, parts: Sequence[pd.DataFrame]) -> tuple[Data, np.ndarray]:
         """Put the parts together."""
-        parts = [self.dataset(root=str(root), split=name)[0] for name in MASKS]
-        data = join_parts(parts)
-        data.num_nodes = parts[0].num_nodes
-        return data
+        made = [self.dataset(root=root, split=name)[0] for name in MASKS]
+        data = join_parts(made)
+        data.num_nodes = made[0].num_nodes
+        return data, pd.concat(parts)[["head", "tail"]].to_numpy(object).ravel()
 
 
 class SplitMasks(PyGKnowledgeGraph):
     """A class with one object and masks, whose relations are numbered alphabetically (WN18RR)."""
 
-    in_order = staticmethod(sorted)
+    def numbered(self, root: str, parts: Sequence[pd.DataFrame]) -> tuple[Data, np.ndarray]:
+        """Take the object as it is: its triples are sorted; the heads of each part come first."""
+        ends = [part[["head", "tail"]].to_numpy(object).T.ravel() for part in parts]
+        return self.dataset(root=root)[0], np.concatenate(ends)
 
-    def ends(self, parts: Sequence[pd.DataFrame]) -> np.ndarray:
-        """The heads of each part, and then its tails."""
-        return np.concatenate([part[["head", "tail"]].to_numpy(object).T.ravel() for part in parts])
-
-    def numbered(self, root: Path) -> Data:
-        """Take the object as it is: its triples are sorted, the masks with them."""
-        return self.dataset(root=str(root))[0]
+    def relations(self, parts: Sequence[pd.DataFrame]) -> list[str]:
+        """Names of relations in the order of the alphabet."""
+        return sorted(super().relations(parts))

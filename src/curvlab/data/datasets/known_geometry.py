@@ -1,7 +1,6 @@
 """Small graphs of which one knows the space that they fit into: trees, a sphere, a grid."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Annotated
 
 import networkx as nx
@@ -15,11 +14,12 @@ from torch_geometric.transforms import LargestConnectedComponents
 from curvlab.data.datasets.geometric import NODES, sphere_points
 from curvlab.data.files.cleaning import simple_edges
 from curvlab.data.files.sources import Generated
-from curvlab.errors import UsageError
-from curvlab.options import PositiveFloat, PositiveInt, Seed, Share
+from curvlab.options import PositiveInt, Seed, Share
 
 Branching = Annotated[int, Ge(2)]
-RingLength = Annotated[int, Ge(3)]
+
+NEAREST = 5
+"""Points of a sphere that a point is joined to."""
 
 
 class KnownGraph(Generated):
@@ -36,7 +36,6 @@ class KnownGraph(Generated):
         return LargestConnectedComponents()(Data(edge_index=edge_index, num_nodes=nodes))
 
 
-@dataclass(eq=False)
 class BalancedTree(KnownGraph):
     """Every node above the last level has as many children: hyperbolic, Gromov's delta is 0.
 
@@ -53,15 +52,11 @@ class BalancedTree(KnownGraph):
         return _edges_of(nx.balanced_tree(self.branching, self.depth))
 
 
-@dataclass(eq=False)
 class NoisyTree(BalancedTree):
     """A balanced tree and edges between random nodes: hyperbolic with a few cycles.
 
     Args:
-        branching: children of a node.
-        depth: levels below the root.
         noise: further edges, as a share of the tree's.
-        seed: of the graph, not of the run: every run trains on the same graph.
     """
 
     noise: Share = 0.1
@@ -71,47 +66,28 @@ class NoisyTree(BalancedTree):
         """Those of the tree, then the others."""
         tree, nodes = super().edges()
         i, j = np.triu_indices(nodes, k=1)
-        free = ~np.isin(i * nodes + j, tree[0] * nodes + tree[1])
-        extra = min(round(self.noise * tree.shape[1]), int(free.sum()))
-        chosen = np.random.default_rng(self.seed).choice(np.flatnonzero(free), extra, replace=False)
+        free = np.flatnonzero(~np.isin(i * nodes + j, tree[0] * nodes + tree[1]))
+        extra = min(round(self.noise * tree.shape[1]), len(free))
+        chosen = np.random.default_rng(self.seed).choice(free, extra, replace=False)
         return np.concatenate([tree, np.stack([i, j])[:, chosen]], axis=1), nodes
 
 
-@dataclass(eq=False)
 class SpherePoints(KnownGraph):
-    """Uniform points of a sphere, each joined to its nearest ones: spherical.
-
-    Args:
-        num_nodes: number of points; the largest component is kept.
-        neighbours: nearest points that a point is joined to.
-        seed: of the graph, not of the run: every run trains on the same graph.
-
-    Raises:
-        UsageError: There are fewer other points than neighbours.
-    """
+    """Uniform points of a sphere, each joined to its five nearest: spherical."""
 
     num_nodes: NODES = 120
-    neighbours: PositiveInt = 5
     seed: Seed = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.neighbours >= self.num_nodes:
-            raise UsageError(
-                f"neighbours={self.neighbours} must be less than num_nodes={self.num_nodes}."
-            )
 
     def edges(self) -> tuple[np.ndarray, int]:
         """From each point to its nearest."""
         points = sphere_points(self.num_nodes, np.random.default_rng(self.seed))
         distance = cdist(points, points)
         np.fill_diagonal(distance, np.inf)
-        nearest = np.argsort(distance, axis=1, kind="stable")[:, : self.neighbours]
-        source = np.repeat(np.arange(self.num_nodes), self.neighbours)
+        nearest = np.argsort(distance, axis=1, kind="stable")[:, :NEAREST]
+        source = np.repeat(np.arange(self.num_nodes), NEAREST)
         return np.stack([source, nearest.ravel()]), self.num_nodes
 
 
-@dataclass(eq=False)
 class Grid(KnownGraph):
     """Crossings of a rectangular grid: flat.
 
@@ -128,53 +104,30 @@ class Grid(KnownGraph):
         return _edges_of(nx.grid_2d_graph(self.rows, self.columns))
 
 
-@dataclass(eq=False)
 class RandomGeometric(KnownGraph):
     """Uniform points of a square, joined where nearer than a radius: flat.
 
-    The radius r is the one at which a point inside has `mean_degree` neighbours on average,
-    `num_nodes pi r^2 = mean_degree`; near the boundary points have fewer.
-
-    Args:
-        num_nodes: number of points; the largest component is kept.
-        mean_degree: mean number of neighbours inside.
-        seed: of the graph, not of the run: every run trains on the same graph.
-
-    Raises:
-        UsageError: No two points are near enough (when it is loaded).
+    The radius r is the one at which a point inside has 8 neighbours on average,
+    `num_nodes pi r^2 = 8`; near the boundary points have fewer.
     """
 
     num_nodes: NODES = 120
-    mean_degree: PositiveFloat = 8.0
     seed: Seed = 0
 
     def edges(self) -> tuple[np.ndarray, int]:
         """Between near points."""
         points = np.random.default_rng(self.seed).random((self.num_nodes, 2))
-        radius = np.sqrt(self.mean_degree / (np.pi * self.num_nodes))
+        radius = np.sqrt(8 / (np.pi * self.num_nodes))
         near = np.triu(cdist(points, points) < radius, k=1)
-        if not near.any():
-            raise UsageError(f"mean_degree={self.mean_degree:g} joins no two points: raise it.")
         return np.stack(np.nonzero(near)), self.num_nodes
 
 
-@dataclass(eq=False)
 class RingOfTrees(KnownGraph):
-    """A ring with a balanced tree at each of its nodes: a product of a circle and trees.
-
-    Args:
-        ring: nodes of the ring.
-        branching: children of a node.
-        depth: levels below the ring.
-    """
-
-    ring: RingLength = 8
-    branching: Branching = 2
-    depth: PositiveInt = 3
+    """A ring of 8 roots of binary trees of depth 3: a product of a circle and trees."""
 
     def edges(self) -> tuple[np.ndarray, int]:
         """Those of the trees, one after the other, and of the ring of their roots."""
-        trees = [nx.balanced_tree(self.branching, self.depth) for _ in range(self.ring)]
+        trees = [nx.balanced_tree(2, 3) for _ in range(8)]
         graph, size = nx.disjoint_union_all(trees), len(trees[0])
         nx.add_cycle(graph, range(0, len(graph), size))
         return _edges_of(graph)

@@ -4,22 +4,18 @@ import hashlib
 from abc import ABC, abstractmethod
 from math import nan
 from pathlib import Path
-from traceback import clear_frames
-from typing import Any
 
 import torch
 from torch_geometric.data import Data
 
-from curvlab.data.files.checks import check_statistics
-from curvlab.data.files.cleaning import cleaned, homophily
+from curvlab.data.files.cleaning import check_statistics, cleaned, homophily
 from curvlab.data.files.sources import Downloaded
-from curvlab.errors import UsageError
 from curvlab.options import Incidental
 
 GIVEN = ("given_train", "given_val", "given_test")
 
 
-class LabelledGraph(Downloaded, ABC):
+class LabelledGraph(Downloaded, ABC, kw_only=True):
     """A graph of node classification; a subclass reads its raw files.
 
     The graph is cleaned (`curvlab.data.files.cleaning`) and kept on disk. The statistics are
@@ -31,14 +27,12 @@ class LabelledGraph(Downloaded, ABC):
 
     Args:
         given: name of the splits that come with the graph; null if there are none.
-        **options: of `Downloaded`.
     """
 
-    def __init__(self, given: Incidental[str | None] = None, **options: Any) -> None:
-        super().__init__(**options)
-        self.given = given
-        if "num_classes" not in self.statistics:
-            raise UsageError("dataset.source.statistics lacks num_classes: say how many there are")
+    given: Incidental[str | None] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.num_classes = int(str(self.statistics["num_classes"]))
 
     @abstractmethod
@@ -51,12 +45,7 @@ class LabelledGraph(Downloaded, ABC):
         """
 
     def load(self) -> Data:
-        """Return the graph, with `given` and the given splits if it has some.
-
-        Raises:
-            UsageError: A file cannot be had, is corrupt or malformed, features or labels are
-                unusable, or the graph does not have the stated statistics.
-        """
+        """Return the graph, with `given` and the given splits if it has some."""
         data = self.processed(self._process)
         counts = class_counts(data)
         found = {
@@ -85,19 +74,10 @@ class LabelledGraph(Downloaded, ABC):
 
     def _process(self, paths: list[Path]) -> Data:
         """The cleaned graph, `raw_edges` and `homophily`, without what is no tensor of nodes."""
-        try:
-            raw = self.read(paths)
-            kept = ("x", "y", "edge_index", "num_nodes", "labelled", "without_edges", *GIVEN)
-            raw = Data(**{name: raw[name] for name in kept if name in raw})
-            data = cleaned(raw, self.num_classes)
-        except UsageError as error:
-            raise UsageError(f"{self.name}: {error}") from error
-        except Exception as error:  # what a malformed file does to its reader is anybody's guess
-            clear_frames(error.__traceback__)  # closes the files that the reader left open
-            raise UsageError(
-                f"the raw files of {self.name} in {paths[0].parent} cannot be read "
-                f"({type(error).__name__}: {error}): delete them and run again to fetch fresh ones."
-            ) from error
+        raw = self.read(paths)
+        kept = ("x", "y", "edge_index", "num_nodes", "labelled", "without_edges", *GIVEN)
+        raw = Data(**{name: raw[name] for name in kept if name in raw})
+        data = cleaned(raw, self.num_classes)
         edges = raw.edge_index
         if "labelled" in raw:
             edges = edges[:, raw.labelled[edges].all(dim=0)]

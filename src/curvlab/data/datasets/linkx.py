@@ -12,8 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.labelled import GIVEN, LabelledGraph
-from curvlab.data.files.pickles import ARRAYS, RestrictedUnpickler
-from curvlab.errors import UsageError
+from curvlab.data.files.pickles import RestrictedUnpickler
 
 EDGES, NODES = "large_twitch_edges.csv", "large_twitch_features.csv"
 
@@ -36,8 +35,6 @@ class TwitchGamers(LabelledGraph):
             edges = pd.read_csv(io.BytesIO(files.read(names[EDGES])))
             nodes = pd.read_csv(io.BytesIO(files.read(names[NODES])))
         nodes = nodes.sort_values("numeric_id", kind="stable")
-        if not np.array_equal(nodes["numeric_id"], np.arange(len(nodes))):
-            raise UsageError(f"{NODES} does not number its nodes 0 ... {len(nodes) - 1}")
         y = torch.from_numpy(nodes.pop("mature").to_numpy(np.int64).copy())
         x = nodes.drop(columns="numeric_id")
         x["language"] = pd.factorize(x["language"])[0]
@@ -70,22 +67,13 @@ class Pokec(LabelledGraph):
 
 
 def read_splits(path: Path, nodes: int) -> dict[str, Tensor]:
-    """Masks `[nodes, splits]` from a NumPy file of dictionaries of `train`, `valid` and `test`.
-
-    Raises:
-        UsageError: The file holds something else.
-    """
-    try:
-        with path.open("rb") as file:
-            np.lib.format.read_magic(file)
-            np.lib.format.read_array_header_1_0(file)
-            splits = RestrictedUnpickler(file, ARRAYS, encoding="latin1").load()
-        masks = {name: torch.zeros(nodes, len(splits), dtype=torch.bool) for name in GIVEN}
-        for column, split in enumerate(splits):
-            for name, part in zip(GIVEN, ("train", "valid", "test"), strict=True):
-                masks[name][np.asarray(split[part], dtype=np.int64), column] = True
-    except Exception as error:  # rubbish can raise nearly anything
-        raise UsageError(
-            f"{path} holds no splits ({error}); delete it and run again to fetch a fresh copy."
-        ) from error
+    """Masks `[nodes, splits]` from a NumPy file of dictionaries of `train`, `valid` and `test`."""
+    with path.open("rb") as file:
+        np.lib.format.read_magic(file)
+        np.lib.format.read_array_header_1_0(file)
+        splits = RestrictedUnpickler(file, encoding="latin1").load()
+    masks = {name: torch.zeros(nodes, len(splits), dtype=torch.bool) for name in GIVEN}
+    for column, split in enumerate(splits):
+        for name, part in zip(GIVEN, ("train", "valid", "test"), strict=True):
+            masks[name][np.asarray(split[part], dtype=np.int64), column] = True
     return masks

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from curvlab.data.files.pickles import read_pickle
 from curvlab.data.transforms.nearest_neighbours import NearestNeighbourGraph
-from curvlab.errors import UsageError
 
 PARTS = ("train", "val", "test")
 
@@ -21,18 +20,7 @@ class MiniImageNetGraph(NearestNeighbourGraph):
     """
 
     def points(self, paths: list[Path]) -> tuple[Tensor, Tensor]:
-        """Read the pickle; it may hold arrays and tensors and nothing else.
-
-        Raises:
-            UsageError: It holds something else, or lacks a part.
-        """
+        """Read the pickle; it may hold arrays and tensors and nothing else."""
         content = read_pickle(paths[0])
-        keys = [f"{kind}_{part}" for kind in "xy" for part in PARTS]
-        missing = [key for key in keys if not isinstance(content, dict) or key not in content]
-        if missing:
-            raise UsageError(f"{paths[0]} has no {', '.join(missing)}: put the right file there.")
-        x, y = (
-            np.concatenate([np.asarray(content[f"{kind}_{part}"]) for part in PARTS])
-            for kind in "xy"
-        )
+        x, y = (np.concatenate([content[f"{kind}_{part}"] for part in PARTS]) for kind in "xy")
         return torch.from_numpy(x.astype(np.float32)), torch.from_numpy(y)

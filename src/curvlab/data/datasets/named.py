@@ -15,13 +15,7 @@ from curvlab.errors import refuse
 
 
 def build_source(dataset: DictConfig, paths: Mapping[str, Any] | DictConfig) -> GraphSource:
-    """Build a data set's source; one that reads files receives its name and its folders.
-
-    Args:
-        dataset: the configuration of the data set.
-        paths: `data_dir`, folder of raw and processed files, and `mirror`, used instead of the
-            network, None for none.
-    """
+    """Build a data set's source; one that reads files receives its name and its folders."""
     known = options_of(dataset.source._target_)
     passed = {"name": dataset.name, "data_dir": paths["data_dir"], "mirror": paths["mirror"]}
     return build(dataset.source, **{k: v for k, v in passed.items() if k in known})
@@ -30,13 +24,7 @@ def build_source(dataset: DictConfig, paths: Mapping[str, Any] | DictConfig) -> 
 def named_source(name: str, data_dir: Path | None = None, configs: Path = CONFIGS) -> GraphSource:
     """Build the source of a data set by name, `named_source("cora").load()`.
 
-    Args:
-        name: for instance `web_edu`.
-        data_dir: folder of raw files; None: that of `configs/paths`.
-        configs: the folder of configurations.
-
-    Raises:
-        UsageError: There is no data set of that name.
+    `data_dir` is the folder of raw files, by default that of `configs/paths`.
     """
     paths = compose((), configs).paths
     if data_dir is not None:
@@ -50,15 +38,7 @@ def dataset_names(configs: Path = CONFIGS) -> list[str]:
 
 
 def dataset_config(name: str, configs: Path = CONFIGS) -> DictConfig:
-    """A data set's configuration, resolved.
-
-    Args:
-        name: for instance `web_edu`.
-        configs: the folder of configurations.
-
-    Raises:
-        UsageError: There is no data set of that name.
-    """
+    """A data set's configuration, resolved."""
     if name not in dataset_names(configs):
         refuse(f"dataset {name}", name, dataset_names(configs))
     dataset = compose([f"dataset={name}"], configs).dataset

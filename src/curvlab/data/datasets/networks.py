@@ -9,10 +9,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
-from curvlab.data.files.checks import check_statistics
-from curvlab.data.files.cleaning import simple_edges
+from curvlab.data.files.cleaning import check_statistics, simple_edges
 from curvlab.data.files.sources import Downloaded
-from curvlab.errors import UsageError
 
 
 class EdgeListNetwork(Downloaded):
@@ -25,13 +23,8 @@ class EdgeListNetwork(Downloaded):
     """
 
     def load(self) -> Data:
-        """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features.
-
-        Raises:
-            UsageError: The file cannot be had, is corrupt or malformed, or the graph does not
-                have the stated statistics.
-        """
-        data = self.processed(_graph)
+        """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features."""
+        data = self.processed(self.read)
         found = {
             "num_nodes": data.num_nodes,
             "num_edges": data.num_edges // 2,
@@ -40,26 +33,17 @@ class EdgeListNetwork(Downloaded):
         check_statistics(self.name, found, self.statistics)
         return data
 
-
-def _graph(paths: list[Path]) -> Data:
-    edge_index, num_nodes = undirected_graph(read_edge_list(paths[0]))
-    return Data(edge_index=edge_index, num_nodes=num_nodes)
+    def read(self, paths: list[Path]) -> Data:
+        """Read the one file."""
+        edge_index, num_nodes = undirected_graph(read_edge_list(paths[0]))
+        return Data(edge_index=edge_index, num_nodes=num_nodes)
 
 
 def read_edge_list(path: Path) -> np.ndarray:
-    """Parse a two-column, comma-separated edge list into node identifiers `[edges, 2]`.
-
-    Raises:
-        UsageError: The file has no edges, or a line is not two whole numbers.
-    """
-    try:
-        edges = pd.read_csv(path, header=None, dtype=np.int64, encoding_errors="replace").to_numpy()
-    except pd.errors.EmptyDataError as error:
-        raise UsageError(f"{path} has no edges: expected lines such as 12,34.") from error
-    except ValueError as error:
-        raise UsageError(f"{path} is no edge list with lines such as 12,34: {error}") from error
+    """Parse a two-column, comma-separated edge list into node identifiers `[edges, 2]`."""
+    edges = pd.read_csv(path, header=None, dtype=np.int64, encoding_errors="replace").to_numpy()
     if edges.shape[1] != 2 or edges.min() < 0:
-        raise UsageError(f"{path} is no edge list with two node numbers per line, such as 12,34.")
+        raise ValueError("expected two node numbers per line, such as 12,34")
     return edges
 
 

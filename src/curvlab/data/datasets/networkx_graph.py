@@ -1,6 +1,5 @@
 """Graphs of networkx: GraphML, GML, and lists of edges or neighbours."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import networkx as nx
@@ -16,7 +15,6 @@ FORMATS |= {f".{name}": name for name in ("graphml", "gml", "gexf", "edgelist", 
 """networkx format by file ending, without `.gz`."""
 
 
-@dataclass(eq=False)
 class NetworkXGraph(TableGraph):
     """A file that networkx reads, by its ending: .graphml, .gml, .gexf, .net, .edgelist, .adjlist.
 
@@ -29,20 +27,12 @@ class NetworkXGraph(TableGraph):
     """
 
     def download(self) -> list[Path]:
-        """Return where the file is.
-
-        Raises:
-            UsageError: there is none.
-        """
+        """Return where the file is."""
         check_file(self.place, "a graph, such as graph.graphml")
         return [self.place]
 
     def read(self) -> Data:
-        """Read the file.
-
-        Raises:
-            UsageError: networkx cannot read it, or its parts do not fit together.
-        """
+        """Read the file."""
         (path,) = self.download()
         ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
         if ending not in FORMATS:

@@ -3,7 +3,6 @@
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,14 +10,13 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from torch import Tensor
 
 from curvlab.data.transforms.nearest_neighbours import NearestNeighbourGraph
-from curvlab.errors import UsageError
 from curvlab.options import Fraction
 
 FOLDERS = ("20news-bydate-train", "20news-bydate-test")  # both are used
 ENCODING = "latin1"
 
 
-class NewsgroupsGraph(NearestNeighbourGraph):
+class NewsgroupsGraph(NearestNeighbourGraph, kw_only=True):
     """Postings with all their headers; features are the TF-IDF of words that are not too rare.
 
     `x_dw = n_dw (1 + ln(N / N_w))`, rows of length 1: n_dw how often document d has word w, N_w how
@@ -28,31 +26,27 @@ class NewsgroupsGraph(NearestNeighbourGraph):
     Args:
         categories: newsgroups, which are the classes, numbered in the order of their names.
         min_share: smallest fraction of the postings that a word must be in.
-        **options: of `NearestNeighbourGraph`; the one file is scikit-learn's archive.
 
     Source: Hypformer, Table 3; scikit-learn's `fetch_20newsgroups(subset="all")`.
     """
 
-    def __init__(
-        self,
-        categories: Sequence[str] = (
-            "alt.atheism",
-            "comp.sys.ibm.pc.hardware",
-            "misc.forsale",
-            "rec.autos",
-            "rec.sport.hockey",
-            "sci.crypt",
-            "sci.electronics",
-            "sci.med",
-            "sci.space",
-            "talk.politics.guns",
-        ),
-        min_share: Fraction = 0.05,
-        **options: Any,
-    ) -> None:
-        super().__init__(**options)
-        self.categories = sorted(categories)
-        self.min_share = min_share
+    categories: Sequence[str] = (
+        "alt.atheism",
+        "comp.sys.ibm.pc.hardware",
+        "misc.forsale",
+        "rec.autos",
+        "rec.sport.hockey",
+        "sci.crypt",
+        "sci.electronics",
+        "sci.med",
+        "sci.space",
+        "talk.politics.guns",
+    )
+    min_share: Fraction = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.categories = sorted(self.categories)
 
     @property
     def variant(self) -> str:
@@ -60,41 +54,18 @@ class NewsgroupsGraph(NearestNeighbourGraph):
         return f"{super().variant}-{self.min_share:g}"
 
     def points(self, paths: list[Path]) -> tuple[Tensor, Tensor]:
-        """Read the archive without unpacking it.
-
-        Raises:
-            UsageError: It has no posting of one of the groups.
-        """
-        texts = self._texts(paths[0])
-        number = {category: position for position, category in enumerate(self.categories)}
-        y = [number[place.parent.name] for place in texts]
-        missing = [category for category in self.categories if number[category] not in y]
-        if missing:
-            raise UsageError(
-                f"{paths[0]} has no posting of {', '.join(missing)}: it is not scikit-learn's "
-                "20news-bydate.tar.gz; delete it and run again to fetch a fresh copy."
-            )
-        counts = CountVectorizer(stop_words="english", min_df=self.min_share)
-        weights = TfidfTransformer(smooth_idf=False)
-        x = weights.fit_transform(counts.fit_transform(texts.values()))
-        return torch.from_numpy(x.toarray().astype(np.float32)), torch.tensor(y)
-
-    def _texts(self, path: Path) -> dict[PurePosixPath, str]:
-        """The postings of the groups by their places, in order."""
-        texts = {}
-        with tarfile.open(path, "r:gz") as archive:
+        """Read the archive without unpacking it."""
+        found = {}
+        with tarfile.open(paths[0], "r:gz") as archive:
             for member in archive:
-                place = PurePosixPath(member.name)
-                if (
-                    member.isfile()
-                    and len(place.parts) == 3
-                    and place.parts[0] in FOLDERS
-                    and place.parent.name in self.categories
-                ):
+                folder, *rest = PurePosixPath(member.name).parts
+                if member.isfile() and folder in FOLDERS and rest[0] in self.categories:
                     file = archive.extractfile(member)
                     assert file is not None
-                    texts[place] = file.read().decode(ENCODING)
-        order = sorted(
-            texts, key=lambda place: (place.parent.name, FOLDERS.index(place.parts[0]), place.name)
-        )
-        return {place: texts[place] for place in order}
+                    found[rest[0], FOLDERS.index(folder), rest[1]] = file.read().decode(ENCODING)
+        order = sorted(found)
+        counts = CountVectorizer(stop_words="english", min_df=self.min_share)
+        weights = TfidfTransformer(smooth_idf=False)
+        x = weights.fit_transform(counts.fit_transform([found[place] for place in order]))
+        y = torch.tensor([self.categories.index(category) for category, *_ in order])
+        return torch.from_numpy(x.toarray().astype(np.float32)), y

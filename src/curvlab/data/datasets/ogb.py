@@ -3,7 +3,7 @@
 OGB's own class asks at a prompt before it downloads or updates something, and unpickles files.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,17 +17,16 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.labelled import GIVEN, LabelledGraph
-from curvlab.data.files.checks import check_labels, check_statistics, not_finite
+from curvlab.data.files.cleaning import check_labels, check_statistics
 from curvlab.data.files.disk_graph import DiskGraph
 from curvlab.errors import UsageError
 from curvlab.options import Incidental
 
 SUFFIXES = (".csv.gz", ".npz", ".txt")  # of raw files; archives may hold pickles too
-BINARY = "raw/data.npz"  # of sets that are too large for text
 PIECE = 2**22  # numbers that are written to disk at a time
 
 
-class OGBGraph(LabelledGraph):
+class OGBGraph(LabelledGraph, kw_only=True):
     """A graph of `ogbn-*` from the archive that OGB publishes, with its official split.
 
     Nodes without features get the mean of the features of their edges; nodes whose label is NaN
@@ -35,29 +34,16 @@ class OGBGraph(LabelledGraph):
 
     Args:
         dataset: OGB's name of it, for instance `ogbn-arxiv`.
-        contents: paths that its archive must hold, below a folder with the archive's name.
+        binary: its arrays are files of NumPy, as of sets that are too large for text.
         both_directions: each edge is listed once and counts in both directions.
-        **options: of `LabelledGraph`; the one file is the archive.
     """
 
-    def __init__(
-        self,
-        dataset: str,
-        contents: Incidental[Sequence[str]],
-        both_directions: Incidental[bool] = False,
-        **options: Any,
-    ) -> None:
-        super().__init__(**options)
-        self.dataset = dataset
-        self.contents = contents
-        self.both_directions = both_directions
+    dataset: str
+    binary: Incidental[bool] = False
+    both_directions: Incidental[bool] = False
 
     def read(self, paths: list[Path]) -> Data:
-        """Read the raw files.
-
-        Raises:
-            UsageError: The archive lacks a file.
-        """
+        """Read the raw files."""
         with self._unpacked(paths) as (raw, y, parts):
             edges, features = torch.from_numpy(np.array(raw["edge_index"])), raw.get("edge_feat")
             if self.both_directions:
@@ -79,15 +65,10 @@ class OGBGraph(LabelledGraph):
     @property
     def to_disk(self) -> Callable[[Path], DiskGraph] | None:
         """Writes a graph in OGB's binary format piece by piece; None for other formats."""
-        return self._to_disk if BINARY in self.contents else None
+        return self._to_disk if self.binary else None
 
     def _to_disk(self, folder: Path) -> DiskGraph:
-        """Write edges and features a piece at a time.
-
-        Raises:
-            UsageError: The graph has other statistics, or features, labels or parts that are
-                unusable.
-        """
+        """Write edges and features a piece at a time, refusing what `load` refuses."""
         with self._unpacked(self.download()) as (raw, y, parts):
             known = ~y.isnan()
             try:
@@ -110,7 +91,7 @@ class OGBGraph(LabelledGraph):
             graph = DiskGraph.create(folder)
             graph.write_edges(_pieces(edges, 1), len(features))
             check_statistics(self.name, {"num_edges": graph.num_edges}, self.statistics)
-            graph.write_features(_finite(self.name, _pieces(features, 0)), features.shape[1])
+            graph.write_features(_pieces(features, 0), features.shape[1])
         graph.write_labels(known.nonzero().flatten().numpy(), labels, given)
         graph.declare(given=self.given)
         return graph
@@ -119,21 +100,9 @@ class OGBGraph(LabelledGraph):
     def _unpacked(
         self, paths: list[Path]
     ) -> Iterator[tuple[dict[str, np.ndarray], Tensor, dict[str, Tensor]]]:
-        """Arrays by OGB's names, labels (`[nodes]` if a node has one), and the parts' masks.
-
-        Raises:
-            UsageError: The archive lacks a file.
-        """
-        (archive,) = paths
-        with unpacked(archive, SUFFIXES) as folder:
-            missing = [path for path in self.contents if not (folder / path).is_file()]
-            if missing:
-                raise UsageError(
-                    f"{archive} does not hold {archive.stem}/{missing[0]}, so that it is not what "
-                    f"OGB publishes as {self.dataset}: delete it and run again to fetch a fresh "
-                    "copy."
-                )
-            raw = (_binary if BINARY in self.contents else _text)(folder / "raw")
+        """Arrays by OGB's names, labels (`[nodes]` if a node has one), and the parts' masks."""
+        with unpacked(paths[0], SUFFIXES) as folder:
+            raw = (_binary if self.binary else _text)(folder / "raw")
             labels = torch.from_numpy(raw.pop("node_label"))
             if labels.is_floating_point() and not bool(labels.isnan().any()):
                 labels = labels.long()
@@ -187,33 +156,10 @@ def _pieces(array: np.ndarray, axis: int) -> Iterator[np.ndarray]:
         yield array[:, piece] if axis else array[piece]
 
 
-def _finite(name: str, pieces: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-    """Pieces of features `[some nodes, features]` as they come, unless some are not finite.
-
-    Raises:
-        UsageError: How many nodes have such features, after the last piece.
-    """
-    seen, bad, first = 0, 0, 0
-    for piece in pieces:
-        rows = np.flatnonzero(~np.isfinite(piece).all(axis=1))
-        if len(rows) and not bad:
-            first = seen + int(rows[0])
-        bad += len(rows)
-        seen += len(piece)
-        yield piece
-    if bad:
-        raise UsageError(f"{name}: {not_finite(bad, first)}")
-
-
 def mean_of_edges(edge_index: Tensor, edge_attr: Tensor, num_nodes: int) -> Tensor:
     """Mean of the features of a node's edges, `[nodes, features]` (float32); 0 if it has none.
 
-    x_v = sum of edge_attr_(v, u) over neighbours u / number of neighbours u.
-
-    Args:
-        edge_index: Both directions of every edge, `[2, edges]`.
-        edge_attr: `[edges, features]`.
-        num_nodes: Number of nodes.
+    `x_v` is the mean of `edge_attr_(v, u)` over neighbours u, each edge being there both ways.
     """
     source = edge_index[0].numpy()
     degree = np.maximum(np.bincount(source, minlength=num_nodes), 1)

@@ -1,12 +1,9 @@
 """Knowledge graphs of the Open Graph Benchmark (Hu et al., 2020), with its negatives."""
 
-import codecs
-import pickle
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 from torch_geometric.data import Data
@@ -14,34 +11,15 @@ from torch_geometric.data import Data
 from curvlab.data.datasets.knowledge_graphs import KnowledgeGraph
 from curvlab.data.datasets.ogb import unpacked
 from curvlab.data.datasets.triples import join_parts
+from curvlab.data.files.pickles import RestrictedUnpickler
 from curvlab.data.vocabulary import Vocabulary
-from curvlab.errors import UsageError
-
-ARRAYS = {
-    "_reconstruct": np.empty(0).__reduce__()[0],
-    "ndarray": np.ndarray,
-    "dtype": np.dtype,
-    "encode": codecs.encode,
-}
-"""The parts of a pickled array."""
-
-
-class ArrayUnpickler(pickle.Unpickler):
-    """Reads arrays, lists and texts, and nothing that could run code."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Refuse all names but those of arrays."""
-        if module.split(".")[0] in ("numpy", "_codecs") and name in ARRAYS:
-            return ARRAYS[name]
-        raise pickle.UnpicklingError(f"{module}.{name} is not part of an array")
-
 
 READER = SimpleNamespace(
     __name__="arrays",
-    Unpickler=ArrayUnpickler,
-    load=lambda file, **options: ArrayUnpickler(file, **options).load(),
+    Unpickler=RestrictedUnpickler,
+    load=lambda file, **options: RestrictedUnpickler(file, **options).load(),
 )
-"""In place of the module `pickle`, for `torch.load`."""
+"""In place of the module `pickle`, for `torch.load`: reads arrays, lists and texts."""
 
 
 class OGBTriples(KnowledgeGraph):
@@ -53,20 +31,9 @@ class OGBTriples(KnowledgeGraph):
     """
 
     def read(self, paths: list[Path]) -> Data:
-        """Read the raw files.
-
-        Raises:
-            UsageError: The archive lacks a file, or has one of another format.
-        """
-        (archive,) = paths
-        try:
-            with unpacked(archive, (".csv.gz", ".pt")) as folder:
-                return _read(folder)
-        except Exception as error:  # what a file of another kind can raise
-            raise UsageError(
-                f"{archive} cannot be read as triples of OGB ({type(error).__name__}: {error}): "
-                "delete it and run again to fetch a fresh copy."
-            ) from error
+        """Read the one archive."""
+        with unpacked(paths[0], (".csv.gz", ".pt")) as folder:
+            return _read(folder)
 
 
 def _read(folder: Path) -> Data:

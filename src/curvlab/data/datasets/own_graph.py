@@ -6,10 +6,9 @@ import logging
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,11 +17,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import coalesce
 
-from curvlab.checked import Checked
+from curvlab.checked import CheckedFields
 from curvlab.checksums import checksum
 from curvlab.data.datasets.labelled import GIVEN, class_counts
 from curvlab.data.files.cache import cached_graph
-from curvlab.data.files.checks import check_features, check_labels
+from curvlab.data.files.cleaning import check_features, check_labels
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
 from curvlab.options import Incidental, Passed
@@ -40,22 +39,7 @@ COUNTS = {
 """Edges that a reader leaves out or merges."""
 
 
-class NumberedEdges(NamedTuple):
-    """Edges by the numbers of their nodes.
-
-    Attributes:
-        ids: of the nodes, in the order of their numbers.
-        ends: `[2, edges]`, in any order, loops and repetitions among them.
-        weight: `[edges]`, positive; None without.
-    """
-
-    ids: pd.Index
-    ends: np.ndarray
-    weight: np.ndarray | None = None
-
-
-@dataclass(eq=False)
-class OwnGraph(Checked, ABC):
+class OwnGraph(CheckedFields, ABC):
     """A graph without statistics in its configuration: they are counted and logged when read.
 
     What is read is kept in the folder `processed` of `data_dir`, by the content of the files, the
@@ -74,6 +58,7 @@ class OwnGraph(Checked, ABC):
     Attributes:
         revision: raised whenever the same files are read into another graph.
         place: the path, without `~`.
+        what: the graph in messages.
         remarks: sentences on how columns became ids, classes and features, once it is read.
         counts: edges that were left out or merged, by `COUNTS`.
     """
@@ -96,21 +81,13 @@ class OwnGraph(Checked, ABC):
                 "directed=True, or mutual=True"
             )
         self.place = Path(self.path or "path=None").expanduser()
+        self.what = str(self.place)
         self.remarks: list[str] = []
         self.counts: dict[str, int] = {}
 
-    @property
-    def what(self) -> str:
-        """The graph in messages: where it is."""
-        return str(self.place)
-
     @abstractmethod
     def download(self) -> list[Path]:
-        """Return where the files are.
-
-        Raises:
-            UsageError: one is missing, or is no file.
-        """
+        """Return where the files are."""
 
     @abstractmethod
     def read(self) -> Data:
@@ -118,76 +95,45 @@ class OwnGraph(Checked, ABC):
 
     def assembled(
         self,
-        edges: NumberedEdges,
-        features: np.ndarray | None = None,
+        ids: pd.Index,
+        ends: np.ndarray,
+        weight: np.ndarray | None = None,
+        x: np.ndarray | None = None,
         columns: Sequence[str] | None = None,
         labels: Tensor | None = None,
         classes: Sequence[str] | None = None,
         masks: Mapping[str, Tensor] | None = None,
     ) -> Data:
-        """Put edges, features, classes and split together.
+        """Make the graph of edges `ends [2, edges]` by the numbers of the nodes with these ids.
 
-        Args:
-            edges: with the ids of the nodes.
-            features: `[nodes, features]`.
-            columns: their names, if they come from a table.
-            labels: classes `[nodes]` by number, -1 where there is none.
-            classes: their names.
-            masks: `given_train`, `given_val`, `given_test` `[nodes, splits]`.
-
-        Returns:
-            The graph that `simple_graph` makes with `vocabulary`, and as far as there are such `x`,
-            `y`, `labelled` and the split.
-
-        Raises:
-            UsageError: what does not fit together.
+        `columns` are names of features, `labels` classes by number, -1 where there is none, `masks`
+        are `given_train`, `given_val`, `given_test` `[nodes, splits]`.
         """
-        data = simple_graph(edges, self.mutual, self.directed)
+        data = simple_graph(ends, len(ids), weight, self.mutual, self.directed)
+        known = torch.tensor([True])
         if labels is not None:
-            data.y = labels
-            if bool((labels < 0).any()):
-                data.labelled = labels >= 0
-        self._add_split(data, masks or {})
-        if features is not None:
-            if len(features) != len(edges.ids):
-                raise UsageError(
-                    f"{self.what} has {len(features)} rows of features, but {len(edges.ids)} "
-                    "nodes: give one row per node, in the same order."
-                )
-            data.x = torch.tensor(features, dtype=torch.float32)
-        data.vocabulary = Vocabulary(nodes=tuple(edges.ids), classes=classes, features=columns)
+            data.y, known = labels, labels >= 0
+            if not bool(known.all()):
+                data.labelled = known
+        splits = max((mask.shape[1] for mask in (masks or {}).values()), default=0)
+        for name, mask in (masks or {}).items():
+            data[name] = mask.expand(-1, splits) & known.unsqueeze(1)
+            data.given = "given"
+        if masks and bool((torch.stack([data[name] for name in masks]).sum(0) > 1).any()):
+            raise UsageError(f"{self.what} has a node in two parts of its split: keep one.")
+        if x is not None:
+            data.x = torch.tensor(x, dtype=torch.float32)
+        data.vocabulary = Vocabulary(nodes=tuple(ids), classes=classes, features=columns)
         return data
 
-    def _add_split(self, data: Data, masks: Mapping[str, Tensor]) -> None:
-        """Add the masks of a split `[nodes, splits]`, of nodes with a label."""
-        splits = max((mask.shape[1] for mask in masks.values()), default=0)
-        for name, mask in masks.items():
-            mask = mask.expand(-1, splits) & data.get("labelled", torch.tensor([True])).unsqueeze(1)
-            if not bool(mask.any(dim=0).all()):
-                part = name.removeprefix("given_")
-                raise UsageError(
-                    f"{self.what} has no {part} node with a label: give all three parts some."
-                )
-            data[name] = mask
-        if bool((sum(data[name].int() for name in masks) > torch.tensor(1)).any()):
-            raise UsageError(f"{self.what} has a node in two parts of its split: keep one.")
-        if masks:
-            data.given = "given"
-
     def load(self, say: Callable[[str], None] = log.info) -> Data:
-        """Return the graph, and report its sizes and columns once a command.
-
-        Args:
-            say: takes the report.
+        """Return the graph, and report its sizes and columns once a command, by `say`.
 
         Raises:
             UsageError: a file is missing or malformed.
         """
-        data = (
-            self._checked()
-            if self.data_dir is None
-            else cached_graph(Path(self.data_dir) / "processed", self.disk_key, self._checked)
-        )
+        folder = None if self.data_dir is None else Path(self.data_dir) / "processed"
+        data = cached_graph(folder, self.disk_key, self._checked) if folder else self._checked()
         self.remarks, self.counts = data.remarks, {name: data[name] for name in COUNTS}
         for name in ("remarks", *COUNTS):
             del data[name]
@@ -213,8 +159,7 @@ class OwnGraph(Checked, ABC):
         """Sizes, columns, classes and split of the graph, in lines."""
         directed = "edge_forward" in data
         edges = int(data.edge_forward.sum()) if directed else data.num_edges // 2
-        left_out = {kind: self.counts[name] for name, kind in COUNTS.items() if self.counts[name]}
-        merged = ", ".join(f"{count:,} {kind}" for kind, count in left_out.items())
+        merged = ", ".join(f"{n:,} {COUNTS[name]}" for name, n in self.counts.items() if n)
         says = [f"{data.num_nodes:,} nodes", f"{edges:,} {'directed ' if directed else ''}edges"]
         says[1] += f" (merged or left out: {merged})" if merged else ""
         says += ["weighted"] if "edge_weight" in data else []
@@ -242,34 +187,25 @@ class OwnGraph(Checked, ABC):
     @property
     def disk_key(self) -> str:
         """A name for the graph on disk: equal for the same files, options and reader."""
-        apart = ("path", "nodes", "place", "name", "data_dir", "remarks", "counts")
+        apart = ("path", "nodes", "place", "what", "name", "data_dir", "remarks", "counts")
         options = {name: value for name, value in vars(self).items() if name not in apart}
         contents = [checksum(self.download()), options, self.revision]
         known = json.dumps(contents, sort_keys=True, default=str)
         return f"{self.name}-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
 
 
-def simple_graph(edges: NumberedEdges, mutual: bool = False, directed: bool = False) -> Data:
+def simple_graph(
+    ends: np.ndarray, nodes: int, weight: np.ndarray | None, mutual: bool, directed: bool
+) -> Data:
     """Both directions of every edge once, no loops; weights of merged edges are added.
 
     The reverse of a directed edge has `edge_forward [edges]` false and weight 0, so that tasks see
-    the same pairs of every graph. The numbers of edges left out or merged are `self_loops`,
-    `repeated` and `both_ways`.
-
-    Args:
-        edges: of the graph.
-        mutual: keep only edges that are there in both directions.
-        directed: add `edge_forward`.
-
-    Raises:
-        UsageError: no edge is left.
+    the same pairs of every graph. The numbers of edges left out or merged are `COUNTS`.
     """
-    ends, nodes = edges.ends, len(edges.ids)
     proper = ends[0] != ends[1]
-    arcs = torch.from_numpy(ends[:, proper])
-    values = torch.ones(arcs.shape[1], dtype=torch.float64)
-    if edges.weight is not None:
-        values = torch.from_numpy(edges.weight[proper])
+    arcs, values = torch.from_numpy(ends[:, proper]), torch.ones(int(proper.sum())).double()
+    if weight is not None:
+        values = torch.from_numpy(weight[proper])
     arcs, values = coalesce(arcs, values, num_nodes=nodes, reduce="sum")
     both = torch.cat([arcs, arcs.flip(0)], dim=1)
     index, times = coalesce(both, torch.ones(both.shape[1]), num_nodes=nodes, reduce="sum")
@@ -289,6 +225,6 @@ def simple_graph(edges: NumberedEdges, mutual: bool = False, directed: bool = Fa
     data.both_ways = 0 if directed else arcs.shape[1] - len(times) // 2
     if directed:
         data.edge_forward = total > 0
-    if edges.weight is not None:
+    if weight is not None:
         data.edge_weight = total.float()
     return data

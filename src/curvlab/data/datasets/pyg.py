@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from torch_geometric.data import Data, InMemoryDataset
 
@@ -12,7 +11,7 @@ from curvlab.data.files.pickles import read_pickle
 from curvlab.data.files.sources import pyg_root
 
 
-class PyGGraph(LabelledGraph):
+class PyGGraph(LabelledGraph, kw_only=True):
     """A dataset class of PyTorch Geometric, given its raw files.
 
     The class works in a folder of its own that is thrown away, so that it never downloads and
@@ -20,12 +19,9 @@ class PyGGraph(LabelledGraph):
 
     Args:
         dataset: makes the dataset from its `root`, the first part of `folder`.
-        **options: of `LabelledGraph`.
     """
 
-    def __init__(self, dataset: Callable[..., InMemoryDataset], **options: Any) -> None:
-        super().__init__(**options)
-        self.dataset = dataset
+    dataset: Callable[..., InMemoryDataset]
 
     def read(self, paths: list[Path]) -> Data:
         """Let the class process copies of the raw files."""
@@ -42,11 +38,7 @@ class PlanetoidGraph(PyGGraph):
     """A citation network; a restricted reader looks at its pickled files first."""
 
     def read(self, paths: list[Path]) -> Data:
-        """Make sure that the pickles hold data only, then let the class process them.
-
-        Raises:
-            UsageError: A file holds something else.
-        """
+        """Make sure that the pickles hold data only, then let the class process them."""
         for path in paths:
             if path.suffix != ".index":
                 with warnings.catch_warnings():

@@ -2,8 +2,7 @@
 
 import inspect
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from pydoc import locate
 from typing import Any
@@ -18,7 +17,7 @@ from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage
 
 from curvlab.checksums import raw_files
 from curvlab.data.datasets.labelled import GIVEN
-from curvlab.data.datasets.own_graph import NumberedEdges, OwnGraph
+from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.files.sources import pyg_root
 from curvlab.data.files.tables import check_file
 from curvlab.errors import UsageError, refuse
@@ -29,7 +28,6 @@ PARTS = [DataEdgeAttr, DataTensorAttr, BaseStorage, NodeStorage, EdgeStorage, Gl
 SAVE = "save it by torch.save(data, 'graph.pt') with data a torch_geometric.data.Data"
 
 
-@dataclass(eq=False)
 class PyGObject(OwnGraph):
     """A `Data` in a file, or a data set class of PyTorch Geometric that has one graph.
 
@@ -52,18 +50,10 @@ class PyGObject(OwnGraph):
         super().__post_init__()
         self.options = dict(self.options or {})
         self.version = torch_geometric.__version__ if self.target else None
-
-    @property
-    def what(self) -> str:
-        """File or class."""
-        return str(self.target or self.place)
+        self.what = self.target or self.what
 
     def download(self) -> list[Path]:
-        """Return where files are; a class without a folder fetches its own when it is read.
-
-        Raises:
-            UsageError: there are none, or neither file nor class is named.
-        """
+        """Return where files are; a class without a folder fetches its own when it is read."""
         if self.target is None:
             check_file(
                 self.place, "a saved Data, or name a class by target=torch_geometric.datasets.NAME"
@@ -78,24 +68,16 @@ class PyGObject(OwnGraph):
         return files
 
     def read(self) -> Data:
-        """Read the file, or let the class do its work in a folder that is thrown away.
-
-        Raises:
-            UsageError: it is not one graph of one kind of nodes, or is malformed.
-        """
+        """Read the file, or let the class do its work in a folder that is thrown away."""
         files = self.download()
-        raw = self._made(self.target, files) if self.target else saved(files[0])
-        try:
-            return self._graph(one_graph(raw))
-        except UsageError:
-            raise
-        except Exception as error:  # attributes may hold anything
-            why = " ".join(str(error).split())[:160]
-            raise UsageError(f"{self.what} is no graph ({why}): {SAVE}.") from error
+        return self._graph(self._made(self.target, files) if self.target else saved(files[0]))
 
     def _made(self, target: str, files: list[Path]) -> Data:
         """The graph of the class, which works on links to the files."""
-        made = dataset_class(target)
+        made: Any = locate(target)
+        if not (inspect.isclass(made) and issubclass(made, Dataset)):
+            known = torch_geometric.datasets.__all__
+            refuse(f"data set class target={target}", target.rpartition(".")[2], known)
         takes_root = "root" in inspect.signature(made).parameters
         with pyg_root({str(path.relative_to(self.place)): path for path in files}) as folder:
             root = {"root": str(folder)} if takes_root else {}
@@ -125,83 +107,52 @@ class PyGObject(OwnGraph):
                 f"{self.what}: edge_index [2, edges] must have numbers of nodes, 0 to {nodes - 1}: "
                 "correct edge_index, x or num_nodes."
             )
-        ids = pd.Index(map(str, raw.get("node_ids", range(nodes))))
-        values = weight.reshape(-1).double().numpy() if self.weighted else None
-        edges = NumberedEdges(ids, ends.long().numpy(), values)
-        labels, classes = None, None
+        labels, classes, given = None, None, dict[str, Tensor]()
         if y is not None:
-            numbers = y.reshape(-1).nan_to_num(-1).clamp(min=-1)
-            if not torch.equal(numbers, numbers.trunc()):
-                raise UsageError(f"{self.what}: y is not whole: number the classes from 0.")
-            if len(numbers) != nodes:
-                raise UsageError(f"{self.what}: y has {len(numbers)} values for {nodes} nodes.")
-            labels, known = numbers.long(), self.known.classes if self.known else None
-            names = raw.get("class_names", known or range(int(numbers.max()) + 1))
-            classes = tuple(map(str, names))
-            if known is not None:
-                labels, classes = self._renumbered(labels, classes, known), tuple(known)
-        features = None if x is None else x.to_dense().float().reshape(len(x), -1).numpy()
-        masks = [raw.get(f"{name.removeprefix('given_')}_mask") for name in GIVEN]
-        given: dict[str, Tensor] = {}
-        if labels is not None and all(mask is not None for mask in masks):
-            given = {n: m.bool().reshape(nodes, -1) for n, m in zip(GIVEN, masks, strict=True)}
-        return self.assembled(edges, features, None, labels, classes, given)
+            labels, classes = self._classes(raw, y.reshape(-1).nan_to_num(-1).clamp(min=-1))
+            masks = {name: raw.get(f"{name.removeprefix('given_')}_mask") for name in GIVEN}
+            if all(mask is not None for mask in masks.values()):
+                given = {name: mask.bool().reshape(nodes, -1) for name, mask in masks.items()}
+        return self.assembled(
+            pd.Index(map(str, raw.get("node_ids", range(nodes)))),
+            ends.long().numpy(),
+            weight.reshape(-1).double().numpy() if self.weighted else None,
+            None if x is None else x.to_dense().float().reshape(len(x), -1).numpy(),
+            labels=labels,
+            classes=classes,
+            masks=given,
+        )
 
-    def _renumbered(self, labels: Tensor, classes: Sequence[str], known: Sequence[str]) -> Tensor:
-        """Labels by the numbers that a trained model has for the classes."""
-        strange = [name for name in classes if name not in known]
-        if strange:
+    def _classes(self, raw: Data, numbers: Tensor) -> tuple[Tensor, tuple[str, ...]]:
+        """Labels by the numbers that a trained model has for the classes, and their names."""
+        if not torch.equal(numbers, numbers.trunc()):
+            raise UsageError(f"{self.what}: y is not whole: number the classes from 0.")
+        if len(numbers) != raw.num_nodes:
+            raise UsageError(f"{self.what}: y has {len(numbers)} values for {raw.num_nodes} nodes.")
+        known = self.known.classes if self.known else None
+        names = raw.get("class_names", known or range(int(numbers.max()) + 1))
+        classes = tuple(map(str, names))
+        if strange := [name for name in classes if name not in (known or classes)]:
             raise UsageError(
                 f"{self.what}: {strange[0]!r} is a class that the model was not trained on."
             )
-        numbers = torch.tensor([*map(known.index, classes), -1])  # the last one of no label
-        return numbers[labels]
+        if known is None:
+            return numbers.long(), classes
+        return torch.tensor([*map(known.index, classes), -1])[numbers.long()], tuple(known)
 
 
-def saved(path: Path) -> Any:
-    """Load a torch file without running code in it.
-
-    Raises:
-        UsageError: it holds more than tensors and PyTorch Geometric's own classes, or is no file
-            of torch.
-    """
+def saved(path: Path) -> Data:
+    """The graph in a torch file, which is read without running code in it."""
     try:
         with warnings.catch_warnings(), torch.serialization.safe_globals(PARTS):
             warnings.simplefilter("ignore")
-            return torch.load(path, map_location="cpu", weights_only=True)
+            raw = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # what damaged bytes do to the reader is anybody's guess
         raise UsageError(
             f"{path} is no whole file of torch.save, or holds objects that could run code "
             f"({type(error).__name__}): {SAVE} of tensors, texts and numbers."
         ) from error
-
-
-def dataset_class(target: str) -> type:
-    """A data set class by its dotted name.
-
-    Raises:
-        UsageError: there is none of that name.
-    """
-    found = locate(target)
-    if not (inspect.isclass(found) and issubclass(found, Dataset)):
-        refuse(
-            f"data set class target={target}",
-            target.rpartition(".")[2],
-            torch_geometric.datasets.__all__,
-        )
-    return found
-
-
-def one_graph(raw: Any) -> Data:
-    """The graph in what a file holds: a `Data`, its dictionary, or an in-memory data set of one.
-
-    Raises:
-        UsageError: it is something else.
-    """
-    if isinstance(raw, tuple | list) and raw and not any(raw[1:2]):
-        raw = raw[0]  # of attributes, slices, class; one graph has no slices
-    if not isinstance(raw, Data | dict):
-        raise UsageError(
-            f"it is a {type(raw).__name__}, not one graph of one kind of nodes: {SAVE}."
-        )
-    return raw if isinstance(raw, Data) else Data.from_dict(raw)
+    if not isinstance(raw, Data):
+        kind = type(raw).__name__
+        raise UsageError(f"it is a {kind}, not one graph of one kind of nodes: {SAVE}.")
+    return raw

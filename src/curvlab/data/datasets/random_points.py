@@ -1,7 +1,5 @@
 """Random vectors without edges, to time operations on points."""
 
-from dataclasses import dataclass
-
 import torch
 from torch_geometric.data import Data
 
@@ -9,7 +7,6 @@ from curvlab.data.files.sources import Generated
 from curvlab.options import PositiveInt, Seed
 
 
-@dataclass(eq=False)
 class RandomPoints(Generated):
     """Normal vectors of length about one, `x [nodes, dim]`, and no edges.
 

@@ -25,16 +25,13 @@ def reader_of(path: str | Path) -> type[OwnGraph]:
 def read_graph(
     path: str | Path, known: Vocabulary | None = None, **options: Any
 ) -> tuple[Data, Vocabulary]:
-    """Read a graph from files, see `reader_of`.
+    """Read a simple graph, before any transform of features, and its names from files.
 
     Args:
         path: of the folder or file.
         known: the vocabulary of a trained model: classes get the numbers that they have there, and
             columns of features are taken in that order.
         **options: of the reader.
-
-    Returns:
-        The simple undirected graph before any transform of features, and its names.
 
     Raises:
         UsageError: something is missing or malformed, or a class or feature is unknown.

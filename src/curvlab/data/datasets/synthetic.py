@@ -1,6 +1,5 @@
 """A generated graph that needs no file: scale-free and tree-like, with some cycles."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -12,7 +11,6 @@ from curvlab.data.files.sources import Generated
 from curvlab.options import Seed, Share
 
 
-@dataclass(eq=False)
 class SyntheticWeb(Generated):
     """A web-like graph: a preferential-attachment tree and short cycles along it.
 
@@ -24,7 +22,6 @@ class SyntheticWeb(Generated):
     Args:
         num_nodes: number of nodes.
         cycle_fraction: edges that close a triangle, as a fraction of the tree's.
-        seed: of the graph, not of the run: every run trains on the same graph.
     """
 
     num_nodes: Annotated[int, Ge(2)] = 3000
@@ -35,13 +32,17 @@ class SyntheticWeb(Generated):
         """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features."""
         generator = np.random.default_rng(self.seed)
         parent = preferential_attachment(self.num_nodes, generator)
-        child = np.arange(1, self.num_nodes)
-        tree = np.stack([parent[1:], child], axis=1)
-        candidates = _triangle_closures(parent)
-        extra = min(round(self.cycle_fraction * len(tree)), len(candidates))
-        chosen = generator.permutation(len(candidates))[:extra]
+        tree = np.stack([parent[1:], np.arange(1, self.num_nodes)], axis=1)
+        order = np.argsort(parent[1:], kind="stable") + 1
+        siblings = np.stack([order[:-1], order[1:]], axis=1)
+        siblings = siblings[parent[order[:-1]] == parent[order[1:]]]
+        below = np.flatnonzero(parent != 0)
+        grandparents = np.stack([parent[parent[below]], below], axis=1)
+        closing = np.concatenate([siblings, grandparents])
+        extra = min(round(self.cycle_fraction * len(tree)), len(closing))
+        chosen = generator.permutation(len(closing))[:extra]
         # The tree comes first, so that numbering by first appearance keeps the numbers.
-        edge_index, num_nodes = undirected_graph(np.concatenate([tree, candidates[chosen]]))
+        edge_index, num_nodes = undirected_graph(np.concatenate([tree, closing[chosen]]))
         return Data(edge_index=edge_index, num_nodes=num_nodes)
 
 
@@ -61,13 +62,3 @@ def preferential_attachment(num_nodes: int, generator: np.random.Generator) -> n
         pointer = pointer[pointer]
     new_node = np.where(edges == 0, 0, position // 2 + 1)
     return np.concatenate([[0], new_node[pointer]])
-
-
-def _triangle_closures(parent: np.ndarray) -> np.ndarray:
-    """All pairs of consecutive siblings and of node and grandparent, `[pairs, 2]`, distinct."""
-    order = np.argsort(parent[1:], kind="stable") + 1
-    siblings = np.stack([order[:-1], order[1:]], axis=1)
-    siblings = siblings[parent[order[:-1]] == parent[order[1:]]]
-    below = np.flatnonzero(parent != 0)
-    grandparents = np.stack([parent[parent[below]], below], axis=1)
-    return np.concatenate([siblings, grandparents])

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -15,14 +15,12 @@ from torch_geometric.data import Data
 from curvlab.data.files.cleaning import simple_edges
 from curvlab.data.files.disk_graph import CHUNK_ROWS, DiskGraph
 from curvlab.data.files.sources import Generated
-from curvlab.errors import UsageError
 from curvlab.options import NonNegativeFloat, PositiveFloat, PositiveInt, Seed, Share
 
 DRAWN_EDGES = 2**23
 """Edges that are drawn at a time; of graphs with more, another number would make another graph."""
 
 
-@dataclass(eq=False)
 class SyntheticLarge(Generated):
     """A degree-corrected stochastic block model with Gaussian features.
 
@@ -45,10 +43,6 @@ class SyntheticLarge(Generated):
         homophily: probability that an edge joins two nodes of a class.
         features: number of features.
         signal: length of the mean of a class's features; their noise has standard deviation 1.
-        seed: of the graph, not of the run: every run trains on the same graph.
-
-    Raises:
-        UsageError: There are fewer nodes than classes or neighbours.
 
     Attributes:
         revision: raised whenever the same options make another graph.
@@ -65,25 +59,17 @@ class SyntheticLarge(Generated):
 
     revision: ClassVar[int] = 1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.classes > self.num_nodes or self.mean_degree >= self.num_nodes:
-            raise UsageError(
-                f"classes={self.classes} must be at most, and mean_degree={self.mean_degree} less "
-                f"than, num_nodes={self.num_nodes}."
-            )
-
     def load(self) -> Data:
         """Return the graph: `x [nodes, features]`, `y [nodes]`, `edge_index [2, 2M]`."""
         generator = np.random.default_rng(self.seed)
         y = self._classes(generator)
         none = np.empty((2, 0), dtype=np.int64)  # few nodes and a low degree may make no edge
-        edges = np.concatenate([none, *self._edges(y, generator)], axis=1)
-        x = self._features(y, self._means(generator), generator)
+        edges = torch.from_numpy(np.concatenate([none, *self._edges(y, generator)], axis=1))
+        (x,) = self._features(y, generator, self.num_nodes)
         return Data(
             x=torch.from_numpy(x),
             y=torch.from_numpy(y),
-            edge_index=simple_edges(torch.from_numpy(edges), self.num_nodes),
+            edge_index=simple_edges(edges, self.num_nodes),
             num_nodes=self.num_nodes,
         )
 
@@ -97,13 +83,9 @@ class SyntheticLarge(Generated):
     def to_disk(self, folder: Path) -> DiskGraph:
         """Write the same graph to a folder, its edges and features a piece at a time."""
         generator = np.random.default_rng(self.seed)
-        graph = DiskGraph.create(folder)
-        y = self._classes(generator)
+        graph, y = DiskGraph.create(folder), self._classes(generator)
         graph.write_edges(self._edges(y, generator), self.num_nodes)
-        means = self._means(generator)
-        starts = range(0, self.num_nodes, CHUNK_ROWS)
-        chunks = (self._features(y[i : i + CHUNK_ROWS], means, generator) for i in starts)
-        graph.write_features(chunks, self.features)
+        graph.write_features(self._features(y, generator, CHUNK_ROWS), self.features)
         graph.write_labels(np.arange(self.num_nodes), y, {})
         graph.declare(given=None)
         return graph
@@ -114,19 +96,16 @@ class SyntheticLarge(Generated):
         y[: self.classes] = np.arange(self.classes)
         return y
 
-    def _means(self, generator: np.random.Generator) -> np.ndarray:
-        """Means of the features of the classes, `[classes, features]`."""
+    def _features(
+        self, y: np.ndarray, generator: np.random.Generator, rows: int
+    ) -> Iterator[np.ndarray]:
+        """Features `[at most rows, features]` of one block of nodes after the other."""
         means = generator.standard_normal((self.classes, self.features), dtype=np.float32)
         means *= self.signal / np.linalg.norm(means, axis=1, keepdims=True)
-        return means
-
-    def _features(
-        self, y: np.ndarray, means: np.ndarray, generator: np.random.Generator
-    ) -> np.ndarray:
-        """Features of the next nodes, `[len(y), features]`."""
-        x = generator.standard_normal((len(y), self.features), dtype=np.float32)
-        x += means[y]
-        return x
+        for first in range(0, len(y), rows):
+            some = y[first : first + rows]
+            noise = generator.standard_normal((len(some), self.features), dtype=np.float32)
+            yield noise + means[some]
 
     def _edges(self, y: np.ndarray, generator: np.random.Generator) -> Iterator[np.ndarray]:
         """Ends of the edges as drawn, `[2, some]`, `num_nodes * mean_degree / 2` in all."""

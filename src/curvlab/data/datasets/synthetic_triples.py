@@ -1,7 +1,6 @@
 """A generated knowledge graph that needs no file: groups, a tree and rings of entities."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 from annotated_types import Ge
@@ -17,7 +16,6 @@ RELATIONS = ("sibling", "counterpart", "parent", "ancestor", "next", "after_next
 PARTS = (0.8, 0.1, 0.1)
 
 
-@dataclass(eq=False)
 class SyntheticKnowledgeGraph(Generated):
     """Two symmetric, two hierarchical and two cyclic relations that follow from one another.
 
@@ -33,9 +31,6 @@ class SyntheticKnowledgeGraph(Generated):
         size: entities of a group.
         seed: of the division into 80 % training, 10 % validation and 10 % test triples, not of the
             run.
-
-    Raises:
-        UsageError: There is a group without a twin.
     """
 
     groups: Annotated[int, Ge(4)] = 40
@@ -49,36 +44,32 @@ class SyntheticKnowledgeGraph(Generated):
 
     def load(self) -> Data:
         """Return the graph."""
-        head, relation, tail = self._triples()
-        generator = torch.Generator().manual_seed(self.seed)
-        place = torch.randperm(len(head), generator=generator)
-        bounds = torch.tensor(PARTS).cumsum(0)[:-1] * len(head)
-        part_of = torch.bucketize(place.to(bounds.dtype), bounds, right=True)
+        size, entity = self.size, torch.arange(self.groups * self.size)
+        group, place = entity // size, entity % size
+        ring = (place.unsqueeze(1) + torch.arange(1, size)) % size
+        siblings = (group.unsqueeze(1) * size + ring).flatten()
+        parts: list[tuple[Tensor, int, Tensor]] = [
+            (entity.repeat_interleave(size - 1), 0, siblings),
+            (entity, 1, (group ^ 1) * size + place),
+        ]
+        above, kinds = group, [2, 3]
+        while bool((lower := above > 0).any()):
+            above = torch.where(lower, (above - 1) // 2, 0)
+            parts += [(entity[lower], kind, above[lower] * size) for kind in kinds]
+            kinds = [3]
+        parts += [(entity, 3 + n, group * size + (place + n) % size) for n in (1, 2)]
+        # The number of the relation of each triple, and of its part.
+        heads, _, tails = zip(*parts, strict=True)
+        relation = torch.cat([torch.full_like(head, kind) for head, kind, _ in parts])
+        drawn = torch.randperm(len(relation), generator=torch.Generator().manual_seed(self.seed))
+        bounds = torch.tensor(PARTS).cumsum(0)[:-1] * len(relation)
+        part_of = torch.bucketize(drawn.to(bounds.dtype), bounds, right=True)
         data = Data(
-            edge_index=torch.stack([head, tail]),
+            edge_index=torch.stack([torch.cat(heads), torch.cat(tails)]),
             edge_type=relation,
-            num_nodes=self.groups * self.size,
+            num_nodes=len(entity),
             relation_names=list(RELATIONS),
             **{mask: part_of == i for i, mask in enumerate(MASKS.values())},
         )
         check_triples(data)
         return data
-
-    def _triples(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Heads, relations and tails `[triples]`."""
-        entity = torch.arange(self.groups * self.size)
-        group, place = entity // self.size, entity % self.size
-        ring = (place.unsqueeze(1) + torch.arange(1, self.size)) % self.size
-        siblings = (group.unsqueeze(1) * self.size + ring).flatten()
-        parts: list[Any] = [(entity.repeat_interleave(self.size - 1), 0, siblings)]
-        parts.append((entity, 1, (group ^ 1) * self.size + place))
-        above, kinds = group, [2, 3]
-        while bool((lower := above > 0).any()):
-            above = torch.where(lower, (above - 1) // 2, 0)
-            parts += [(entity[lower], kind, above[lower] * self.size) for kind in kinds]
-            kinds = [3]
-        for kind, step in ((4, 1), (5, 2)):
-            parts.append((entity, kind, group * self.size + (place + step) % self.size))
-        heads, kinds, tails = map(list, zip(*parts, strict=True))
-        counts = torch.tensor([len(head) for head in heads])
-        return torch.cat(heads), torch.tensor(kinds).repeat_interleave(counts), torch.cat(tails)

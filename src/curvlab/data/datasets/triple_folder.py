@@ -1,21 +1,19 @@
 """A user's own knowledge graph: a folder of files of triples."""
 
 import logging
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
 import torch
 from torch_geometric.data import Data
 
-from curvlab.checked import Checked
+from curvlab.checked import CheckedFields
 from curvlab.checksums import checksum
-from curvlab.data.datasets.triples import MASKS, check_triples
-from curvlab.data.files.triple_files import COLUMNS, read_triples
+from curvlab.data.datasets.triples import COLUMNS, MASKS, check_triples, read_triples
 from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
 from curvlab.options import Fraction, Incidental, Seed
@@ -25,8 +23,7 @@ log = logging.getLogger(__name__)
 FILES = {"train": "train.txt", "val": "valid.txt", "test": "test.txt"}
 
 
-@dataclass(eq=False)
-class TripleFolder(Checked):
+class TripleFolder(CheckedFields):
     """A folder with `train.txt`, `valid.txt` and `test.txt`, each of which may end in `.gz`.
 
     A line is head, relation and tail, separated by tabs. Entities and relations are numbered by
@@ -45,10 +42,9 @@ class TripleFolder(Checked):
         valid_share: share of train.txt's triples that are drawn for validation; null: there is a
             valid.txt.
         seed: of their draw, not of the run.
-
-    Raises:
-        UsageError: A value is something else.
     """
+
+    revision: ClassVar[int] = 2  # 2: other draws of validation triples
 
     path: Incidental[str | Path] = "data/kg"
     unseen: Literal["refuse", "keep"] = "refuse"
@@ -68,11 +64,7 @@ class TripleFolder(Checked):
         self.folder = Path(self.path).expanduser()
 
     def download(self) -> list[Path]:
-        """Return where the files are, two of them where validation triples are drawn.
-
-        Raises:
-            UsageError: One is not there, or has no use.
-        """
+        """Return where the files are, two of them where validation triples are drawn."""
         files = self.files()
         if self.valid_share is not None and "val" in files:
             raise UsageError(
@@ -91,30 +83,23 @@ class TripleFolder(Checked):
 
     def files(self) -> dict[str, Path]:
         """The files that are there, by part."""
-        places = {p: [self.folder / name, self.folder / f"{name}.gz"] for p, name in FILES.items()}
-        there = {part: [path for path in both if path.is_file()] for part, both in places.items()}
-        return {part: paths[0] for part, paths in there.items() if paths}
+        return {
+            part: self.folder / f"{name}{end}"
+            for part, name in FILES.items()
+            for end in (".gz", "")  # the plain one if there are both
+            if (self.folder / f"{name}{end}").is_file()
+        }
 
     @property
     def num_train(self) -> int:
-        """Number of training triples.
-
-        Raises:
-            UsageError: See `load`.
-        """
-        return int((self._triples().part == "train").sum())
+        """Number of training triples."""
+        return int((self.read().part == "train").sum())
 
     def load(self) -> Data:
-        """Return the graph.
-
-        Raises:
-            UsageError: A file is missing or malformed, its first line looks like a header, a
-                relation is in no training triple, or an entity is not and `unseen` is `refuse`.
-        """
-        triples = self._triples()
-        entities = pd.Index(pd.unique(triples[["head", "tail"]].to_numpy(object).ravel()))
-        data = graph_of(triples, entities, list(triples.relation.unique()))
+        """Return the graph."""
+        data = numbered_graph(self.read())
         check_triples(data)
+        entities = data.vocabulary.entities
         known = data.edge_index[:, data.train_mask].unique()
         unseen = ~torch.isin(data.edge_index, known)
         if unseen.any():
@@ -131,53 +116,53 @@ class TripleFolder(Checked):
             log.warning("%s: their embeddings are not trained", found)
         return data
 
-    def _triples(self) -> pd.DataFrame:
-        self.download()
-        return self.read(self.valid_share)
-
-    def read(self, valid_share: float | None = None) -> pd.DataFrame:
-        """The triples of the files that are there, and their part."""
-        files, form = self.files(), (tuple(self.columns), self.separator, self.header)
-        content = checksum(list(files.values()))
-        return _read(tuple(files.items()), content, *form, valid_share, self.seed)
+    def read(self, incomplete: bool = False) -> pd.DataFrame:
+        """The triples of the files and their part; `incomplete`: of the files that are there."""
+        if not incomplete:
+            self.download()
+        files, share = self.files(), None if incomplete else self.valid_share
+        form = (tuple(self.columns), self.separator, self.header)
+        return _read(tuple(files.items()), checksum([*files.values()]), form, share, self.seed)
 
 
 @lru_cache(maxsize=1)
 def _read(
-    files: Iterable[tuple[str, Path]],
+    files: Sequence[tuple[str, Path]],
     content: str | None,  # noqa: ARG001 - another content is another entry
-    columns: Sequence[str],
-    separator: str,
-    header: bool | None,
+    form: tuple[Sequence[str], str, bool | None],
     valid_share: float | None,
     seed: int,
 ) -> pd.DataFrame:
     """Triples of files and their part, those of training each once."""
-    parts = {part: read_triples(path, columns, separator, header) for part, path in files}
+    parts = {part: read_triples(path, *form) for part, path in files}
     if "train" in parts:
         every = parts["train"]
-        parts["train"] = every.drop_duplicates(ignore_index=True)
-        if len(every) > len(parts["train"]):
-            repeated = len(every) - len(parts["train"])
+        train = parts["train"] = every.drop_duplicates(ignore_index=True)
+        if repeated := len(every) - len(train):
             log.warning("%d training triples repeat another one: each counts once", repeated)
-    if valid_share is not None:
-        train = parts.pop("train")
-        taken = draw_validation(train, valid_share, seed)
-        parts = {"train": train[~taken], "val": train[taken], **parts}
-    return pd.concat([frame.assign(part=part) for part, frame in parts.items()])
+        if valid_share is not None:
+            taken = draw_validation(train, valid_share, seed)
+            parts = {**parts, "train": train[~taken], "val": train[taken]}
+    return pd.concat([parts[part].assign(part=part) for part in FILES if part in parts])
 
 
-def graph_of(triples: pd.DataFrame, entities: pd.Index, relations: Sequence[str]) -> Data:
-    """Number triples by names of entities and relations, with a mask for each part."""
-    ends = [entities.get_indexer(pd.Index(triples[end])) for end in ("head", "tail")]
+def numbered_graph(
+    triples: pd.DataFrame, names: tuple[Sequence[str], Sequence[str]] | None = None
+) -> Data:
+    """Number triples, with a mask for each part.
+
+    `names` are those of entities and relations by number, by default of first appearance.
+    """
+    ends = triples[["head", "tail"]].to_numpy(object)
+    entities, relations = names or (pd.unique(ends.ravel()), pd.unique(triples["relation"]))
+    numbers = pd.Index(entities).get_indexer(pd.Index(ends.T.ravel()))
     kinds = pd.Index(relations).get_indexer(pd.Index(triples.relation))
-    names = tuple(map(str, relations))
     return Data(
-        edge_index=torch.from_numpy(np.stack(ends).astype(np.int64)),
+        edge_index=torch.from_numpy(numbers.astype(np.int64).reshape(2, -1)),
         edge_type=torch.from_numpy(kinds.astype(np.int64)),
         num_nodes=len(entities),
-        relation_names=list(names),
-        vocabulary=Vocabulary(entities=tuple(entities), relations=names),
+        relation_names=[*map(str, relations)],
+        vocabulary=Vocabulary(entities=tuple(entities), relations=tuple(map(str, relations))),
         **{mask: torch.tensor((triples.part == part).to_numpy()) for part, mask in MASKS.items()},
     )
 
@@ -185,19 +170,9 @@ def graph_of(triples: pd.DataFrame, entities: pd.Index, relations: Sequence[str]
 def read_known_names(
     path: str | Path, entities: Sequence[str], relations: Sequence[str], **options: Any
 ) -> Data:
-    """Read triples by the numbers that a trained model has for their names.
+    """Read triples of a `TripleFolder` by the numbers that a trained model has for their names.
 
-    Args:
-        path: of the folder; of its files `train.txt` may be missing, and one of the others.
-        entities: names by number.
-        relations: likewise.
-        **options: of `TripleFolder`, how lines are to be read.
-
-    Returns:
-        The triples, with a mask for each part, which may be empty.
-
-    Raises:
-        UsageError: there is nothing to score, a line is malformed, or a name is unknown.
+    Of its files `train.txt` may be missing, and one of the others.
     """
     source = TripleFolder(path, **options)
     if not {"val", "test"} & source.files().keys():
@@ -205,7 +180,7 @@ def read_known_names(
             f"{path} has neither {FILES['test']} nor {FILES['val']} (or .gz): write the triples to "
             "score there, one per line"
         )
-    triples = source.read()
+    triples = source.read(incomplete=True)
     for column, known in zip(COLUMNS, (entities, relations, entities), strict=True):
         unknown = triples[column][~triples[column].isin(known)]
         if len(unknown):
@@ -213,7 +188,7 @@ def read_known_names(
                 f"{path} has the {column} {unknown.iloc[0]!r}, which the model was not trained on: "
                 "take its triples out"
             )
-    return graph_of(triples, pd.Index(entities), relations)
+    return numbered_graph(triples, (entities, relations))
 
 
 def draw_validation(triples: pd.DataFrame, share: float, seed: int) -> np.ndarray:
@@ -221,35 +196,21 @@ def draw_validation(triples: pd.DataFrame, share: float, seed: int) -> np.ndarra
 
     Only a triple whose entities and relation are in others that stay is taken, so that something is
     trained for each.
-
-    Args:
-        triples: All of them, each once.
-        share: Of those to be taken.
-        seed: Of the draw.
-
-    Raises:
-        UsageError: None can be taken.
     """
     wanted = max(1, round(share * len(triples)))
-    ends = pd.factorize(triples[["head", "tail"]].to_numpy(object).ravel())[0].reshape(-1, 2)
-    kinds = pd.factorize(triples.relation)[0]
-    entities = np.bincount(np.concatenate([ends[:, 0], ends[ends[:, 0] != ends[:, 1], 1]]))
-    relations = np.bincount(kinds)
-    taken = np.zeros(len(triples), dtype=bool)
-    for number in np.random.default_rng(seed).permutation(len(triples)):
-        pair, kind = [*{*ends[number]}], kinds[number]
-        if min(*entities[pair], relations[kind]) > 1:
-            taken[number] = True
-            entities[pair] -= 1
-            relations[kind] -= 1
-            wanted -= 1
-        if not wanted:
-            break
+    order = np.random.default_rng(seed).permutation(len(triples))
+    drawn = triples.iloc[order]
+    ends = pd.Series(drawn[["head", "tail"]].to_numpy(object).ravel())
+    first = ~np.column_stack(
+        [ends.duplicated().to_numpy().reshape(-1, 2), drawn.relation.duplicated()]
+    )
+    chosen = order[~first.any(axis=1)][-wanted:]  # triples after the first of each of their names
+    taken = np.isin(np.arange(len(triples)), chosen)
     if not taken.any():
         raise UsageError(
             "valid_share=FRACTION: no training triple can be spared, since each has an "
             "entity or a relation of its own: write a valid.txt."
         )
-    if wanted:
-        log.warning("%d validation triples less than wanted could be drawn", wanted)
+    if lacking := wanted - len(chosen):
+        log.warning("%d validation triples less than wanted could be drawn", lacking)
     return taken

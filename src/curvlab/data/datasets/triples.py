@@ -1,27 +1,63 @@
-"""Triples of a knowledge graph: checks, and look-up of known tails."""
+"""Triples of a knowledge graph: files, checks, and look-up of known tails."""
 
+import copy
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 
+import pandas as pd
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.data.files.tables import ROLES, Table, read_table
 from curvlab.errors import UsageError
 
 log = logging.getLogger(__name__)
+
+COLUMNS = ("head", "relation", "tail")
 
 MASKS = {"train": "train_mask", "val": "val_mask", "test": "test_mask"}
 """Parts of the triples, and the names of their masks `[triples]`."""
 
 
-def check_triples(data: Data) -> None:
-    """Refuse a knowledge graph that cannot be trained on; warn of triples in two parts.
+def read_triples(
+    path: Path,
+    columns: Sequence[str] = COLUMNS,
+    separator: str = "tab",
+    header: bool | None = False,
+) -> pd.DataFrame:
+    """Read triples of names from a text file in UTF-8, which may be compressed (`.gz`).
 
-    Raises:
-        UsageError: There is one entity only, or a relation of the validation or test triples is in
-            no training triple.
+    Spaces around names do not count; nothing else of a name is changed, quotes are part of it.
+    `header` says whether the first line names the columns; None refuses one that looks like it.
+
+    Returns:
+        Texts in the columns head, relation and tail; the index numbers the lines.
     """
+    frame = read_table(path, separator, plain=True).frame
+    if frame.shape[1] != 3:
+        raise UsageError(
+            f"{path} has {frame.shape[1]} columns: write {', '.join(columns)} in every line, "
+            f"separated by {separator}s."
+        )
+    frame = frame.set_axis(list(columns), axis=1).fillna("")
+    frame = frame.apply(lambda names: names.str.strip(" ")).iloc[int(header is True) :]
+    table = Table(path, frame)
+    for column in columns:
+        table.refuse(frame[column].eq(""), column, "is no name: write one")
+    table.check()
+    named = {"subject", "object", *ROLES["source"], *ROLES["relation"], *ROLES["target"]}
+    if header is None and {name.casefold() for name in frame.iloc[0]} <= named:
+        raise UsageError(
+            f"the first line of {path}, {' '.join(frame.iloc[0])!r}, looks like a header: skip the "
+            "first line of every file by header=True, or take it for a triple by header=False."
+        )
+    return frame[list(COLUMNS)]
+
+
+def check_triples(data: Data) -> None:
+    """Refuse a knowledge graph that cannot be trained on; warn of triples in two parts."""
     if data.num_nodes == 1:
         raise UsageError("the knowledge graph has one entity, among which nothing can be ranked")
     trained = torch.isin(data.edge_type, data.edge_type[data.train_mask])
@@ -32,9 +68,8 @@ def check_triples(data: Data) -> None:
             f"{len(untrained)}, for instance {data.relation_names[untrained[0]]!r}; take their "
             "triples out"
         )
-    numbers = triple_numbers(
-        data.edge_index[0], data.edge_type, data.edge_index[1], int(data.num_nodes or 0)
-    )
+    head, tail = data.edge_index
+    numbers = triple_numbers(head, data.edge_type, tail, int(data.num_nodes or 0))
     parts = [len(numbers[data[mask]].unique()) for mask in MASKS.values()]
     across = sum(parts) - len(numbers.unique())
     if across:
@@ -62,12 +97,6 @@ class KnownTails:
     """Which tails are known for a head and a relation, as one sorted array with offsets.
 
     Made once from triples; nothing of it is as large as queries times entities.
-
-    Args:
-        head: Heads of the triples `[triples]`.
-        relation: Their relations.
-        tail: Their tails; repeated triples count once.
-        num_relations: Number of relations that there are.
     """
 
     def __init__(self, head: Tensor, relation: Tensor, tail: Tensor, num_relations: int) -> None:
@@ -75,16 +104,11 @@ class KnownTails:
         entities = int(max(head.max(), tail.max())) + 1
         triples = ((head * num_relations + relation) * entities + tail).unique()
         self.tails = triples % entities
-        self.pairs, counts = (triples // entities).unique_consecutive(return_counts=True)
-        self.counts = counts
-        self.starts = counts.cumsum(0) - counts
+        self.pairs, self.counts = (triples // entities).unique_consecutive(return_counts=True)
+        self.starts = self.counts.cumsum(0) - self.counts
 
     def lookup(self, head: Tensor, relation: Tensor) -> tuple[Tensor, Tensor]:
-        """The known tails of queries.
-
-        Args:
-            head: Heads of the queries `[queries]`.
-            relation: Their relations.
+        """The known tails of queries `[queries]`.
 
         Returns:
             Positions of the queries `[known]`, in ascending order, and the tails known of each.
@@ -99,8 +123,7 @@ class KnownTails:
 
     def to(self, device: torch.device | str) -> "KnownTails":
         """The same on a device."""
-        moved = object.__new__(KnownTails)
-        vars(moved).update(
-            {k: v.to(device) if isinstance(v, Tensor) else v for k, v in vars(self).items()}
-        )
+        moved = copy.copy(self)
+        for name in ("tails", "pairs", "counts", "starts"):
+            setattr(moved, name, getattr(self, name).to(device))
         return moved

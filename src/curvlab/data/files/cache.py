@@ -33,13 +33,10 @@ def fingerprint(data: Data, attributes: Sequence[str]) -> str:
 def cached(
     folder: str | Path, key: str, compute: Callable[[], dict[str, Tensor]], revision: int = 1
 ) -> dict[str, Tensor]:
-    """Return the entry `key` of the cache, computing and storing it if it is not there.
+    """Return the entry `key` of a revision, computing and storing it if it is not there.
 
-    Entries of other revisions of what computes them are left alone and not read.
-
-    A truncated, altered or foreign entry is computed anew, with one log line. Entries are
-    written to a temporary file and renamed, so that readers never see half of one. A folder
-    that cannot be written costs the time to compute, never the run.
+    A truncated, altered or foreign entry is computed anew, with one log line. A folder that cannot
+    be written costs the time to compute, never the run.
     """
     path = Path(folder) / f"{key}-r{revision}-v{FORMAT}.pt"
     if path.exists():

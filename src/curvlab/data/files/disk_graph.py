@@ -1,24 +1,136 @@
-"""Graphs on disk: neighbours and features as arrays that are read a block at a time."""
+"""Graphs on disk, as arrays written front to back and read a block at a time, with checksums."""
 
-from collections.abc import Iterable, Mapping
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from shutil import rmtree
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
 
+from curvlab.checksums import DamagedError, file_checksum, read_checked, with_checksum
 from curvlab.data.datasets.labelled import GIVEN
-from curvlab.data.files.arrays import ArrayFolder
 from curvlab.errors import UsageError
+from curvlab.results.files import atomic_write
 
 SOURCES = ("offsets", "neighbours", "features")
 """Arrays that tokens are made of."""
 
-BUCKET_EDGES = 2**23  # that are sorted at a time: 200 MB
-COUNTED_RANGES = 2**20  # of nodes whose edges are counted together
+BUCKET_NODES = 2**18  # whose edges are sorted at a time: 200 MB at a mean degree of 30
 CHUNK_ROWS = 2**18  # of features that are written at a time
+
+MANIFEST = "arrays.json"
+
+Append = Callable[[np.ndarray], None]
+
+
+class ArrayFolder:
+    """Arrays `NAME.bin` in a folder, and a manifest with `dtype`, `shape` and `crc32` of each.
+
+    `declare` writes the manifest, with other facts, once the arrays are on the disk; arrays that it
+    does not list do not count.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.arrays: dict[str, dict[str, Any]] = {}
+        self.facts: dict[str, Any] = {}
+
+    @classmethod
+    def open(cls, folder: Path) -> Self | None:
+        """The arrays in a folder; None if there are none or not all of them.
+
+        Raises:
+            UsageError: The manifest is damaged, or a file is missing or has another size.
+        """
+        found = cls(folder)
+        if not (folder / MANIFEST).exists():
+            return None
+        try:
+            content = read_checked(folder / MANIFEST)
+        except DamagedError as error:
+            raise found.damaged(MANIFEST) from error
+        found.arrays, found.facts = content["arrays"], content["facts"]
+        for name, entry in found.arrays.items():
+            path, size = found.path(name), int(np.prod(entry["shape"]))
+            if not path.exists() or path.stat().st_size != size * np.dtype(entry["dtype"]).itemsize:
+                raise found.damaged(path.name)
+        return found
+
+    def path(self, name: str) -> Path:
+        """The file of an array."""
+        return self.folder / f"{name}.bin"
+
+    @contextmanager
+    def writing(self, name: str, dtype: type, *row: int) -> Iterator[Append]:
+        """Write an array front to back, by a function that appends a block of rows of a shape."""
+        rows, checksum = 0, 0
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with self.path(name).open("wb") as file:
+
+                def append(block: np.ndarray) -> None:
+                    nonlocal rows, checksum
+                    content = np.ascontiguousarray(block, dtype).reshape(-1).view(np.uint8)
+                    file.write(content.data)
+                    checksum = zlib.crc32(content.data, checksum)
+                    rows += len(block)
+
+                yield append
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise UsageError(
+                f"{self.path(name)} cannot be written ({error.strerror}): free space there, or set "
+                "paths.data_dir to another disk."
+            ) from error
+        entry = {"dtype": np.dtype(dtype).str, "shape": [rows, *row], "crc32": checksum}
+        self.arrays[name] = entry
+
+    def write(self, name: str, array: np.ndarray) -> None:
+        """Write a whole array."""
+        with self.writing(name, array.dtype.type, *array.shape[1:]) as append:
+            append(array)
+
+    def declare(self, **facts: Any) -> None:
+        """Write the manifest; the files of arrays that it does not list are deleted."""
+        self.facts = facts
+        content = {"arrays": self.arrays, "facts": facts}
+        atomic_write(self.folder / MANIFEST, json.dumps(with_checksum(content)))
+        for path in self.folder.glob("*.bin"):
+            if path.stem not in self.arrays:
+                path.unlink()
+
+    def read(self, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
+        """Some rows of an array, all by default."""
+        entry = self.arrays[name]
+        length, *row = entry["shape"]
+        dtype = np.dtype((entry["dtype"], tuple(row)))
+        count = int((length if stop is None else stop) - start)
+        return np.fromfile(self.path(name), dtype, count, offset=int(start) * dtype.itemsize)
+
+    def mapped(self, name: str) -> np.ndarray:
+        """An array that is read when it is used; changes of it stay in memory."""
+        entry = self.arrays[name]
+        return np.memmap(self.path(name), entry["dtype"], "c", shape=tuple(entry["shape"]))
+
+    def verify(self, names: Iterable[str] | None = None) -> None:
+        """Compare the files of arrays, all by default, with their checksums."""
+        for name in self.arrays if names is None else names:
+            if self.arrays[name]["crc32"] != file_checksum(self.path(name)):
+                raise self.damaged(self.path(name).name)
+
+    def damaged(self, file: str) -> UsageError:
+        """The error of a file whose content has changed."""
+        return UsageError(
+            f"{self.folder / file} is not what was written there: delete the folder {self.folder} "
+            "and run again to write it anew."
+        )
 
 
 class DiskGraph(ArrayFolder):
@@ -42,9 +154,6 @@ class DiskGraph(ArrayFolder):
         """The graph in a folder; None if there is none or half of one.
 
         All but what the tokens are made of, which is large, is compared with its checksum.
-
-        Raises:
-            UsageError: A file of it is missing or changed.
         """
         graph = super().open(folder)
         if graph is not None:
@@ -91,67 +200,36 @@ class DiskGraph(ArrayFolder):
     def write_edges(self, chunks: Iterable[np.ndarray], num_nodes: int) -> None:
         """Sort edges `[2, some]`, in any order and direction and more than once, into neighbours.
 
-        Both directions go to files by the range that the node lies in that they start from, with
-        about `BUCKET_EDGES` in each; each range is then sorted alone.
-
-        Raises:
-            UsageError: An edge leads to a node that does not exist.
+        Both directions go to files of `BUCKET_NODES` nodes each, by the node that they start from;
+        each file is then sorted alone.
         """
-        width = -(-num_nodes // COUNTED_RANGES)
-        counts = np.zeros(-(-num_nodes // width), dtype=np.int64)
-        raw = self.folder / "edges.raw"
-        with raw.open("wb") as file:
+        paths = [self.folder / f"edges.{i}" for i in range(-(-num_nodes // BUCKET_NODES))]
+        with ExitStack() as opened:
+            files = [opened.enter_context(path.open("wb")) for path in paths]
             for chunk in chunks:
                 if chunk.size and not 0 <= chunk.min() <= chunk.max() < num_nodes:
                     raise UsageError(f"the graph has edges to nodes outside 0 ... {num_nodes - 1}.")
-                proper = chunk[:, chunk[0] != chunk[1]].astype(np.int32)
-                for ends in proper:
-                    counts += np.bincount(ends // width, minlength=len(counts))
-                file.write(np.ascontiguousarray(proper.T).tobytes())
-        ends = np.minimum(_ranges(counts) * width, num_nodes)
-        self._distribute(raw, ends)
-        raw.unlink()
-        first, total = 0, 0
+                proper = chunk[:, chunk[0] != chunk[1]].astype(np.int32).T
+                for both in (proper, proper[:, ::-1]):
+                    bucket = both[:, 0] // BUCKET_NODES
+                    order = np.argsort(bucket, kind="stable")
+                    cuts = np.searchsorted(bucket[order], np.arange(1, len(files)))
+                    for file, part in zip(files, np.split(both[order], cuts), strict=True):
+                        file.write(part.tobytes())
+        total = 0
         with (
             self.writing("neighbours", np.int32) as neighbours,
             self.writing("offsets", np.int64) as offsets,
         ):
             offsets(np.zeros(1))
-            for i, end in enumerate(ends):
-                path = self.folder / f"edges.{i}"
+            for first, path in zip(range(0, num_nodes, BUCKET_NODES), paths, strict=True):
                 start, target = np.fromfile(path, dtype=np.int32).reshape(-1, 2).T
                 key = np.unique((start.astype(np.int64) - first) * num_nodes + target)
-                degree = np.bincount(key // num_nodes, minlength=end - first)
+                nodes = min(BUCKET_NODES, num_nodes - first)
                 neighbours(key % num_nodes)
-                offsets(total + np.cumsum(degree))
+                offsets(total + np.cumsum(np.bincount(key // num_nodes, minlength=nodes)))
                 total += len(key)
-                first = end
                 path.unlink()
-
-    def _distribute(self, raw: Path, ends: np.ndarray) -> None:
-        """Write both directions of the edges in a file to one file a range of nodes."""
-        files = [(self.folder / f"edges.{i}").open("wb") for i in range(len(ends))]
-        try:
-            with raw.open("rb") as source:
-                while block := source.read(8 * BUCKET_EDGES):
-                    pairs = np.frombuffer(block, dtype=np.int32).reshape(-1, 2)
-                    for both in (pairs, pairs[:, ::-1]):
-                        bucket = np.searchsorted(ends, both[:, 0], side="right")
-                        order = np.argsort(bucket, kind="stable")
-                        cuts = np.searchsorted(bucket[order], np.arange(1, len(ends)))
-                        for file, part in zip(files, np.split(both[order], cuts), strict=True):
-                            file.write(part.tobytes())
-        finally:
-            for file in files:
-                file.close()
-
-
-def _ranges(counts: np.ndarray) -> np.ndarray:
-    """Where groups of consecutive counts end that add up to about `BUCKET_EDGES`."""
-    total = np.cumsum(counts)
-    buckets = max(1, -(-int(total[-1]) // BUCKET_EDGES))
-    ends = np.searchsorted(total, np.arange(1, buckets) * (total[-1] / buckets)) + 1
-    return np.unique(np.append(ends[ends < len(counts)], len(counts)))
 
 
 def write_disk_graph(folder: Path, data: Data) -> DiskGraph:

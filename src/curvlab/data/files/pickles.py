@@ -12,8 +12,6 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
-from curvlab.errors import UsageError
-
 _NUMPY = {
     "multiarray._reconstruct": np.empty(0).__reduce__()[0],
     "numeric._frombuffer": np.empty(0).__reduce_ex__(5)[0],
@@ -36,40 +34,24 @@ ARRAYS = {
 
 
 class RestrictedUnpickler(pickle.Unpickler):
-    """Unpickles with the given classes and nothing else.
+    """Unpickles with what stands for each allowed `module.name` and nothing else."""
 
-    Args:
-        file: An open binary file.
-        allowed: What stands for `module.name`, for each that the file may name.
-        encoding: Of strings from Python 2.
-    """
-
-    def __init__(self, file: Any, allowed: Mapping[str, Any], encoding: str = "ASCII") -> None:
+    def __init__(
+        self, file: Any, allowed: Mapping[str, Any] = ARRAYS, encoding: str = "ASCII"
+    ) -> None:
         super().__init__(file, encoding=encoding)
         self.allowed = allowed
 
     def find_class(self, module: str, name: str) -> Any:
-        """The stand-in for what the file names.
-
-        Raises:
-            UsageError: The file may not name it.
-        """
-        try:
-            return self.allowed[f"{module}.{name}"]
-        except KeyError:
-            raise UsageError(f"it asks for {module}.{name}, which its data does not need") from None
+        """The stand-in for what the file names."""
+        if f"{module}.{name}" not in self.allowed:
+            raise pickle.UnpicklingError(
+                f"it asks for {module}.{name}, which its data does not need"
+            )
+        return self.allowed[f"{module}.{name}"]
 
 
 def read_pickle(path: Path, allowed: Mapping[str, Any] = ARRAYS, encoding: str = "ASCII") -> Any:
-    """Unpickle a file, with the given classes and nothing else.
-
-    Raises:
-        UsageError: The file names something else, or is no pickle.
-    """
-    try:
-        with path.open("rb") as file:
-            return RestrictedUnpickler(file, allowed, encoding).load()
-    except Exception as error:  # rubbish can raise nearly anything
-        raise UsageError(
-            f"{path} is not unpickled: {error}; delete it and run again to fetch a fresh copy."
-        ) from error
+    """Unpickle a file, with the given classes and nothing else."""
+    with path.open("rb") as file:
+        return RestrictedUnpickler(file, allowed, encoding).load()

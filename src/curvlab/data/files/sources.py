@@ -5,18 +5,20 @@ import io
 import logging
 import shutil
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from traceback import clear_frames
 from typing import Any, Protocol
 
 import pooch
 import requests
 from torch_geometric.data import Data
 
-from curvlab.checked import Checked
+from curvlab.checked import CheckedFields
 from curvlab.data.files.cache import cached_graph
 from curvlab.errors import UsageError
 from curvlab.options import Incidental, Inside, Passed
@@ -50,15 +52,20 @@ class RemoteFile:
     sha256: str | None
 
 
-class Generated(Checked):
-    """A source that needs no file."""
+class Generated(CheckedFields):
+    """A source that needs no file.
+
+    Attributes:
+        seed: of the graph, not of the run: every run trains on the same graph.
+        num_nodes: number of points; the largest component is kept.
+    """
 
     def download(self) -> list[Path]:
         """Return no files."""
         return []
 
 
-class Downloaded(Checked):
+class Downloaded(CheckedFields, ABC, kw_only=True):
     """A source that reads downloaded files once and keeps the result on disk.
 
     The result lies in the folder `processed` beside the raw files, under a name made from their
@@ -81,32 +88,20 @@ class Downloaded(Checked):
 
     revision = 1
 
-    def __init__(
-        self,
-        folder: Incidental[Inside],
-        files: Incidental[Sequence[Mapping[str, Any]]],
-        statistics: Incidental[Mapping[str, Any]],
-        url: Incidental[str | None] = None,
-        name: Passed[str] = "graph",
-        data_dir: Passed[str | Path] = "data",
-        mirror: Passed[str | Path | None] = None,
-    ) -> None:
-        self.folder = folder
-        self.files = [
-            RemoteFile(
-                f"{folder}/{file.get('name', PurePosixPath(file['path']).name)}",
-                None if url is None else f"{url}/{file['path']}",
-                file["sha256"],
-            )
-            for file in files
-        ]
+    folder: Incidental[Inside]
+    files: Incidental[Sequence[Mapping[str, Any]]]
+    statistics: Incidental[Mapping[str, Any]]
+    url: Incidental[str | None] = None
+    name: Passed[str] = "graph"
+    data_dir: Passed[str | Path] = "data"
+    mirror: Passed[str | Path | None] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.statistics = {
             key: list(value) if isinstance(value, Sequence) else value
-            for key, value in statistics.items()
+            for key, value in self.statistics.items()
         }
-        self.name = name
-        self.data_dir = Path(data_dir)
-        self.mirror = mirror
 
     @property
     def variant(self) -> str:
@@ -115,7 +110,22 @@ class Downloaded(Checked):
 
     def download(self) -> list[Path]:
         """Fetch the raw files and return their paths."""
-        return [fetch(file, self.data_dir, self.mirror) for file in self.files]
+        return [
+            fetch(
+                RemoteFile(
+                    f"{self.folder}/{file.get('name', PurePosixPath(file['path']).name)}",
+                    None if self.url is None else f"{self.url}/{file['path']}",
+                    file["sha256"],
+                ),
+                self.data_dir,
+                self.mirror,
+            )
+            for file in self.files
+        ]
+
+    @abstractmethod
+    def read(self, paths: list[Path]) -> Data:
+        """Read the raw files, in the order of `files`."""
 
     def processed(self, read: Callable[[list[Path]], Data]) -> Data:
         """The graph that is read from the raw files, through the disk cache."""
@@ -123,17 +133,28 @@ class Downloaded(Checked):
         sums = "".join(pooch.file_hash(str(path), alg="sha256") for path in paths)
         key = f"{self.name}{self.variant}-{hashlib.sha256(sums.encode()).hexdigest()[:16]}"
         folder = paths[0].parent.parent / "processed"
-        return cached_graph(folder, key, lambda: read(paths), self.revision)
+
+        def checked() -> Data:
+            try:
+                return read(paths)
+            except UsageError as error:
+                raise UsageError(f"{self.name}: {error}") from error
+            except Exception as error:  # what a malformed file does to its reader is unknown
+                clear_frames(error.__traceback__)  # closes the files that the reader left open
+                raise UsageError(
+                    f"the raw files of {self.name} in {paths[0].parent} cannot be read "
+                    f"({type(error).__name__}: {error}): delete them and run again to fetch fresh "
+                    "ones."
+                ) from error
+
+        return cached_graph(folder, key, checked, self.revision)
 
 
 @contextmanager
 def pyg_root(files: Mapping[str, Path]) -> Iterator[Path]:
-    """A folder for a data set class of PyTorch Geometric, which is thrown away afterwards.
+    """A folder for a data set class of PyTorch Geometric, with links to files, thrown away after.
 
     So the class neither downloads nor reads what another process has half written.
-
-    Args:
-        files: raw files by their places in the folder, which has links to them.
     """
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # old names of classes inside the files
@@ -151,10 +172,6 @@ def fetch(file: RemoteFile, data_dir: str | Path, mirror: str | Path | None = No
     Order: the data folder, the mirror (copied), the network. A file is verified before it is
     renamed into place, so that a file that is there is whole, also when several processes fetch it
     at once.
-
-    Raises:
-        UsageError: The file in the data folder or the mirror is corrupt, or there is neither
-            a network nor a mirror that has it.
     """
     target = Path(data_dir) / file.path
     tried = "no mirror is set"

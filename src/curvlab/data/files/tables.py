@@ -48,12 +48,9 @@ class Table:
     faults: list[str] = field(default_factory=list)
 
     def refuse(self, wrong: Any, column: Hashable, remedy: str) -> None:
-        """Note a fault with place and value of the first row that is wrong, if there is one.
+        """Note a fault with place and value of the first of the wrong rows, if there is one.
 
-        Args:
-            wrong: `[rows]`, true or false.
-            column: of the value.
-            remedy: continues a sentence that begins with the value.
+        The remedy continues a sentence that begins with the value.
         """
         rows = np.flatnonzero(wrong)
         if len(rows):
@@ -71,11 +68,7 @@ class Table:
         )
 
     def check(self) -> None:
-        """Raise all faults in one error.
-
-        Raises:
-            UsageError: there are some.
-        """
+        """Raise all faults in one `UsageError`, if there are some."""
         if len(self.faults) == 1:
             raise UsageError(f"{self.faults[0]}.")
         if self.faults:
@@ -107,14 +100,13 @@ class Table:
             blank |= values.astype("str").str.strip().isin(["", *NOT_A_NUMBER])
         return blank.to_numpy(dtype=bool)
 
-    def numbers(self, column: Hashable, remedy: str, blank: bool = False) -> np.ndarray:
-        """A column as float64 numbers, which must be finite in float32.
+    def is_text(self, column: str) -> bool:
+        """Whether fewer than half of a column's values are numbers."""
+        values = self.frame[column][~self.blank(column)]
+        return bool(pd.to_numeric(values, errors="coerce").isna().mean() > 0.5)
 
-        Args:
-            column: its name.
-            remedy: for a value that is none.
-            blank: whether a value may be missing; it is then NaN.
-        """
+    def numbers(self, column: Hashable, remedy: str, blank: bool = False) -> np.ndarray:
+        """A column as float64 numbers, finite in float32; NaN where `blank` allows none."""
         parsed, missing = pd.to_numeric(self.frame[column], errors="coerce"), self.blank(column)
         numbers = np.where(missing, np.nan, parsed.to_numpy(np.float64, na_value=np.nan))
         with np.errstate(over="ignore"):
@@ -125,15 +117,7 @@ class Table:
 
 
 def check_file(path: Path, what: str) -> None:
-    """Refuse what is no file, or is empty.
-
-    Args:
-        path: of the file.
-        what: it should be.
-
-    Raises:
-        UsageError: see above.
-    """
+    """Refuse what is no file, or is empty, with a sentence on `what` it should be."""
     if not path.is_file() or not path.stat().st_size:
         found = "is a folder" if path.is_dir() else "is empty" if path.exists() else "is not there"
         raise UsageError(f"{path} {found}: give the path of {what}.")
@@ -146,9 +130,7 @@ def read_table(
     texts: Collection[str] = (),
     plain: bool = False,
 ) -> Table:
-    """Read a table of text in UTF-8, perhaps with `.gz`, or of Parquet.
-
-    Blank lines do not count.
+    """Read a table of text in UTF-8, perhaps with `.gz`, or of Parquet, without blank lines.
 
     Args:
         path: of the file.
@@ -156,9 +138,6 @@ def read_table(
         header: whether the first line names the columns. Columns of numbers alone are then numbers.
         texts: columns that stay texts, in lower case.
         plain: quotes, and lines at the beginning with # or %, are not special.
-
-    Raises:
-        UsageError: it cannot be read.
     """
     check_file(path, "a table")
     options: dict[str, Any] = {
@@ -166,14 +145,20 @@ def read_table(
         "quoting": csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL,
         "header": 0 if header else None,
         "index_col": False if header else None,
+        "keep_default_na": False,
+        "na_values": [""],
+        "encoding": "utf-8-sig",
+        "skip_blank_lines": False,
+        "skipinitialspace": True,
     }
-    unquoted = {"keep_default_na": False, "na_values": [""], "encoding": "utf-8-sig"}
-    options |= {**unquoted, "skip_blank_lines": False, "skipinitialspace": True}
     try:
         if path.suffix == ".parquet":
             frame = pd.read_parquet(path)
             return Table(path, frame.set_axis(frame.columns.astype(str), axis=1), "row")
-        skipped = _lines_before(path, ("",) if plain else ("", "#", "%"))
+        marks = ("",) if plain else ("", "#", "%")
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rt", encoding="utf-8-sig") as stream:
+            skipped = sum(1 for _ in takewhile(lambda line: line.strip()[:1] in marks, stream))
         names = pd.read_csv(path, skiprows=skipped, nrows=0, **options).columns if header else ()
         kinds = {name: str for name in names if name.strip().casefold() in texts}
         with warnings.catch_warnings():
@@ -193,11 +178,3 @@ def read_table(
     if header and any(name.startswith("Unnamed: ") for name in frame):
         raise UsageError(f"{path} has a column without a name: give it one, or take it out.")
     return Table(path, frame.dropna(how="all"))
-
-
-def _lines_before(path: Path, marks: Collection[str]) -> int:
-    """The number of blank lines, or of comments, before a table."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8-sig") as stream:
-        before = takewhile(lambda line: line.strip()[:1] in marks, stream)
-        return sum(1 for _ in before)

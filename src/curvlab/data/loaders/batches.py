@@ -30,13 +30,8 @@ class MiniBatches(Dataset[Data]):
     """An endless stream of batches, seen through a window: a sized iterable of the next ones.
 
     The stream goes on where the last window ended, so that an epoch of the trainer, the interval
-    of its curves and checkpoints, need not be a pass over the nodes. A window is read through a
-    loader of its own, whose workers are forked and so have the graph without a copy.
-
-    Args:
-        module: What makes the batches of a pass.
-        steps: Steps of a window, of `module.accumulate` batches each.
-        pinned: Whether batches wait in memory from which a GPU copies by itself.
+    of its curves and checkpoints, need not be a pass over the nodes. A window of `steps` steps is
+    read through a loader of its own, whose workers are forked and so have the graph without a copy.
     """
 
     def __init__(self, module: "MiniBatchDataModule", steps: int, pinned: bool) -> None:
@@ -81,11 +76,7 @@ class MiniBatches(Dataset[Data]):
 
 
 def step_parts(count: int, size: int, batches: int) -> int:
-    """Number of parts of at most `size` that `count` things are cut into, a multiple of `batches`.
-
-    Raises:
-        UsageError: There are fewer things than parts.
-    """
+    """Number of parts of at most `size` that `count` things make, a multiple of `batches`."""
     parts = batches * -(-count // (size * batches))
     if parts > count:
         raise UsageError(
@@ -116,44 +107,6 @@ def random_rounds(
     return [parts[i : i + batches] for i in range(0, len(parts), batches)]
 
 
-class EvaluationParts:
-    """Computes rows of nodes from small subgraphs of a graph, which stays where it is.
-
-    The subgraphs are those of `SubgraphDataModule.evaluation_parts`, the same at every evaluation.
-    The processes of a run share them.
-
-    Args:
-        module: What makes the subgraphs.
-    """
-
-    def __init__(self, module: "SubgraphDataModule") -> None:
-        self._module = module
-
-    def apply(
-        self, function: Callable[[Data, Tensor], Tensor], nodes: Tensor, device: torch.device
-    ) -> Tensor:
-        """Rows of nodes `[some nodes, width]`, in their order.
-
-        Args:
-            function: `(subgraph, indices of nodes in it)` to the rows of these nodes.
-            nodes: indices in the graph `[some nodes]`.
-            device: where the subgraphs are computed on.
-        """
-        position = torch.full((self._module.num_nodes,), -1)
-        position[nodes] = torch.arange(len(nodes))
-        parts = self._module.evaluation_parts(nodes)
-        own = []
-        for number, part in own_share(list(enumerate(parts))):
-            with torch.random.fork_rng(devices=[]):
-                torch.default_generator.manual_seed(self._module.seed + number)
-                batch = self._module.batch(part)
-            rows = (position[part] >= 0).nonzero().squeeze(1)
-            own.append(function(batch.to(str(device)), rows.to(device)))
-        order = torch.cat([position[part] for part in parts])
-        found = torch.cat(all_gather_pieces(own, device))
-        return found[order[order >= 0].argsort().to(device)]
-
-
 class MiniBatchDataModule(GraphDataModule):
     """Trains on subgraphs, evaluates on the whole graph.
 
@@ -169,25 +122,18 @@ class MiniBatchDataModule(GraphDataModule):
         size: most nodes that a batch is made from.
         accumulate: batches of a step in each process, whose gradients are averaged.
         workers: processes that make the batches ahead of the steps; 0: the training process does.
-        **options: of `GraphDataModule`.
     """
+
+    size: PositiveInt = 10000
+    accumulate: PositiveInt = 1
+    workers: Incidental[NonNegativeInt] = 0
 
     draws_at_windows = False
     """Whether each window draws a number as dropout does, on which older scores rest."""
 
-    def __init__(
-        self,
-        size: PositiveInt = 10000,
-        accumulate: PositiveInt = 1,
-        workers: Incidental[NonNegativeInt] = 0,
-        **options: Any,
-    ) -> None:
-        super().__init__(**options)
-        self.size = size
-        self.accumulate = accumulate
-        self.workers = workers
-        self._pass = 0
-        self._round = 0
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._pass, self._round = 0, 0
         self._rounds: list[list[Tensor]] | None = None
         self._rank, self._processes = 0, 1
 
@@ -203,19 +149,12 @@ class MiniBatchDataModule(GraphDataModule):
     def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
         """The parts of pass `number`, `[rounds][batches]`, without rounds of no training node.
 
-        Args:
-            number: of the pass.
-            batches: of a step, in all processes.
-            own: which of them are wanted; no more is kept.
+        `batches` are those of a step in all processes, `own` which of them are wanted.
         """
 
     @property
     def train_mask(self) -> Tensor:
-        """Which nodes are in the training set `[nodes]`.
-
-        Raises:
-            UsageError: The graph has no split.
-        """
+        """Which nodes are in the training set `[nodes]`."""
         mask = self.graph.get("train_mask")
         if mask is None:
             raise UsageError("the graph has no split: choose one of split=..., see --help")
@@ -225,20 +164,19 @@ class MiniBatchDataModule(GraphDataModule):
         """The parts of the stream's next step, those of this process's batches."""
         batches = self._processes * self.accumulate
         own = slice(self._rank * self.accumulate, (self._rank + 1) * self.accumulate)
-        if self._rounds is None:
-            self._rounds = self.rounds(self._pass, batches, own)
-        while self._round == len(self._rounds):
-            self._pass, self._round = self._pass + 1, 0
+        while self._rounds is None or self._round == len(self._rounds):
+            if self._rounds is not None:
+                self._pass, self._round = self._pass + 1, 0
             self._rounds = self.rounds(self._pass, batches, own)
         self._round += 1
         return self._rounds[self._round - 1]
 
     def train_dataloader(self) -> MiniBatches:
         """The batches of this process for the next `steps_per_epoch` steps."""
-        if self.trainer is None:
-            return MiniBatches(self, self.steps_per_epoch, pinned=False)
-        self._rank, self._processes = self.trainer.global_rank, self.trainer.world_size
-        on_gpu = self.trainer.strategy.root_device.type == "cuda"
+        on_gpu = False
+        if self.trainer is not None:
+            self._rank, self._processes = self.trainer.global_rank, self.trainer.world_size
+            on_gpu = self.trainer.strategy.root_device.type == "cuda"
         return MiniBatches(self, self.steps_per_epoch, pinned=on_gpu)
 
     def evaluation_batch(self, batch: Data) -> Data:
@@ -287,26 +225,34 @@ class SubgraphDataModule(MiniBatchDataModule):
     and the graph stays in main memory when the model is on a GPU.
 
     Args:
-        size: most nodes that a batch is made from.
         evaluation: whole or parts.
-        **options: of `MiniBatchDataModule`.
     """
 
-    def __init__(
-        self,
-        size: PositiveInt = 10000,
-        evaluation: Literal["whole", "parts"] = "whole",
-        **options: Any,
-    ) -> None:
-        super().__init__(size, **options)
-        self.evaluation = evaluation
+    evaluation: Literal["whole", "parts"] = "whole"
 
     @abstractmethod
     def evaluation_parts(self, nodes: Tensor) -> list[Tensor]:
-        """Parts from which `batch` makes the subgraphs that evaluate nodes `[some nodes]`.
+        """Parts from which `batch` makes the subgraphs that evaluate nodes, each in one part."""
 
-        Each of the nodes is in one part.
+    def evaluate_parts(
+        self, function: Callable[[Data, Tensor], Tensor], nodes: Tensor, device: torch.device
+    ) -> Tensor:
+        """Rows of nodes `[some nodes, width]`, from parts that the processes share out.
+
+        `function(subgraph, indices of nodes in it)` computes the rows of these nodes on a device.
         """
+        position = torch.full((self.num_nodes,), -1)
+        position[nodes] = torch.arange(len(nodes))
+        parts, own = self.evaluation_parts(nodes), []
+        for number, part in own_share(list(enumerate(parts))):
+            with torch.random.fork_rng(devices=[]):
+                torch.default_generator.manual_seed(self.seed + number)
+                batch = self.batch(part)
+            rows = (position[part] >= 0).nonzero().squeeze(1)
+            own.append(function(batch.to(str(device)), rows.to(device)))
+        order = torch.cat([position[part] for part in parts])
+        found = torch.cat(all_gather_pieces(own, device))
+        return found[order[order >= 0].argsort().to(device)]
 
     @cached_property
     def subgraphs(self) -> Subgraphs:
@@ -318,7 +264,7 @@ class SubgraphDataModule(MiniBatchDataModule):
             return super()._whole_on(device)
         if self._whole is None:
             self._whole = copy.copy(self.graph)
-            self._whole.parts = EvaluationParts(self)
+            self._whole.evaluate_parts = self.evaluate_parts
         return self._whole
 
 
@@ -327,13 +273,8 @@ class PartitionDataModule(SubgraphDataModule):
 
     Nodes see the neighbours that are in their batch; degrees are those in the batch. The loss of
     a step is the mean over the batch's training nodes, with several batches the mean of theirs.
+
     Source: the code of Hypformer for large graphs, after SGFormer.
-
-    Args:
-        **options: of `SubgraphDataModule`; `size` is the most nodes of a batch.
-
-    Raises:
-        UsageError: The graph has no split (when it is prepared).
     """
 
     def prepare_batches(self) -> None:

@@ -9,8 +9,8 @@ from lightning import LightningDataModule
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.checked import Checked
-from curvlab.data.files.checks import check_graph, check_labels
+from curvlab.checked import CheckedFields
+from curvlab.data.files.cleaning import check_graph, check_labels
 from curvlab.data.files.sources import GraphSource
 from curvlab.data.transforms.graph import GraphTransform, apply_transform, remember
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
@@ -23,8 +23,7 @@ class RepeatedGraph:
     """A sized iterable that yields the same graph object several times: no copy, no worker."""
 
     def __init__(self, graph: Data, times: int) -> None:
-        self.graph = graph
-        self.times = times
+        self.graph, self.times = graph, times
 
     def __len__(self) -> int:
         return self.times
@@ -48,7 +47,7 @@ def in_default_dtype(data: Data) -> Data:
     return data.clone().apply(lambda t: t.to(dtype) if t.dtype == torch.float32 else t)
 
 
-class GraphDataModule(Checked, LightningDataModule):
+class GraphDataModule(CheckedFields, LightningDataModule):
     """One graph, prepared once, kept on the device; an epoch is `steps_per_epoch` steps on it.
 
     Args:
@@ -66,27 +65,18 @@ class GraphDataModule(Checked, LightningDataModule):
     accumulate = 1
     """Batches of a step."""
 
-    shared: Path | None = None
-    """The file of the graph that another process has prepared (`share`); empty: prepare it here."""
+    source: GraphSource
+    transforms: Passed[Sequence[GraphTransform]] = ()
+    steps_per_epoch: Passed[PositiveInt] = 1
+    seed: Passed[Seed] = 0
+    cache_dir: Passed[str | Path | None] = None
+    split: Passed[Callable[[Data, int], Data] | None] = None
+    one_logit: Passed[bool] = False
 
-    def __init__(
-        self,
-        source: GraphSource,
-        transforms: Passed[Sequence[GraphTransform]] = (),
-        steps_per_epoch: Passed[PositiveInt] = 1,
-        seed: Passed[Seed] = 0,
-        cache_dir: Passed[str | Path | None] = None,
-        split: Passed[Callable[[Data, int], Data] | None] = None,
-        one_logit: Passed[bool] = False,
-    ) -> None:
-        super().__init__()
-        self.source = source
-        self.transforms = transforms
-        self.steps_per_epoch = steps_per_epoch
-        self.seed = seed
-        self.cache_dir = cache_dir
-        self.split = split
-        self.one_logit = one_logit
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        LightningDataModule.__init__(self)
+        self.shared: Path | None = None  # the graph that another process prepared, empty until then
         self._graph: Data | None = None
         self._whole: Data | None = None
 
@@ -136,11 +126,7 @@ class GraphDataModule(Checked, LightningDataModule):
 
     @property
     def num_classes(self) -> int:
-        """Number of logits of a node: classes, labels, or 1 for two classes with one logit.
-
-        Raises:
-            UsageError: The graph has no labels, or one logit is to tell more than two classes.
-        """
+        """Number of logits of a node: classes, labels, or 1 for two classes with one logit."""
         if self.multi_label:
             return self._labels.shape[1]
         classes = int(self._labels.max()) + 1
@@ -190,9 +176,7 @@ class GraphDataModule(Checked, LightningDataModule):
         """The graph, once."""
         return RepeatedGraph(self.graph, 1)
 
-    def test_dataloader(self) -> RepeatedGraph:
-        """The graph, once."""
-        return RepeatedGraph(self.graph, 1)
+    test_dataloader = val_dataloader
 
     def evaluation_batch(self, batch: Data) -> Data:
         """The graph that is validated on after a step: here that of the step itself."""

@@ -1,7 +1,6 @@
 """The data module that trains on sampled neighbourhoods."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,25 +21,20 @@ class NeighbourDataModule(SubgraphDataModule):
     Args:
         fan_outs: most neighbours drawn of a node, hop by hop, for as many layers.
         size: most training nodes of a batch.
-        **options: of `SubgraphDataModule`.
-
-    Raises:
-        UsageError: There is no fan-out, there are workers, or the graph has no split (when it is
-            prepared).
     """
 
-    def __init__(
-        self, fan_outs: Sequence[PositiveInt] = (10, 5), size: PositiveInt = 1000, **options: Any
-    ) -> None:
-        super().__init__(size, **options)
-        if not fan_outs:
+    fan_outs: Sequence[PositiveInt] = (10, 5)
+    size: PositiveInt = 1000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.fan_outs:
             raise UsageError("fan_outs=[] must have a number for each layer")
         if self.workers:
             raise UsageError(
                 f"batching.workers={self.workers}: the training process draws the neighbours, from "
                 "the numbers that dropout is drawn from; leave it out"
             )
-        self.fan_outs = fan_outs
 
     def batch(self, nodes: Tensor) -> Data:
         """The neighbourhood of training nodes `[batch]`, which are its first nodes."""

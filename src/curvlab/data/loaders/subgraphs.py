@@ -15,19 +15,11 @@ from curvlab.layers.sparse_graph import SparseGraph
 
 
 class Subgraphs:
-    """Subgraphs of one graph, in time proportional to the degrees of their nodes.
+    """Subgraphs of one graph on CPU, in time proportional to the degrees of their nodes.
 
     Node i of a subgraph is the i-th of its nodes, and so is row i of everything that has a row per
     node. Matrices of nodes by nodes (an adjacency, normalised or not) are made anew from the
-    subgraph's own edges, and degrees with them, by the transform that made the graph's.
-
-    Args:
-        graph: The prepared graph, on the processor, with distinct edges; it is not changed.
-        transforms: All that were applied to it.
-        without: Attributes that subgraphs do not get.
-
-    Raises:
-        UsageError: The graph has a sparse matrix that none of the transforms makes.
+    subgraph's own edges, by the transform that made the graph's. Subgraphs lack what is `without`.
     """
 
     def __init__(
@@ -66,20 +58,13 @@ class Subgraphs:
         """Draw at most `fan_outs[0]` neighbours of each seed, `fan_outs[1]` of each of those, etc.
 
         The neighbours of a node, the sources of the edges to it, are drawn uniformly without
-        replacement, all where there are not more than asked for. The mean over those drawn is an
-        unbiased estimate of the mean over all. A node is drawn from once, at the hop at which it
-        is first met. A network of as many layers as there are fan-outs sees all that matters to
-        the seeds. Draws come from torch's global generator, in time proportional to the fan-outs,
-        not to the degrees. PyTorch Geometric's `NeighborLoader` needs a compiled package for this.
-
-        Args:
-            seeds: Distinct nodes.
-            fan_outs: Most neighbours of a node, hop by hop, each at least 1.
+        replacement from torch's global generator, once, at the hop at which it is first met. The
+        mean over those drawn is an unbiased estimate of the mean over all. PyTorch Geometric's
+        `NeighborLoader` needs a compiled package for this.
 
         Returns:
-            The drawn edges between the seeds, in their order, and then the other nodes by the hop
-            at which they are met; `nodes`, their indices in the graph, and `batch_size`, the number
-            of seeds.
+            The drawn edges between the seeds, in their order, and then the other nodes by hop;
+            `nodes`, their indices in the graph, and `batch_size`, the number of seeds.
 
         Source: GraphSAGE (Hamilton et al. 2017), Algorithm 2.
         """
@@ -127,10 +112,6 @@ def distinct_integers(below: Tensor, count: int) -> Tensor:
     """A uniform subset of `count` integers from 0 up to each bound, `[bounds, count]`.
 
     For j = bound - count, ..., bound - 1 draw t from 0 to j; take t, or j where t is taken.
-
-    Args:
-        below: bounds `[bounds]`, each at least `count`.
-        count: size of the subsets.
 
     Source: Bentley and Floyd 1987, for all bounds at once.
     """

@@ -3,9 +3,7 @@
 import hashlib
 import json
 import logging
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,11 +12,11 @@ from torch_geometric.data import Data
 from curvlab.data.files.disk_graph import DiskGraph, write_disk_graph
 from curvlab.data.loaders.batches import ALL, MiniBatchDataModule, pass_generator, step_parts
 from curvlab.data.loaders.datamodule import loaded
-from curvlab.data.loaders.token_store import TokenSpec, TokenStore
+from curvlab.data.loaders.token_store import SPEC, TokenStore
 from curvlab.data.splits.nodes import PARTS
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.errors import UsageError
-from curvlab.options import Incidental, NonNegativeInt, PositiveFloat, PositiveInt
+from curvlab.options import Incidental, NonNegativeInt, PositiveFloat
 from curvlab.results.leases import held
 
 log = logging.getLogger(__name__)
@@ -40,31 +38,22 @@ class TokenDataModule(MiniBatchDataModule):
         size: most nodes of a batch, also of those that are evaluated at a time.
         workers: processes that read the batches ahead of the steps; 0: the training process does.
         memory_gb: for computing the tokens, in 10^9 bytes; at least 8e-9 a node.
-        **options: of `MiniBatchDataModule`.
-
-    Raises:
-        UsageError: The model needs something else than tokens, or the dataset changes features.
     """
 
     draws_at_windows = True
 
-    def __init__(
-        self,
-        size: PositiveInt = 10000,
-        workers: Incidental[NonNegativeInt] = 1,
-        memory_gb: Incidental[PositiveFloat] = 1.0,
-        **options: Any,
-    ) -> None:
-        super().__init__(size, workers=workers, **options)
-        self.memory_bytes = 1e9 * memory_gb
+    workers: Incidental[NonNegativeInt] = 1
+    memory_gb: Incidental[PositiveFloat] = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         tokens = self.transforms[-1] if self.transforms else None
         if len(self.transforms) > 1 or not isinstance(tokens, PolynomialTokens):
             raise UsageError(
                 "batching=tokens is for models of polynomial tokens, such as polyformer, on "
                 "features as they come: choose another batching, or dataset.features=null"
             )
-        self.spec = TokenSpec(tokens.basis, tokens.orders, tokens.self_loops, tokens.dtype)
-        self.revision = tokens.revision
+        self.spec = tokens
 
     def share(self, path: Path) -> None:
         """Leave the file empty: the tokens are mapped from their own file."""
@@ -127,7 +116,7 @@ class TokenDataModule(MiniBatchDataModule):
         with held(lease, lambda holder: log.info("%s is at work in %s: waiting", holder, folder)):
             store = self._tokens_of(DiskGraph.open(folder) or self._written(folder))
             if not store.complete:
-                store.compute(self.memory_bytes)
+                store.compute(1e9 * self.memory_gb)
         return store
 
     def _written(self, folder: Path) -> DiskGraph:
@@ -145,8 +134,8 @@ class TokenDataModule(MiniBatchDataModule):
         return write_disk_graph(folder, data)
 
     def _tokens_of(self, graph: DiskGraph) -> TokenStore:
-        options = json.dumps({**asdict(self.spec), "revision": self.revision})
-        key = hashlib.sha256(options.encode()).hexdigest()[:16]
+        options = {name: getattr(self.spec, name) for name in (*SPEC, "revision")}
+        key = hashlib.sha256(json.dumps(options).encode()).hexdigest()[:16]
         return TokenStore(graph.folder / f"tokens-{key}", graph, self.spec)
 
     @property

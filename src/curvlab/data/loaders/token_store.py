@@ -1,7 +1,6 @@
 """Polynomial tokens of graphs that do not fit in memory, computed and kept on disk."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,26 +8,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from curvlab.data.files.arrays import MANIFEST, ArrayFolder
-from curvlab.data.files.disk_graph import DiskGraph
-from curvlab.data.transforms.polynomial_tokens import DTYPES, check_finite
+from curvlab.data.files.disk_graph import MANIFEST, ArrayFolder, DiskGraph
+from curvlab.data.transforms.polynomial_tokens import DTYPES, PolynomialTokens, check_finite
 from curvlab.errors import UsageError
 from curvlab.layers.sparse_graph import neighbour_sums
 
 TOKENS = "tokens"
+SPEC = ("basis", "orders", "self_loops", "dtype")  # options that tokens on disk depend on
 BLOCK_ENTRIES = 2**22  # of the adjacency that are read at a time: 17 MB
 BLOCK_BYTES = 2**26  # of tokens that are written at a time
 STORAGE = {"float32": np.float32, "float16": np.float16, "bfloat16": np.int16}  # same bits
-
-
-@dataclass(frozen=True)
-class TokenSpec:
-    """Which tokens: see `PolynomialTokens`."""
-
-    basis: str
-    orders: int
-    self_loops: bool
-    dtype: str
 
 
 class TokenStore:
@@ -37,22 +26,17 @@ class TokenStore:
     Rows are in a random order, the same for every split, so that consecutive rows of one part of
     any split are a random sample of it that is read front to back.
 
-    Args:
-        folder: Where the tokens are.
-        graph: Whose tokens they are.
-        spec: Which tokens.
-
-    Raises:
-        UsageError: The folder is damaged, or its tokens are of another graph.
+    A folder that is damaged, or has the tokens of another graph, is refused.
     """
 
-    def __init__(self, folder: Path, graph: DiskGraph, spec: TokenSpec) -> None:
+    def __init__(self, folder: Path, graph: DiskGraph, spec: PolynomialTokens) -> None:
         self.graph = graph
         self.spec = spec
         nodes = graph.read("nodes")
         self.order = np.random.default_rng(0).permutation(len(nodes))  # of the labelled nodes
         self.nodes = nodes[self.order]
-        self.facts: dict[str, Any] = {**asdict(spec), "graph": graph.arrays}
+        chosen = {name: getattr(spec, name) for name in SPEC}
+        self.facts: dict[str, Any] = {**chosen, "graph": graph.arrays}
         stored = ArrayFolder.open(folder)
         if stored is not None and stored.facts != self.facts:
             raise stored.damaged(MANIFEST)
@@ -74,13 +58,6 @@ class TokenStore:
         An interrupted computation goes on with the block that it was at. Two arrays `[nodes,
         columns]` in float32 are held, with as many columns as the memory allows. The disk holds the
         tokens twice while they are joined.
-
-        Args:
-            memory_bytes: For these two arrays.
-
-        Raises:
-            UsageError: The memory does not hold them for one column, the disk does not hold the
-                tokens, or a file has been changed meanwhile.
         """
         columns = int(memory_bytes // (2 * 4 * self.graph.num_nodes))
         if columns < 1:
@@ -107,31 +84,26 @@ class TokenStore:
         before = np.empty_like(now) if spec.orders else now
         self._write(0, first, now)
         for order in range(1, spec.orders + 1):
-            self._scale(now, -0.5)  # what neighbours see
-            for rows, product, scale in self._products(torch.from_numpy(now)):
+            for rows, offsets in self._adjacency_blocks():  # what neighbours see
+                now[rows] *= self._inverse_root(offsets)
+            for rows, offsets in self._adjacency_blocks():
+                neighbours = self.graph.read("neighbours", offsets[0], offsets[-1])
+                places = torch.from_numpy((offsets - offsets[0]).astype(np.int32))
+                total = neighbour_sums(torch.from_numpy(now), torch.from_numpy(neighbours), places)
+                product = total.numpy()
                 if spec.self_loops:
                     product += now[rows]
-                product *= scale
+                product *= self._inverse_root(offsets)
                 if spec.basis == "cheb":
                     np.negative(product, out=product)
                     if order > 1:
                         product *= 2
                         product -= before[rows]
                 before[rows] = product
-            self._scale(now, 0.5)
+            for rows, offsets in self._adjacency_blocks():
+                now[rows] *= self._inverse_root(offsets) ** -1
             before, now = now, before
             self._write(order, first, now)
-
-    def _products(self, signals: Tensor) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """For blocks of nodes the sums over neighbours of signals, and `1 / sqrt(degree)`."""
-        for rows, offsets in self._adjacency_blocks():
-            neighbours = self.graph.read("neighbours", offsets[0], offsets[-1])
-            total = neighbour_sums(
-                signals,
-                torch.from_numpy(neighbours),
-                torch.from_numpy((offsets - offsets[0]).astype(np.int32)),
-            )
-            yield rows, total.numpy(), self._inverse_root(offsets)
 
     def _adjacency_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """Rows of the adjacency with about `BLOCK_ENTRIES` entries, and their offsets."""
@@ -145,11 +117,6 @@ class TokenStore:
         """`1 / sqrt(degree)`, of nodes without neighbours, whose sums are 0, 1."""
         degree = np.diff(offsets) + self.spec.self_loops
         return (np.maximum(degree, 1)[:, None] ** -0.5).astype(np.float32)
-
-    def _scale(self, signals: np.ndarray, power: float) -> None:
-        """Multiply by a power of the degree, in place."""
-        for rows, offsets in self._adjacency_blocks():
-            signals[rows] *= self._inverse_root(offsets) ** (-2 * power)
 
     def _write(self, order: int, first: int, signals: np.ndarray) -> None:
         """Write the columns of one order, for the labelled nodes."""

@@ -1,7 +1,7 @@
 """The data module of knowledge graphs: batches of training triples, evaluation on all of them."""
 
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -42,25 +42,14 @@ class TripleDataModule(MiniBatchDataModule):
             probability tph / (tph + hpt), from the relation's tails per head and heads per tail
             (Wang et al. 2014); `both` replaces the two.
         filtered: a batch has `known`, numbers of all training triples (`triple_numbers`).
-        **options: of `MiniBatchDataModule`.
     """
 
-    def __init__(
-        self,
-        size: PositiveInt = 512,
-        shuffle: Literal["triples", "pairs"] = "triples",
-        inverse_relations: bool = False,
-        training: Training = "one_vs_all",
-        corruption: Corruption = "uniform",
-        filtered: bool = False,
-        **options: Any,
-    ) -> None:
-        super().__init__(size, **options)
-        self.shuffle = shuffle
-        self.inverse_relations = inverse_relations
-        self.whole_queries = training == "k_vs_all"
-        self.samples = training == "negative_sampling"
-        self.corruption, self.filtered = corruption, filtered
+    size: PositiveInt = 512
+    shuffle: Literal["triples", "pairs"] = "triples"
+    inverse_relations: bool = False
+    training: Training = "one_vs_all"
+    corruption: Corruption = "uniform"
+    filtered: bool = False
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -96,7 +85,7 @@ class TripleDataModule(MiniBatchDataModule):
     def batch(self, nodes: Tensor) -> Data:
         """The batch of training triples of these positions `[triples]`."""
         pair, tail = self._pairs
-        if self.whole_queries:
+        if self.training == "k_vs_all":
             nodes = torch.isin(pair, pair[nodes]).nonzero().squeeze(1)
         pairs, query = pair[nodes].unique(return_inverse=True)
         batch = Data(
@@ -105,16 +94,13 @@ class TripleDataModule(MiniBatchDataModule):
             query=query,
             tail=tail[nodes],
         )
-        if self.samples:
+        if self.training == "negative_sampling":
             batch.corrupt_head = self._head_share[batch.relation][query]
             batch.known = self._known if self.filtered else None
         return batch
 
     def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
-        """Parts of the permuted triples, whose sizes differ by one at most.
-
-        The permutation depends on seed and pass alone, so that every process makes the same one.
-        """
+        """Parts of the permuted triples, in every process the same."""
         pair, _ = self._pairs
         generator = pass_generator(self.seed, number)
         order = generator.permutation(len(pair))

@@ -21,11 +21,7 @@ class HalvedValidation(GraphTransform):
     writes = ("inner_mask", "train_mask", "val_mask")
 
     def forward(self, data: Data) -> Data:
-        """Add and change the masks.
-
-        Raises:
-            UsageError: There are fewer than two validation nodes.
-        """
+        """Add and change the masks."""
         nodes = data.val_mask.nonzero().squeeze(-1)
         if len(nodes) < 2:
             raise UsageError(

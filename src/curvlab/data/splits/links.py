@@ -1,7 +1,6 @@
 """Splits of edges into training, validation and test."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -9,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.checked import Checked
+from curvlab.checked import CheckedFields
 from curvlab.data.files.cleaning import simple_edges
 from curvlab.data.splits.nodes import check_fractions, without_given
 from curvlab.errors import UsageError
@@ -27,16 +26,8 @@ class NonEdges:
 
     All pairs are numbered row by row. The pair number r among those that are left when the edges
     are taken out is number r + (edges before it), which a search in the sorted numbers of the edges
-    finds: exact, without a loop, and without waiting for a device.
-
-    Args:
-        edges: `[2, edges]`, both in any order, none twice; not changed.
-        num_nodes: number of nodes.
-
-        needed: number of pairs that there must be.
-
-    Raises:
-        UsageError: too many pairs are edges.
+    finds: exact, without a loop, and without waiting for a device. At least `needed` pairs must be
+    left. Edges `[2, edges]` are in any order, none twice.
     """
 
     def __init__(self, edges: Tensor, num_nodes: int, needed: int = 1) -> None:
@@ -64,8 +55,7 @@ class NonEdges:
         return self.pairs(torch.randint(self.count, (size,), device=device))
 
 
-@dataclass(eq=False)
-class LinkSplit(Checked):
+class LinkSplit(CheckedFields):
     """Takes a part of the edges out of the graph, for validation and test, as HGCN does.
 
     Of M undirected edges `floor(val M)` and `floor(test M)` are held out, drawn at random, with as
@@ -76,9 +66,6 @@ class LinkSplit(Checked):
         val: fraction of the edges for validation.
         test: fraction of the edges for the test.
         draw: seed of the random numbers, the same split for all runs; null: the run's seed.
-
-    Raises:
-        UsageError: Nothing is left to train on.
 
     Source: HGCN (Chami et al. 2019), its code; the pairs are drawn without the dense matrix there.
     """
@@ -92,13 +79,9 @@ class LinkSplit(Checked):
         check_fractions("edges to train on", val=self.val, test=self.test)
 
     def __call__(self, data: Data, seed: int) -> Data:
-        """Return the graph of the training edges.
+        """Return the graph of the training edges, with the parts `[2, ...]`, smaller nodes first.
 
-        It has `train_edges`, `val_edges`, `test_edges`, `val_non_edges` and `test_non_edges`
-        `[2, ...]`, the smaller node first.
-
-        Raises:
-            UsageError: the graph is too small for its parts, or has too few pairs without an edge.
+        They are `train_edges`, `val_edges`, `test_edges`, `val_non_edges` and `test_non_edges`.
         """
         nodes, edges = int(data.num_nodes or 0), self.edges(data)
         total = edges.shape[1]
@@ -111,16 +94,19 @@ class LinkSplit(Checked):
         draw = seed if self.draw is None else self.draw
         order, pairs = self.drawn(edges, nodes, sum(sizes), draw)
         val, test, train = edges[:, order].split([*sizes, total - sum(sizes)], dim=1)
-        val_apart, test_apart = pairs.split(sizes, dim=1)
-        kept = simple_edges(train, nodes)
+        parts = {
+            "train_edges": train[:, train[0] != train[1]],
+            "val_edges": val,
+            "test_edges": test,
+        }
+        parts |= zip(("val_non_edges", "test_non_edges"), pairs.split(sizes, dim=1), strict=True)
         whole, data = data, without_given(data)
-        data.edge_index, data.num_nodes = kept, nodes
+        data.edge_index, data.num_nodes = simple_edges(train, nodes), nodes
         for name in OF_EDGES:
-            if name in data:
-                data[name] = data[name][_places(kept, whole.edge_index, nodes)]
-        data.train_edges = train[:, train[0] != train[1]].contiguous()
-        data.val_edges, data.test_edges = val.contiguous(), test.contiguous()
-        data.val_non_edges, data.test_non_edges = val_apart.contiguous(), test_apart.contiguous()
+            if name in data:  # both lists of edges are sorted, one is part of the other
+                before, now = (d.edge_index[0] * nodes + d.edge_index[1] for d in (whole, data))
+                data[name] = data[name][torch.isin(before, now)]
+        data.update({name: part.contiguous() for name, part in parts.items()})
         return data
 
     def edges(self, data: Data) -> Tensor:
@@ -137,7 +123,6 @@ class LinkSplit(Checked):
         return order, apart.pairs(numbers)
 
 
-@dataclass(eq=False)
 class HGCNLinkSplit(LinkSplit):
     """HGCN's own division of the edges and pairs, one by one: what HyboNet and LRN have as well.
 
@@ -149,7 +134,6 @@ class HGCNLinkSplit(LinkSplit):
 
     Args:
         dataset: name of the data set, for its self-loops (`HGCN_LOOPS`), which the graph lacks.
-        draw: seed of numpy's legacy generator, the same split for all runs; null: the run's seed.
     """
 
     published: ClassVar[int | bool] = 1234
@@ -172,10 +156,3 @@ class HGCNLinkSplit(LinkSplit):
         numbers = np.arange(apart.count, dtype=np.int32 if apart.count < 2**31 else np.int64)
         generator.shuffle(numbers)
         return order, apart.pairs(torch.from_numpy(numbers[:held_out]).long()) - right
-
-
-def _places(edges: Tensor, among: Tensor, nodes: int) -> Tensor:
-    """Where edges `[2, edges]` stand among others, which have them all."""
-    numbers, sought = (ends[0] * nodes + ends[1] for ends in (among, edges))
-    order = numbers.argsort()
-    return order[torch.searchsorted(numbers[order], sought)]

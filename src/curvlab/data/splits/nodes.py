@@ -2,8 +2,9 @@
 
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -13,21 +14,13 @@ from torch_geometric.utils import index_to_mask
 
 from curvlab.checked import Checked
 from curvlab.data.datasets.labelled import GIVEN
-from curvlab.data.files.checks import check_labels
+from curvlab.data.files.cleaning import check_labels
 from curvlab.errors import UsageError
 from curvlab.options import Fraction, Incidental, NonNegativeInt
 
 log = logging.getLogger(__name__)
 
 PARTS = ("train_mask", "val_mask", "test_mask")
-
-
-class Parts(NamedTuple):
-    """Indices of the nodes of each part."""
-
-    train: Tensor
-    val: Tensor
-    test: Tensor
 
 
 class Split(Checked, ABC):
@@ -37,7 +30,7 @@ class Split(Checked, ABC):
 
     Attributes:
         name: of the split in messages.
-        draw: seed of the random numbers, the same split for all runs; None: the run's seed.
+        draw: seed of the random numbers, the same split for all runs; null: the run's seed.
         published: Whether its draws are those that papers have, node by node: all (True), none, or
             the one of a number. Tables compare a mean over runs on one other draw with no printed
             number.
@@ -50,20 +43,11 @@ class Split(Checked, ABC):
     if_needed: ClassVar[bool] = False
 
     @abstractmethod
-    def parts(self, data: Data, draw: int) -> Parts:
-        """The parts of the split number `draw`."""
+    def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
+        """The training, validation and test nodes of the split number `draw`."""
 
     def __call__(self, data: Data, seed: int) -> Data:
-        """Return the graph with masks.
-
-        Args:
-            data: A graph with labels.
-            seed: The run's seed, used where `draw` is None.
-
-        Raises:
-            UsageError: There are no labels, the graph lacks what the split needs, or a part of it
-                would be empty.
-        """
+        """Return the graph with masks; `seed`, the run's, is used where `draw` is None."""
         check_labels(data)
         nodes, divided = int(data.num_nodes or 0), data
         known = torch.arange(nodes)
@@ -83,11 +67,7 @@ class Split(Checked, ABC):
         return data
 
     def single_labels(self, data: Data) -> Tensor:
-        """The classes `[nodes]`.
-
-        Raises:
-            UsageError: Nodes have several labels.
-        """
+        """The classes `[nodes]`; several labels of a node are refused."""
         if data.y.dim() != 1:
             raise UsageError(f"split={self.name} needs one class a node, not several labels.")
         return data.y
@@ -102,11 +82,7 @@ def without_given(data: Data) -> Data:
 
 
 def check_fractions(left: str, **fractions: float) -> None:
-    """Refuse fractions that leave nothing.
-
-    Raises:
-        UsageError: their sum is 1 or more.
-    """
+    """Refuse fractions whose sum leaves nothing."""
     if not sum(fractions.values()) < 1:
         said = " and ".join(f"{name}={value}" for name, value in fractions.items())
         raise UsageError(f"{said} must leave {left}: their sum must be below 1.")
@@ -117,7 +93,6 @@ class GivenSplit(Split):
     """One of the splits that come with the dataset; `draw` is its number.
 
     Args:
-        name: of the split in messages.
         kind: name that the dataset must give its splits; null: any.
         draw: number of the split, from 0; null: the run's seed, so that seed=0,1,...,9 are the ten.
     """
@@ -128,12 +103,8 @@ class GivenSplit(Split):
     kind: Incidental[str | None] = None
     draw: NonNegativeInt | None = None
 
-    def parts(self, data: Data, draw: int) -> Parts:
-        """Column `draw` of the given masks.
-
-        Raises:
-            UsageError: The dataset has no splits, others, or not so many.
-        """
+    def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
+        """Column `draw` of the given masks."""
         given = data.get("given")
         if given is None or self.kind not in (None, given):
             has = f"its own are split={given}" if given else "it comes with none"
@@ -148,7 +119,7 @@ class GivenSplit(Split):
                 f"the dataset comes with splits number 0 to {number - 1}, and {which} asks for "
                 f"number {draw}: choose one of them by split.draw."
             )
-        return Parts(*(data[name][:, draw].nonzero().flatten() for name in GIVEN))
+        return [data[name][:, draw].nonzero().flatten() for name in GIVEN]
 
 
 @dataclass(eq=False)
@@ -166,11 +137,7 @@ class FitSplit(Checked):
     name: Incidental[str] = "fit"
 
     def __call__(self, data: Data, seed: int) -> Data:  # noqa: ARG002
-        """Return the graph with masks that are `data.scored` for any seed.
-
-        Raises:
-            UsageError: The graph does not say which nodes are scored.
-        """
+        """Return the graph with masks that are `data.scored` for any seed."""
         if "scored" not in data:
             raise UsageError(f"split={self.name} is of dataset=filter_images alone")
         data = data.clone()
@@ -187,14 +154,9 @@ class RandomSplit(Split):
     two; where a class has fewer nodes than there are parts, nothing is stratified.
 
     Args:
-        name: of the split in messages.
         val: fraction of the nodes for validation.
         test: fraction of the nodes for the test.
         stratified: divide each class in proportion, where the smallest has three nodes.
-        draw: seed of the random numbers, the same split for all runs; null: the run's seed.
-
-    Raises:
-        UsageError: Nothing is left to train on.
     """
 
     name: Incidental[str] = "random"
@@ -207,7 +169,7 @@ class RandomSplit(Split):
         super().__post_init__()
         check_fractions("something to train on", val=self.val, test=self.test)
 
-    def parts(self, data: Data, draw: int) -> Parts:
+    def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
         """Permute the nodes, and cut the permutation of each class, or of all, in three."""
         order = torch.from_numpy(np.random.default_rng(draw).permutation(int(data.num_nodes or 0)))
         groups = [order]
@@ -236,7 +198,7 @@ class RandomSplit(Split):
             group.split([len(group) - val - test, val, test])
             for group, (val, test) in zip(groups, held_out.T.tolist(), strict=True)
         ]
-        return Parts(*map(torch.cat, zip(*pieces, strict=True)))
+        return [torch.cat(part) for part in zip(*pieces, strict=True)]
 
 
 @dataclass(eq=False)
@@ -245,16 +207,13 @@ class OwnSplit(RandomSplit):
 
     Where it brings several, `draw` is the number of one; of one all runs take it. Tasks that use
     all nodes, or split the edges, leave it out.
-
-    Args:
-        name: of the split in messages.
     """
 
     if_needed: ClassVar[bool] = True
 
     name: Incidental[str] = "own"
 
-    def parts(self, data: Data, draw: int) -> Parts:
+    def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
         """Column `draw` of the given masks, or a drawn division."""
         if data.get("given") is None:
             log.info(

@@ -7,9 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.data.splits.nodes import Parts, Split, check_fractions
+from curvlab.data.splits.nodes import Split, check_fractions
 from curvlab.errors import UsageError
 from curvlab.options import Fraction, Incidental, NonNegativeInt, PositiveInt, Seed
 
@@ -39,11 +40,9 @@ class RandomPerClass(Split):
     are those of draw 123.
 
     Args:
-        name: of the split in messages.
         train_per_class: number of training nodes of each class.
         val: number of validation nodes.
         test: number of test nodes.
-        draw: seed of the random numbers, the same split for all runs; null: the run's seed.
     """
 
     published: ClassVar[int | bool] = 123
@@ -54,12 +53,8 @@ class RandomPerClass(Split):
     test: PositiveInt = 1000
     draw: NonNegativeInt | None = 123
 
-    def parts(self, data: Data, draw: int) -> Parts:
-        """Permute each class, then the rest.
-
-        Raises:
-            UsageError: A class or the graph has too few nodes.
-        """
+    def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
+        """Permute each class, then the rest."""
         y = self.single_labels(data)
         generator = torch.Generator().manual_seed(draw)
         train, rest = [], []
@@ -79,7 +74,7 @@ class RandomPerClass(Split):
                 f"only {len(others)} nodes are not trained on: lower split.val or split.test."
             )
         others = others[torch.randperm(len(others), generator=generator)]
-        return Parts(torch.cat(train), *others[: self.val + self.test].split([self.val, self.test]))
+        return [torch.cat(train), *others[: self.val + self.test].split([self.val, self.test])]
 
 
 @dataclass(eq=False)
@@ -91,14 +86,10 @@ class QuotaSplit(Split):
     smaller than the quota are in neither. Source: BernNet's code, PolyFormer's.
 
     Args:
-        name: of the split in messages.
         train: fraction of the nodes that the quotas would add up to.
         val: fraction of the nodes for validation; the rest is the test.
         seeds: of numpy's legacy generator; `draw` is the number of one of them.
         draw: number of the seed, from 0; null: the run's seed, so that seed=0,1,...,9 are the ten.
-
-    Raises:
-        UsageError: Nothing is left to test on.
     """
 
     published: ClassVar[int | bool] = True
@@ -113,12 +104,8 @@ class QuotaSplit(Split):
         super().__post_init__()
         check_fractions("something to test on", train=self.train, val=self.val)
 
-    def parts(self, data: Data, draw: int) -> Parts:
-        """Draw the quotas in the order of the classes, then the validation nodes.
-
-        Raises:
-            UsageError: There is no seed of that number.
-        """
+    def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
+        """Draw the quotas in the order of the classes, then the validation nodes."""
         if draw >= len(self.seeds):
             raise UsageError(
                 f"split={self.name} has {len(self.seeds)} published seeds, numbers 0 to "
@@ -135,13 +122,8 @@ class QuotaSplit(Split):
         ]
         train = np.concatenate(chosen)
         rest = np.setdiff1d(np.arange(len(y)), train)
-        if size > len(rest):
-            raise UsageError(
-                f"split={self.name} wants {size} validation nodes, but only {len(rest)} nodes are "
-                "not trained on: lower split.train or split.val."
-            )
         val = generator.choice(rest, size, replace=False)
-        return Parts(*map(torch.from_numpy, (train, val, np.setdiff1d(rest, val))))
+        return [*map(torch.from_numpy, (train, val, np.setdiff1d(rest, val)))]
 
 
 @dataclass(eq=False)
@@ -156,11 +138,6 @@ class HGCNSplit(Split):
 
     Args:
         dataset: name of the data set, a key of `HGCN_FRACTIONS`.
-        name: of the split in messages.
-        draw: seed of numpy's legacy generator, the same split for all runs; null: the run's seed.
-
-    Raises:
-        UsageError: HGCN has no such data set.
     """
 
     published: ClassVar[int | bool] = 1234
@@ -177,7 +154,7 @@ class HGCNSplit(Split):
                 "choose another split."
             )
 
-    def parts(self, data: Data, draw: int) -> Parts:
+    def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
         """Shuffle the two lists and cut them."""
         y = self.single_labels(data).numpy()
         generator = np.random.RandomState(draw)
@@ -196,4 +173,4 @@ class HGCNSplit(Split):
                 "published numbers, split=random_70_15_15 is the honest one.",
                 *(self.name, leaked[0], len(test_nodes), leaked[1], len(val_nodes)),
             )
-        return Parts(*map(torch.from_numpy, (train_nodes, val_nodes, test_nodes)))
+        return [*map(torch.from_numpy, (train_nodes, val_nodes, test_nodes))]

@@ -42,11 +42,6 @@ def largest_eigenpairs(matrix: csr_array, k: int, dense: bool) -> tuple[np.ndarr
     Of an eigenvalue that repeats, any basis of its space is as good. With `P` the projector on
     that space, the first vector is the column of `P` at the node where it is longest, the next
     that of what is left of `P`, and so on: a Cholesky factor of `P` with pivots.
-
-    Args:
-        matrix: symmetric, `[nodes, nodes]`.
-        k: at most the number of nodes.
-        dense: solve the dense matrix, else by Lanczos iterations.
     """
     nodes = matrix.shape[0]
     values, vectors = _solved(matrix, k, dense)

@@ -1,6 +1,5 @@
 """Transforms of node features: scaling them, adding to them, mixing them along the edges."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -25,7 +24,6 @@ def row_normalised(x: Tensor) -> Tensor:
     return x * torch.where(torch.isinf(scale), 0, scale)
 
 
-@dataclass(eq=False, repr=False)
 class RowNormalise(GraphTransform):
     """Divide each node's features by their sum, as bags of words are; empty rows stay empty.
 
@@ -45,7 +43,6 @@ class RowNormalise(GraphTransform):
         return data
 
 
-@dataclass(eq=False, repr=False)
 class DegreeFeatures(GraphTransform):
     """Append the one-hot degree, clipped, and a constant 1 to the features of a node.
 
@@ -71,7 +68,6 @@ class DegreeFeatures(GraphTransform):
         return data
 
 
-@dataclass(eq=False, repr=False)
 class HopFeatures(GraphTransform):
     """Features mixed along the edges, `X <- A^hops X`, `A = D^{-1/2} (A + I) D^{-1/2}`.
 
@@ -100,6 +96,9 @@ class HopFeatures(GraphTransform):
 
 MADE = "its features were made for its nodes"
 
+IDENTITY_UP_TO, RANDOM = 10_000, 256
+"""Nodes up to which the identity is used, and columns of larger graphs' random features."""
+
 FEW = 16
 """Columns below which a run names the identity as an alternative."""
 
@@ -107,12 +106,11 @@ UNSCALED = 10.0
 """Ratio of the deviations of two columns, or of a deviation to 1, above which a run says so."""
 
 
-@dataclass(eq=False, repr=False)
 class OwnFeatures(GraphTransform):
     """Features of a user's graph: its own columns, scaled, or others made for it.
 
     Mean and deviation are those of the first graph, on others too. The identity is
-    `I + U(-noise, noise)` (`IdentityFeatures`), of larger graphs its random projection onto `dim`
+    `I + U(-noise, noise)` (`IdentityFeatures`), above 10,000 nodes its random projection onto 256
     columns, from torch's global generator. It belongs to the nodes of one graph.
 
     Args:
@@ -121,8 +119,6 @@ class OwnFeatures(GraphTransform):
         scale: auto: standard for the columns of a table with other values than 0 and 1; standard:
             each column to mean 0 and standard deviation 1; row: divide each node's features by
             their sum; none.
-        dim: columns of random features, where a graph has many nodes.
-        identity_up_to: nodes up to which the identity is used.
     """
 
     revision = 2  # 2: columns of a table are standardised
@@ -131,8 +127,6 @@ class OwnFeatures(GraphTransform):
 
     kind: Literal["own", "identity", "own+identity", "none"] = "own"
     scale: Literal["auto", "standard", "row", "none"] = "auto"
-    dim: PositiveInt = 256
-    identity_up_to: NonNegativeInt = 10_000
 
     def forward(self, data: Data) -> Data:
         """Add or replace `x [nodes, features]`."""
@@ -144,10 +138,10 @@ class OwnFeatures(GraphTransform):
         if self.kind != "own" or not blocks:
             self.transductive_reason = MADE
             made = Data(num_nodes=nodes)
-            if nodes <= self.identity_up_to:
+            if nodes <= IDENTITY_UP_TO:
                 blocks.append(IdentityFeatures()(made).x)
             else:
-                blocks.append(torch.randn(nodes, self.dim) / self.dim**0.5)
+                blocks.append(torch.randn(nodes, RANDOM) / RANDOM**0.5)
         data.x = torch.cat(blocks, dim=1)
         return data
 
@@ -176,16 +170,12 @@ class OwnFeatures(GraphTransform):
         return torch.zeros(x.shape[1], dtype=torch.bool)
 
     def remarks(self, data: Data) -> list[str]:
-        """Sentences on the use of a graph's columns, with alternatives.
-
-        Args:
-            data: the graph as its source has read it.
-        """
+        """Sentences on the use of the columns of a graph as read, with alternatives."""
         nodes = int(data.num_nodes or 0)
         if self.kind == "none":
             return ["features: a constant 1 (dataset.features=none)"]
         if data.x is None or self.kind == "identity":
-            made = "identity" if nodes <= self.identity_up_to else f"{self.dim} random columns"
+            made = "identity" if nodes <= IDENTITY_UP_TO else f"{RANDOM} random columns"
             why = "it has none of its own" if data.x is None else f"dataset.features={self.kind}"
             return [f"features: {made} ({why}); the model will work on this graph alone"]
         count = int(self._columns_to_scale(data).sum())
@@ -210,7 +200,6 @@ class OwnFeatures(GraphTransform):
         return says
 
 
-@dataclass(eq=False, repr=False)
 class StackedHops(GraphTransform):
     """Features beside their mixtures along the edges, `X <- [X, A X, ..., A^hops X]`.
 

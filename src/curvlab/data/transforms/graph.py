@@ -7,7 +7,7 @@ from copy import copy
 from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import torch
 from scipy.sparse import csr_array
@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
-from curvlab.checked import Checked
+from curvlab.checked import CheckedFields
 from curvlab.data.files.cache import cached, fingerprint
 from curvlab.data.files.cleaning import simple_edges
 from curvlab.data.transforms.eigenvectors import smallest_eigenvectors
@@ -29,16 +29,15 @@ MAX_IDENTITY_NODES = 20_000  # a dense float32 identity of this size takes 1.6 G
 log = logging.getLogger(__name__)
 
 
-class GraphTransform(Checked, BaseTransform, ABC):
-    """A transform that adds tensor attributes to a graph.
-
-    `reads` and `writes` name the attributes that it depends on and adds. With `cacheable = True`
-    its results are cached on disk; it must then be a function of `reads`, its
-    `cache_key` and torch's default type alone. Others may draw from torch's global generator. One
-    whose result is a dense matrix of nodes by nodes has `of_pairs = True`. Numbers that a
-    transform adds are of torch's default type, which a run in double precision sets.
+class GraphTransform(CheckedFields, BaseTransform, ABC):
+    """A transform that adds tensors of torch's default type to a graph.
 
     Attributes:
+        reads: attributes that it depends on.
+        writes: attributes that it adds.
+        cacheable: whether results are cached on disk; it is then a function of `reads`, `cache_key`
+            and torch's default type alone. Others may draw from torch's global generator.
+        of_pairs: whether its result is a dense matrix of nodes by nodes.
         revision: raised whenever the same graph gets other tensors than before, so that those of
             the disk cache are not taken for them.
         transductive_reason: why a model trained with it works on its own graph alone; empty if it
@@ -50,11 +49,11 @@ class GraphTransform(Checked, BaseTransform, ABC):
     cacheable = False
     of_pairs = False
     revision = 1
-    transductive_reason: str = ""
-    fitted: Mapping[str, Tensor] = MappingProxyType({})
-    reads: tuple[str, ...] = ()
-    writes: tuple[str, ...] = ()
-    alternatives: tuple[str, ...] = ()
+    transductive_reason = ""
+    fitted = cast(Mapping[str, Tensor], MappingProxyType({}))
+    reads: ClassVar[tuple[str, ...]] = ()
+    writes: ClassVar[tuple[str, ...]] = ()
+    alternatives: ClassVar[tuple[str, ...]] = ()
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -65,10 +64,6 @@ class GraphTransform(Checked, BaseTransform, ABC):
     def cache_key(self) -> str:
         """Class and arguments, the same on every machine."""
         return "-".join(map(str, (type(self).__name__, *self.arguments.values())))
-
-    def __repr__(self) -> str:
-        shown = (f"{name}={value!r}" for name, value in self.arguments.items())
-        return f"{type(self).__name__}({', '.join(shown)})"
 
     def on(self, data: Data) -> "GraphTransform":  # noqa: ARG002
         """Return the transform for a graph: this one, or another that it chooses."""
@@ -94,17 +89,10 @@ def apply_transform(transform: GraphTransform, data: Data, cache_dir: str | Path
 
 @torch.compiler.disable
 def complete(data: Data, transforms: Iterable[GraphTransform]) -> None:
-    """Add to a graph, in place, what some transforms write and it lacks.
+    """Add to a graph, in place, what some transforms write and it lacks, in the type of `x`.
 
     What a transform has made is made anew once features or edges that it reads have been edited;
     what was given is taken as it is.
-
-    Args:
-        data: on any device; new attributes are put there, numbers in the type of `x`.
-        transforms: in the order of their use.
-
-    Raises:
-        UsageError: the graph has edges and no features, or a transform refuses it.
     """
     if "edge_index" in data and not {"x", "tokens"}.intersection(data.keys()):
         raise UsageError(
@@ -144,15 +132,10 @@ class IdentityFeatures(GraphTransform):
     writes = ("x",)
     transductive_reason = "its features have a column for every node"
 
-    def __init__(self, noise: NonNegativeFloat = 0.02) -> None:
-        self.noise = noise
+    noise: NonNegativeFloat = 0.02
 
     def forward(self, data: Data) -> Data:
-        """Add `x [nodes, nodes]`.
-
-        Raises:
-            UsageError: The graph has more nodes than a dense matrix can sensibly hold.
-        """
+        """Add `x [nodes, nodes]`."""
         nodes = int(data.num_nodes or 0)
         if nodes > MAX_IDENTITY_NODES:
             raise UsageError(
@@ -189,8 +172,7 @@ class LaplacianEigenvectors(GraphTransform):
     writes = ("eigenvectors",)
     transductive_reason = "it reads eigenvectors of its graph, which no other graph shares"
 
-    def __init__(self, k: PositiveInt = 32) -> None:
-        self.k = k
+    k: PositiveInt = 32
 
     def forward(self, data: Data) -> Data:
         """Add `eigenvectors [nodes, k]`."""
@@ -220,8 +202,7 @@ class SparseAdjacency(GraphTransform):
     reads = ("edge_index",)
     writes = ("adj_t",)
 
-    def __init__(self, self_loops: bool = False) -> None:
-        self.self_loops = self_loops
+    self_loops: bool = False
 
     def forward(self, data: Data) -> Data:
         """Add `adj_t [nodes, nodes]` (sparse CSR)."""
@@ -255,8 +236,7 @@ class NormalisedAdjacency(GraphTransform):
     reads = ("edge_index", "edge_weight", "edge_forward")
     writes = ("normalised_adj",)
 
-    def __init__(self, self_loops: bool = True) -> None:
-        self.self_loops = self_loops
+    self_loops: bool = True
 
     def forward(self, data: Data) -> Data:
         """Add `normalised_adj [nodes, nodes]` (sparse CSR)."""
@@ -292,12 +272,7 @@ def normalised_weights(
 ) -> Tensor:
     """Entries `[edges]` of `D^{-1/2} A D^{-1/2}`, or of `D^{-1} A` if directed, in float64.
 
-    Args:
-        source: of the edges `[edges]`.
-        target: of the edges; D sums the weights of the edges to a node.
-        nodes: their number.
-        weight: of the edges; None for ones.
-        directed: see above.
+    D sums the weights of the edges to a node, ones by default.
     """
     degree = torch.bincount(target, weight, minlength=nodes)
     scale = torch.where(degree > 0, degree.double().rsqrt(), 0)

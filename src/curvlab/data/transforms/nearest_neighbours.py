@@ -3,7 +3,7 @@
 import logging
 from abc import abstractmethod
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 from annotated_types import Ge
@@ -19,10 +19,6 @@ log = logging.getLogger(__name__)
 def nearest_neighbours(x: Tensor, neighbours: int) -> Tensor:
     """Edges `[2, nodes * neighbours]` from each point to its nearest, itself among them.
 
-    Args:
-        x: `[nodes, features]`, with the Euclidean distance.
-        neighbours: How many, the point itself counted; all points if there are fewer.
-
     Source: Hypformer and NodeFormer, by scikit-learn's `kneighbors_graph(include_self=True)`.
     """
     if neighbours > len(x):
@@ -32,18 +28,15 @@ def nearest_neighbours(x: Tensor, neighbours: int) -> Tensor:
     return torch.stack([torch.from_numpy(part).long() for part in (edges.row, edges.col)])
 
 
-class NearestNeighbourGraph(LabelledGraph):
+class NearestNeighbourGraph(LabelledGraph, kw_only=True):
     """A graph of nearest neighbours, made undirected; a subclass reads the points.
 
     Args:
         neighbours: nearest points that a point is joined to; the point itself counts as its first
             and has no edge; null: no edges at all.
-        **options: of `LabelledGraph`.
     """
 
-    def __init__(self, neighbours: Annotated[int, Ge(2)] | None = 5, **options: Any) -> None:
-        super().__init__(**options)
-        self.neighbours = neighbours
+    neighbours: Annotated[int, Ge(2)] | None = 5
 
     @property
     def variant(self) -> str:

@@ -1,7 +1,6 @@
 """Polynomial tokens: a node's features filtered by each polynomial of a basis."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -18,7 +17,6 @@ from curvlab.options import NonNegativeInt, PositiveInt
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
-@dataclass(eq=False, repr=False)
 class PolynomialTokens(GraphTransform):
     """The tokens `h_k = (g_k(A) X)_v` of each node v, for k = 0, ..., orders.
 
@@ -118,11 +116,7 @@ def _random_walk(
 
 
 def check_finite(tokens: Tensor) -> None:
-    """Refuse tokens that their type does not hold.
-
-    Raises:
-        UsageError: They are kept in float16 and some are not finite.
-    """
+    """Refuse tokens that float16 does not hold."""
     if tokens.dtype == torch.float16 and not bool(tokens.isfinite().all()):
         raise UsageError(
             "float16 holds no number above 65,504, which some tokens exceed: use "

@@ -27,8 +27,7 @@ class NeighbourRelations(GraphTransform):
     reads = ("edge_index",)
     writes = ("relations",)
 
-    def __init__(self, orders: NonNegativeInt = 1) -> None:
-        self.orders = orders
+    orders: NonNegativeInt = 1
 
     def forward(self, data: Data) -> Data:
         """Add `relations [orders * nodes, nodes]` (sparse CSR)."""

@@ -31,15 +31,10 @@ class ShortestPaths(GraphTransform):
     reads = ("edge_index",)
     writes = ("hops",)
 
-    def __init__(self, longest: Annotated[int, Interval(ge=1, le=254)] = 20) -> None:
-        self.longest = longest
+    longest: Annotated[int, Interval(ge=1, le=254)] = 20
 
     def forward(self, data: Data) -> Data:
-        """Add `hops`.
-
-        Raises:
-            UsageError: The graph is too large.
-        """
+        """Add `hops`."""
         nodes = int(data.num_nodes or 0)
         if nodes > MAX_NODES:
             raise UsageError(

@@ -35,16 +35,11 @@ class LaplacianSpectrum(GraphTransform):
     reads = ("edge_index",)
     writes = ("spectrum_values", "spectrum_vectors")
 
-    def __init__(self, smallest: PositiveInt | None = None, largest: NonNegativeInt = 0) -> None:
-        self.smallest = smallest
-        self.largest = largest
+    smallest: PositiveInt | None = None
+    largest: NonNegativeInt = 0
 
     def forward(self, data: Data) -> Data:
-        """Add `spectrum_values [q]` and `spectrum_vectors [nodes, q]`.
-
-        Raises:
-            UsageError: All are asked for of a graph that is too large for that.
-        """
+        """Add `spectrum_values [q]` and `spectrum_vectors [nodes, q]`."""
         nodes = int(data.num_nodes or 0)
         adjacency = normalised_adjacency_matrix(data.edge_index, nodes)
         if self.smallest is None or self.smallest + self.largest >= nodes:
@@ -83,10 +78,12 @@ class EigenvectorFeatures(GraphTransform):
     reads = ("x", "edge_index")
     writes = ("x",)
 
-    def __init__(self, count: NonNegativeInt = 15) -> None:
-        self.count = count
-        self.cacheable = count > 0
-        self.transductive_reason = LaplacianEigenvectors.transductive_reason if count else ""
+    count: NonNegativeInt = 15
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.cacheable = self.count > 0
+        self.transductive_reason = LaplacianEigenvectors.transductive_reason if self.count else ""
 
     def forward(self, data: Data) -> Data:
         """Replace `x [nodes, features]` by `x [nodes, features + count]`."""
