@@ -7,15 +7,12 @@ import tarfile
 import numpy as np
 import pytest
 import torch
-from omegaconf import OmegaConf
 from scipy.spatial.distance import cdist
 from torch_geometric.data import Data
 
-from composing import composed
 from curvlab.data.files.cleaning import check_graph
 from curvlab.data.transforms.nearest_neighbours import nearest_neighbours
 from curvlab.errors import UsageError
-from curvlab.run.parts import build_data
 
 GROUPS = ["rec.autos", "alt.atheism", "sci.space"]
 
@@ -169,24 +166,3 @@ def test_weights_of_words_are_those_of_the_formula(news):
     data = news().load()
     np.testing.assert_allclose(data.x.numpy(), x, atol=1e-6)
     assert data.y.tolist() == [0] * 12 + [1] * 12 + [2] * 12
-
-
-def test_neighbours_are_set_on_the_command_line_and_the_split_follows_the_seed(images, tmp_path):
-    images()
-    words = [
-        "model=mlp",
-        "dataset=mini_imagenet",
-        f"paths.data_dir={tmp_path / 'data'}",
-        f"paths.mirror={tmp_path / 'mirror'}",
-    ]
-    graphs = {}
-    for neighbours, seed in (("3", 0), ("null", 0), ("null", 1)):
-        config = composed(*words, f"dataset.neighbours={neighbours}", f"seed={seed}")
-        config.dataset.source.statistics = OmegaConf.create(SMALL)
-        graphs[neighbours, seed] = build_data(config).graph
-    assert graphs["3", 0].num_edges > 0
-    assert graphs["null", 0].num_edges == 0
-    sizes = [int(graphs["null", 1][f"{part}_mask"].sum()) for part in ("train", "val", "test")]
-    assert sizes == [12, 6, 6]
-    assert torch.equal(graphs["3", 0].train_mask, graphs["null", 0].train_mask)
-    assert not torch.equal(graphs["null", 0].train_mask, graphs["null", 1].train_mask)

@@ -1,13 +1,11 @@
 """Raw files in the formats of their publishers, made by the test and read by the real loaders."""
 
 import io
-import logging
 import pickle
 import re
 
 import numpy as np
 import pytest
-import torch
 from scipy.sparse import csr_matrix, save_npz
 
 from curvlab.data.files.pickles import read_pickle
@@ -105,32 +103,6 @@ def test_disease_files(tiny, put):
     np.testing.assert_array_equal(data.x.numpy(), x.astype(np.float32))
 
 
-ONES = np.ones((5, 2))
-HOLE = np.array([[1.0, 1], [1, 1], [np.nan, 1], [1, 1], [1, 1]])
-
-
-@pytest.mark.parametrize(
-    ("labels", "features", "words"),
-    [
-        ((1.0, 1, 0, 0, 1), HOLE, "1 nodes have features that are NaN.*the first is node 2"),
-        ((1.0, 1, 0, 2, 1), ONES, r"1 nodes have labels that are not among 0 \.\.\. 1.*node 3"),
-        ((1.0, 1, 0.5, 0, 1), ONES, "1 nodes have labels that are not among.*node 2"),
-        ((1.0, 1, 0, -1, -1), ONES, "2 nodes have labels that are not among.*node 3"),
-        ((1.0, np.nan, 0, 0, 1), ONES, "1 nodes have labels that are not among.*node 1"),
-        ((1.0, 1, 1, 1, 1), ONES, "all 5 nodes are of class 1"),
-        ((1.0, 0, 1), ONES, "5 nodes but 3 labels"),
-        ((1.0, 1, 0, 0, 1), ONES[:4], "5 nodes but 4 rows"),
-        ((0.0, 0, 1, 0, 1), ONES, r"class_counts=\[3, 2\] instead of \[2, 3\]"),
-    ],
-)
-def test_unusable_features_and_labels_are_refused_with_the_datasets_name(
-    labels, features, words, tiny, put
-):
-    disease(put, labels, features)
-    with pytest.raises(UsageError, match=f"(?s)disease.*{words}"):
-        tiny("disease", TREE).load()
-
-
 STATED = {"num_nodes": 5, "raw_edges": 10, "num_edges": 5, "num_features": 3, "num_classes": 3}
 STATED |= {"homophily": 0.0, "class_counts": [2, 2, 1], "given_sizes": [3, 1, 1]}
 
@@ -152,24 +124,3 @@ def test_a_file_that_is_no_graph_is_named_with_a_remedy(content, tiny, put):
     ) as caught:
         tiny("questions", {"num_classes": 3}).load()
     assert "\n" not in str(caught.value)
-
-
-def test_processed_file_is_used_rebuilt_when_damaged_and_not_used_for_another_file(
-    tiny, put, tmp_path, caplog
-):
-    path = "HeterophilousGraphDataset/questions/raw/questions.npz"
-    put(path, heterophilous())
-    source = tiny("questions", {"num_classes": 3})
-    first = source.load()
-    folder = tmp_path / "data/HeterophilousGraphDataset/questions/processed"
-    (processed,) = folder.iterdir()
-    written = processed.stat().st_mtime_ns
-    source.load()
-    assert processed.stat().st_mtime_ns == written
-    processed.write_bytes(processed.read_bytes()[:100])
-    with caplog.at_level(logging.INFO):
-        again = source.load()
-    assert torch.equal(again.x, first.x)
-    assert caplog.text.count("computing it again") == 1
-    (tmp_path / "data" / path).write_bytes(heterophilous(labels=(2, 1, 0, 1, 2)))
-    assert source.load().y.tolist() == [2, 1, 0, 1, 2]

@@ -12,9 +12,7 @@ import torch.nn.functional as F
 
 from curvlab.data.datasets import ogb
 from curvlab.data.datasets.ogb import mean_of_edges
-from curvlab.data.files.disk_graph import DiskGraph
 from curvlab.data.loaders.datamodule import GraphDataModule
-from curvlab.errors import UsageError
 
 pytestmark = pytest.mark.slow
 
@@ -117,20 +115,6 @@ def parts(data):
     return [data[name][:, 0].nonzero().flatten().tolist() for name in names]
 
 
-def test_arxiv_files(tiny, archived, tmp_path):
-    archived("ogbn_arxiv", contents("ogbn_arxiv"))
-    data = tiny("ogbn_arxiv", SMALL).load()
-    np.testing.assert_array_equal(data.x.numpy(), FEATURES.astype(np.float32))
-    assert data.y.tolist() == LABELS.flatten().tolist()
-    assert data.edge_index.tolist() == UNDIRECTED
-    assert parts(data) == [[0, 1, 4], [2], [3, 5]]
-    assert data.given == "official"
-    assert "labelled" not in data
-    folder = tmp_path / "data/OGB/ogbn_arxiv"
-    assert [path.name for path in (folder / "raw").iterdir()] == ["arxiv.zip"]
-    assert len(list((folder / "processed").iterdir())) == 1
-
-
 def test_amazon2m_is_the_graph_of_products_with_one_random_split(tiny, archived, split):
     archived("amazon2m", contents("amazon2m"))
     # OGB adds the other direction of every edge, loops included.
@@ -199,44 +183,6 @@ def test_papers100m_piece_by_piece_is_the_same(tiny, archived, tmp_path, monkeyp
         assert torch.equal(labelled[name], data[name][known])
     assert not list((tmp_path / "data/OGB/ogbn_papers100M/raw").glob(".unpacked*"))
     assert tiny("ogbn_arxiv", SMALL).to_disk is None
-
-
-SMALL_PAPERS = SMALL | {"class_counts": [1, 1, 2], "homophily": None, "given_sizes": [1, 1, 2]}
-REFUSED = {
-    "labels": ({"labels": MISSING - 1}, {}, "1 nodes have labels that are not .* is node 0"),
-    "class": ({"labels": MISSING + 1}, {}, "2 nodes have labels that are not .* is node 2"),
-    "all of a class": ({"labels": MISSING * 0}, {}, "all 4 nodes are of class 0"),
-    "no label": ({"labels": MISSING * np.nan}, {}, "no node has a label"),
-    **{
-        key: ({}, {key: value}, f"ogbn_papers100m is not the graph .* has {key}=.* instead of ")
-        for key, value in [
-            ("num_nodes", 7),
-            ("raw_edges", 5),
-            ("num_edges", 5),
-            ("num_features", 3),
-            ("num_classes", 4),
-            ("class_counts", [1, 2, 1]),
-            ("given_sizes", [1, 2, 1]),
-        ]
-    },
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused_in_memory_is_refused_piece_by_piece(
-    tiny, archived, tmp_path, monkeypatch, case
-):
-    """In the same sentence."""
-    monkeypatch.setattr(ogb, "PIECE", 4)
-    changes, statistics, words = REFUSED[case]
-    archived("ogbn_papers100m", contents("ogbn_papers100m", **{"labels": MISSING} | changes))
-    source = tiny("ogbn_papers100m", SMALL_PAPERS | statistics)
-    with pytest.raises(UsageError, match=words) as whole:
-        source.load()
-    with pytest.raises(UsageError) as pieces:
-        source.to_disk(tmp_path / "graph")
-    assert str(pieces.value) == str(whole.value)
-    assert DiskGraph.open(tmp_path / "graph") is None
 
 
 @pytest.mark.parametrize("name", PLACES)

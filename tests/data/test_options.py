@@ -6,11 +6,9 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from curvlab.config.building import build
 from curvlab.config.options import check_options
-from curvlab.config.schema import completed, is_subclass
+from curvlab.config.schema import completed
 from curvlab.data.datasets.named import named_source
-from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import UsageError
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -21,8 +19,6 @@ NAMED = sorted(
         for target in re.findall(r"_target_: (curvlab\.data\.[\w.]+)", path.read_text())
     }
 )
-FROM_FILES = "curvlab.data.files.sources.Downloaded"
-MODULES = [target for target in NAMED if ".loaders." in target]
 
 
 @pytest.mark.parametrize("target", NAMED)
@@ -32,21 +28,6 @@ def test_every_option_has_a_kind_and_a_line(target):
         assert option.says not in ("any value", ""), name
         if name != "dataset":  # the class of PyTorch Geometric that reads the files
             assert option.says != "keys of its own", name
-
-
-@pytest.mark.parametrize(
-    "target", [t for t in NAMED if t not in MODULES and not is_subclass(t, FROM_FILES)]
-)
-def test_what_needs_no_file_is_built_from_its_defaults(target):
-    defaults = {name: option.default for name, option in completed(target).items()}
-    config = OmegaConf.create({"part": {"_target_": target, **defaults}})
-    check_options(config)
-    assert vars(build(config.part)).keys() == vars(build({"_target_": target})).keys()
-
-
-@pytest.mark.parametrize("target", [t for t in MODULES if "Token" not in t])
-def test_a_data_module_needs_a_source_alone(target):
-    assert isinstance(build({"_target_": target}, source=None), GraphDataModule)
 
 
 def test_a_source_is_built_by_its_name(tmp_path):

@@ -43,17 +43,6 @@ def test_nodes_without_neighbours():
     assert tokens(data, "cheb", 4, self_loops=False)[0, :, 0].tolist() == [3, 0, -3, 0, 3]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-def test_every_type_comes_back_from_the_cache(tmp_path, dtype, monkeypatch):
-    transform = PolynomialTokens("mono", 2, True, dtype, 16, False)
-    made = apply_transform(transform, path(), tmp_path).tokens
-    assert str(made.dtype) == f"torch.{dtype}"
-    monkeypatch.setattr(PolynomialTokens, "forward", lambda *_: pytest.fail("made again"))
-    cached = apply_transform(transform, path(), tmp_path).tokens
-    assert torch.equal(made, cached)
-    assert made.dtype == cached.dtype
-
-
 @pytest.mark.parametrize(
     ("features", "dim", "dtype", "allowed", "stored"),
     [

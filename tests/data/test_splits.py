@@ -129,20 +129,8 @@ def test_quota_takes_the_whole_of_small_classes(split):
     [
         ("random_per_class", {}, [600, 19, 1000], "class 1 has only 19.*train_per_class"),
         ("random_per_class", {}, [500, 500], "only 960 nodes are not trained on"),
-        ("random_per_class", {"val": 0}, [600, 700], "split.val=0"),
-        ("random_60_20_20", {"val": 0.8}, [30, 30], "their sum must be below 1"),
-        (
-            "random_60_20_20",
-            {"test": 0.0},
-            [30, 30],
-            "split.test=0.0 must be a number",
-        ),
         ("fpst", {}, [1, 1], "leaves val without a node in a graph of 2"),
-        ("quota", {"train": 0.7, "val": 0.3}, [30, 30], "their sum must be below 1"),
         ("quota", {"draw": 10}, [30, 30], "has 10 published seeds, numbers 0 to 9, not 10"),
-        ("hgcn", {}, [1, 1], "leaves val without a node"),
-        ("random_60_20_20", {"draw": -1}, [30, 30], "split.draw=-1"),
-        ("random_60_20_20", {"draw": 0.5}, [30, 30], "split.draw=0.5"),
     ],
 )
 def test_impossible_sizes_are_refused(name, changes, counts, words, split):

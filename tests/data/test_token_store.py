@@ -2,9 +2,7 @@
 
 import errno
 import os
-import signal
-import subprocess
-import sys
+import shutil
 
 import numpy as np
 import pytest
@@ -149,56 +147,39 @@ def test_the_same_as_in_memory(
     assert {path.name for path in found.arrays.folder.iterdir()} == {"tokens.bin", "arrays.json"}
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from curvlab.data.files.disk_graph import DiskGraph
-from curvlab.data.loaders.token_store import TokenStore
-from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
-
-def write(self, order, first, signals, original=TokenStore._write):
-    if (order, first) == (2, 3):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return original(self, order, first, signals)
-
-TokenStore._write = write
-folder = Path(sys.argv[1])
-spec = PolynomialTokens("cheb", 3, False, "float32")
-store = TokenStore(folder / "tokens", DiskGraph.open(folder / "graph"), spec)
-store.compute(8 * store.graph.num_nodes)
-"""
 """Computes tokens one column after the other, and is killed at the second order of the fourth."""
 
 
-@pytest.fixture
-def killed(graph, tmp_path):
-    """Tokens of which three of seven columns are there."""
-    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
-    assert done.returncode == -signal.SIGKILL
-    return store(graph, tmp_path, basis="cheb", self_loops=False)
+def test_an_interrupted_computation_goes_on(raw, graph, tmp_path, monkeypatch):
+    """A block that was damaged meanwhile is refused."""
+    write, compute, seen = TokenStore._write, TokenStore._compute_columns, []
 
-
-def test_a_process_that_is_killed_loses_the_column_it_was_at(raw, killed, monkeypatch):
-    compute, seen = TokenStore._compute_columns, []
+    def interrupted(self, order, first, signals):
+        if (order, first) == (2, 3):
+            raise KeyboardInterrupt
+        return write(self, order, first, signals)
 
     def noted(self, first, last):
         seen.append((first, last))
         return compute(self, first, last)
 
+    options = {"basis": "cheb", "self_loops": False}
+    with monkeypatch.context() as patch:
+        patch.setattr(TokenStore, "_write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store(graph, tmp_path, **options).compute(8 * NODES)
+    shutil.copytree(tmp_path / "tokens", tmp_path / "kept")
     monkeypatch.setattr(TokenStore, "_compute_columns", noted)
-    assert not killed.complete
-    killed.compute(8 * NODES * 2)
-    assert killed.complete
+    found = store(graph, tmp_path, **options)
+    assert not found.complete
+    found.compute(8 * NODES * 2)
     assert seen == [(3, 5), (5, 7)]
-    expected = in_memory(raw, killed.spec)[torch.from_numpy(killed.nodes)]
-    torch.testing.assert_close(killed.tokens(), expected)
-
-
-def test_columns_damaged_during_an_interruption_are_refused(killed):
-    flipped(killed.arrays.folder / "1-2.bin", 8)
+    expected = in_memory(raw, found.spec)[torch.from_numpy(found.nodes)]
+    torch.testing.assert_close(found.tokens(), expected)
+    flipped(tmp_path / "kept" / "1-2.bin", 8)
+    spoilt = TokenStore(tmp_path / "kept", graph, found.spec)
     with pytest.raises(UsageError, match=r"1-2\.bin is not what was written there: delete"):
-        killed.compute(1e6)
-    assert not killed.complete
+        spoilt.compute(1e6)
 
 
 def test_damaged_tokens_and_those_of_another_graph_are_refused(raw, graph, tmp_path):

@@ -162,10 +162,10 @@ def test_mixed_precision_trains_at_a_constant_rate_and_ranks_in_single(run_here,
 TINY_FOLDER = {"train": "a\tr\tb\nb\tr\tc\n", "valid": "c\tr\ta\n", "test": "c\tr\tb\n"}
 
 
-def test_kept_entities_without_training_are_counted_and_metrics_of_groups_printed(command):
+def test_entities_without_training_are_counted_and_metrics_of_groups_printed(command):
     for name, text in {**TINY_FOLDER, "test": "a\tr\tz\n"}.items():
         (command.folder / f"{name}.txt").write_text(text)
-    words = ("dataset.source.unseen=keep", "trainer.epochs=1", "trainer.plots=false")
+    words = ("trainer.epochs=1", "trainer.plots=false")
     place = f"dataset.source.path={command.folder}"
     done = command("dataset=kg_folder", place, "model=distmult", *words)
     assert done.returncode == 0

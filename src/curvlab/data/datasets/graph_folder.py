@@ -23,10 +23,7 @@ class GraphFolder(TableGraph):
     A table may end in `.csv`, `.tsv`, either with `.gz`, or `.parquet`. A line of `edges.csv` has
     two ids, any texts, and perhaps a weight. `nodes.csv` names its columns in the first line: `id`,
     perhaps `label` (a class; empty for a node without) and `split` (train, val, test, or empty),
-    all others are features. Every edge goes both ways but for `directed`; lines that repeat one,
-    and those from a node to itself, are counted and left out. A node without an edge stays.
-
-    Weights of edges are the column `weight`, or the third.
+    all others are features.
 
     Args:
         path: of the folder, or of a table of edges by any name.

@@ -26,14 +26,15 @@ class KnownGraph(Generated):
     """The largest component of a generated graph, without features."""
 
     @abstractmethod
-    def edges(self) -> tuple[np.ndarray, int]:
-        """Edges `[2, edges]`, in any order and direction, and the number of nodes."""
+    def graph(self) -> nx.Graph:
+        """The graph, whose nodes are numbered as they come."""
 
     def load(self) -> Data:
         """Return the graph: `edge_index [2, 2M]` and `num_nodes`."""
-        edges, nodes = self.edges()
-        edge_index = simple_edges(torch.from_numpy(edges.astype(np.int64)), nodes)
-        return LargestConnectedComponents()(Data(edge_index=edge_index, num_nodes=nodes))
+        graph = nx.convert_node_labels_to_integers(self.graph())
+        edges, nodes = torch.tensor(list(graph.edges)).T, len(graph)
+        data = Data(edge_index=simple_edges(edges, nodes), num_nodes=nodes)
+        return LargestConnectedComponents()(data)
 
 
 class BalancedTree(KnownGraph):
@@ -47,9 +48,9 @@ class BalancedTree(KnownGraph):
     branching: Branching = 3
     depth: PositiveInt = 4
 
-    def edges(self) -> tuple[np.ndarray, int]:
-        """From parents to children, level by level."""
-        return _edges_of(nx.balanced_tree(self.branching, self.depth))
+    def graph(self) -> nx.Graph:
+        """The tree, level by level."""
+        return nx.balanced_tree(self.branching, self.depth)
 
 
 class NoisyTree(BalancedTree):
@@ -62,14 +63,15 @@ class NoisyTree(BalancedTree):
     noise: Share = 0.1
     seed: Seed = 0
 
-    def edges(self) -> tuple[np.ndarray, int]:
-        """Those of the tree, then the others."""
-        tree, nodes = super().edges()
-        i, j = np.triu_indices(nodes, k=1)
-        free = np.flatnonzero(~np.isin(i * nodes + j, tree[0] * nodes + tree[1]))
-        extra = min(round(self.noise * tree.shape[1]), len(free))
-        chosen = np.random.default_rng(self.seed).choice(free, extra, replace=False)
-        return np.concatenate([tree, np.stack([i, j])[:, chosen]], axis=1), nodes
+    def graph(self) -> nx.Graph:
+        """The tree with the further edges."""
+        tree = super().graph()
+        free = np.sort(list(nx.non_edges(tree)))
+        free = free[np.lexsort(free.T[::-1])]
+        extra = min(round(self.noise * tree.number_of_edges()), len(free))
+        chosen = np.random.default_rng(self.seed).choice(len(free), extra, replace=False)
+        tree.add_edges_from(free[chosen].tolist())
+        return tree
 
 
 class SpherePoints(KnownGraph):
@@ -78,14 +80,13 @@ class SpherePoints(KnownGraph):
     num_nodes: NODES = 120
     seed: Seed = 0
 
-    def edges(self) -> tuple[np.ndarray, int]:
-        """From each point to its nearest."""
+    def graph(self) -> nx.Graph:
+        """Edges from each point to its nearest."""
         points = sphere_points(self.num_nodes, np.random.default_rng(self.seed))
         distance = cdist(points, points)
         np.fill_diagonal(distance, np.inf)
         nearest = np.argsort(distance, axis=1, kind="stable")[:, :NEAREST]
-        source = np.repeat(np.arange(self.num_nodes), NEAREST)
-        return np.stack([source, nearest.ravel()]), self.num_nodes
+        return nx.Graph(dict(enumerate(nearest.tolist())))
 
 
 class Grid(KnownGraph):
@@ -99,9 +100,9 @@ class Grid(KnownGraph):
     rows: Branching = 11
     columns: Branching = 11
 
-    def edges(self) -> tuple[np.ndarray, int]:
-        """Row by row."""
-        return _edges_of(nx.grid_2d_graph(self.rows, self.columns))
+    def graph(self) -> nx.Graph:
+        """The grid, row by row."""
+        return nx.grid_2d_graph(self.rows, self.columns)
 
 
 class RandomGeometric(KnownGraph):
@@ -114,25 +115,19 @@ class RandomGeometric(KnownGraph):
     num_nodes: NODES = 120
     seed: Seed = 0
 
-    def edges(self) -> tuple[np.ndarray, int]:
-        """Between near points."""
-        points = np.random.default_rng(self.seed).random((self.num_nodes, 2))
+    def graph(self) -> nx.Graph:
+        """Edges between near points."""
+        points = np.random.default_rng(self.seed).random((self.num_nodes, 2)).tolist()
         radius = np.sqrt(8 / (np.pi * self.num_nodes))
-        near = np.triu(cdist(points, points) < radius, k=1)
-        return np.stack(np.nonzero(near)), self.num_nodes
+        return nx.random_geometric_graph(self.num_nodes, radius, pos=dict(enumerate(points)))
 
 
 class RingOfTrees(KnownGraph):
     """A ring of 8 roots of binary trees of depth 3: a product of a circle and trees."""
 
-    def edges(self) -> tuple[np.ndarray, int]:
-        """Those of the trees, one after the other, and of the ring of their roots."""
+    def graph(self) -> nx.Graph:
+        """The trees one after the other, and the ring of their roots."""
         trees = [nx.balanced_tree(2, 3) for _ in range(8)]
-        graph, size = nx.disjoint_union_all(trees), len(trees[0])
-        nx.add_cycle(graph, range(0, len(graph), size))
-        return _edges_of(graph)
-
-
-def _edges_of(graph: nx.Graph) -> tuple[np.ndarray, int]:
-    """Edges `[2, edges]` of a graph by the position of its nodes, and their number."""
-    return np.stack(np.nonzero(np.triu(nx.to_numpy_array(graph)))), len(graph)
+        graph = nx.disjoint_union_all(trees)
+        nx.add_cycle(graph, range(0, len(graph), len(trees[0])))
+        return graph

@@ -20,7 +20,7 @@ class NetworkXGraph(TableGraph):
 
     Attributes of nodes are the columns of `curvlab.data.datasets.graph_folder.GraphFolder`: `label`
     (in GML `class`, since `label` is the id there) and `split` are class and part, all others are
-    features. Every edge goes both ways but for `directed`.
+    features.
 
     Args:
         path: of the file.

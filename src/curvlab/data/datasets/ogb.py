@@ -17,9 +17,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.labelled import GIVEN, LabelledGraph
-from curvlab.data.files.cleaning import check_labels, check_statistics
+from curvlab.data.files.cleaning import check_statistics
 from curvlab.data.files.disk_graph import DiskGraph
-from curvlab.errors import UsageError
 from curvlab.options import Incidental
 
 SUFFIXES = (".csv.gz", ".npz", ".txt")  # of raw files; archives may hold pickles too
@@ -68,13 +67,9 @@ class OGBGraph(LabelledGraph, kw_only=True):
         return self._to_disk if self.binary else None
 
     def _to_disk(self, folder: Path) -> DiskGraph:
-        """Write edges and features a piece at a time, refusing what `load` refuses."""
+        """Write edges and features a piece at a time."""
         with self._unpacked(self.download()) as (raw, y, parts):
             known = ~y.isnan()
-            try:
-                check_labels(Data(y=y, num_nodes=len(y), labelled=known), self.num_classes)
-            except UsageError as error:
-                raise UsageError(f"{self.name}: {error}") from error
             labels = y[known].long().numpy()
             given = {name: part[known, None].numpy() for name, part in parts.items()}
             edges, features = raw["edge_index"], raw["node_feat"]

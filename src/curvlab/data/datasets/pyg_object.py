@@ -74,11 +74,12 @@ class PyGObject(OwnGraph):
 
     def _made(self, target: str, files: list[Path]) -> Data:
         """The graph of the class, which works on links to the files."""
-        made: Any = locate(target)
-        if not (inspect.isclass(made) and issubclass(made, Dataset)):
+        found = locate(target)
+        if not (inspect.isclass(found) and issubclass(found, Dataset)):
             known = torch_geometric.datasets.__all__
             refuse(f"data set class target={target}", target.rpartition(".")[2], known)
-        takes_root = "root" in inspect.signature(made).parameters
+        made: Any = found
+        takes_root = "root" in inspect.signature(found).parameters
         with pyg_root({str(path.relative_to(self.place)): path for path in files}) as folder:
             root = {"root": str(folder)} if takes_root else {}
             try:

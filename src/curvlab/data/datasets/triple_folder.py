@@ -33,8 +33,6 @@ class TripleFolder(CheckedFields):
 
     Args:
         path: of the folder.
-        unseen: refuse or keep validation and test triples with an entity that no training triple
-            has, whose embedding nothing trains.
         columns: order of head, relation and tail in a line.
         separator: between the columns.
         header: true: the first line of every file names the columns; false: it is a triple; null:
@@ -47,7 +45,6 @@ class TripleFolder(CheckedFields):
     revision: ClassVar[int] = 2  # 2: other draws of validation triples
 
     path: Incidental[str | Path] = "data/kg"
-    unseen: Literal["refuse", "keep"] = "refuse"
     columns: Sequence[str] = COLUMNS
     separator: Literal["tab", "comma", "semicolon", "space", "bar"] = "tab"
     header: bool | None = None
@@ -103,17 +100,13 @@ class TripleFolder(CheckedFields):
         known = data.edge_index[:, data.train_mask].unique()
         unseen = ~torch.isin(data.edge_index, known)
         if unseen.any():
-            found = (
-                f"{int(unseen.any(dim=0).sum())} validation and test triples have one of "
-                f"{len(entities) - len(known)} entities that no training triple has, for instance "
-                f"{entities[int(data.edge_index[unseen].min())]!r}"
+            log.warning(
+                "%d validation and test triples have one of %d entities that no training triple "
+                "has, for instance %r: their embeddings are not trained",
+                int(unseen.any(dim=0).sum()),
+                len(entities) - len(known),
+                entities[int(data.edge_index[unseen].min())],
             )
-            if self.unseen == "refuse":
-                raise UsageError(
-                    f"{found}: take them out of the files, or keep them with "
-                    "dataset.source.unseen=keep (their embeddings are not trained)."
-                )
-            log.warning("%s: their embeddings are not trained", found)
         return data
 
     def read(self, incomplete: bool = False) -> pd.DataFrame:
