@@ -7,14 +7,14 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from curvlab.data.files.sources import RemoteFile, fetch
+from curvlab.data.files.sources import fetch
 from curvlab.errors import UsageError
 
 CONTENT = b"0,1\n1,2\n"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 PATH = "Networks/tiny/raw/tiny.edges.csv"
 # Port 9 (discard) of this machine refuses connections: a network that is not there.
-FILE = RemoteFile(PATH, "http://127.0.0.1:9/tiny.edges.csv", SHA256)
+FILE = (PATH, "http://127.0.0.1:9/tiny.edges.csv", SHA256)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def leftovers(folder):
 
 
 def test_copies_from_the_mirror_into_the_same_place(tmp_path, tiny_mirror):
-    path = fetch(FILE, tmp_path / "data", tiny_mirror)
+    path = fetch(*FILE, tmp_path / "data", tiny_mirror)
     assert path == tmp_path / "data" / PATH
     assert path.read_bytes() == CONTENT
     assert leftovers(tmp_path / "data") == []
@@ -61,25 +61,25 @@ def test_downloads_when_the_mirror_lacks_the_file(tmp_path, server):
     address, folder = server
     (folder / "tiny.edges.csv").write_bytes(CONTENT)
     (tmp_path / "empty").mkdir()
-    file = RemoteFile(PATH, f"{address}/tiny.edges.csv", SHA256)
-    assert fetch(file, tmp_path / "data", tmp_path / "empty").read_bytes() == CONTENT
+    file = (PATH, f"{address}/tiny.edges.csv", SHA256)
+    assert fetch(*file, tmp_path / "data", tmp_path / "empty").read_bytes() == CONTENT
 
 
 def test_a_download_with_the_wrong_content_leaves_nothing_behind(tmp_path, server):
     address, folder = server
     (folder / "tiny.edges.csv").write_bytes(b"something else")
-    file = RemoteFile(PATH, f"{address}/tiny.edges.csv", SHA256)
+    file = (PATH, f"{address}/tiny.edges.csv", SHA256)
     with pytest.raises(UsageError, match="corrupt") as caught:
-        fetch(file, tmp_path / "data")
-    assert file.url in str(caught.value)
+        fetch(*file, tmp_path / "data")
+    assert file[1] in str(caught.value)
     assert [path for path in (tmp_path / "data").rglob("*") if path.is_file()] == []
 
 
 def test_corrupt_raw_file_names_file_both_sums_and_remedy(tmp_path, tiny_mirror):
-    path = fetch(FILE, tmp_path / "data", tiny_mirror)
+    path = fetch(*FILE, tmp_path / "data", tiny_mirror)
     path.write_bytes(CONTENT + b"2,3\n")
     with pytest.raises(UsageError) as caught:
-        fetch(FILE, tmp_path / "data", tiny_mirror)
+        fetch(*FILE, tmp_path / "data", tiny_mirror)
     message = str(caught.value)
     found = hashlib.sha256(CONTENT + b"2,3\n").hexdigest()
     assert str(path) in message
@@ -91,27 +91,27 @@ def test_corrupt_raw_file_names_file_both_sums_and_remedy(tmp_path, tiny_mirror)
 def test_corrupt_mirror_file_is_refused_and_not_copied(tmp_path, tiny_mirror):
     (tiny_mirror / PATH).write_bytes(b"damaged")
     with pytest.raises(UsageError, match="repair the mirror"):
-        fetch(FILE, tmp_path / "data", tiny_mirror)
+        fetch(*FILE, tmp_path / "data", tiny_mirror)
     assert not (tmp_path / "data" / PATH).exists()
 
 
 def test_neither_network_nor_mirror_says_what_from_where_and_whereto(tmp_path):
     with pytest.raises(UsageError) as caught:
-        fetch(FILE, tmp_path / "data")
+        fetch(*FILE, tmp_path / "data")
     message = str(caught.value)
     assert str(tmp_path / "data" / PATH) in message
-    assert FILE.url in message
+    assert FILE[1] in message
     assert "CURVLAB_MIRROR" in message
     assert "\n" not in message
 
 
 def test_a_mirror_that_is_no_folder_is_refused(tmp_path):
     with pytest.raises(UsageError, match="not a folder"):
-        fetch(FILE, tmp_path / "data", tmp_path / "absent")
+        fetch(*FILE, tmp_path / "data", tmp_path / "absent")
 
 
 def test_many_at_once_all_get_the_whole_file(tmp_path, tiny_mirror):
     with ThreadPoolExecutor(8) as pool:
-        jobs = [pool.submit(fetch, FILE, tmp_path / "data", tiny_mirror) for _ in range(32)]
+        jobs = [pool.submit(fetch, *FILE, tmp_path / "data", tiny_mirror) for _ in range(32)]
     assert {job.result().read_bytes() for job in jobs} == {CONTENT}
     assert leftovers(tmp_path / "data") == []

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import grid
 
 from curvlab.checked import CheckedFields
-from curvlab.data.files.sources import RemoteFile, fetch
+from curvlab.data.files.sources import fetch
 from curvlab.data.transforms.graph import normalised_adjacency_matrix
 from curvlab.errors import UsageError
 from curvlab.options import FilterPair, NonNegativeInt, Passed
@@ -27,12 +27,12 @@ DEGREE = 64
 BORDER = 2
 """Pixels at each side of a generated grid that are not scored, as the file's mask has it."""
 
-IMAGES = RemoteFile(
+IMAGES = (
     "FilterImages/raw/2Dgrid.mat",
     "https://raw.githubusercontent.com/ivam-he/BernNet/main/Learning_filters/2Dgrid.mat",
     "0df971bd4392136887f4147112dc8aff13608bab545b66b07b1d35d41eeb566f",
 )
-"""BernNet's fifty images."""
+"""Path, address and SHA-256 of BernNet's fifty images."""
 
 
 def _band(sharpness: float, centre: float, rejects: bool = False) -> Filter:
@@ -85,7 +85,7 @@ class FilterImages(CheckedFields):
 
     def download(self) -> list[Path]:
         """Fetch the file, if it is read."""
-        return [] if self.generated else [fetch(IMAGES, self.data_dir, self.mirror)]
+        return [] if self.generated else [fetch(*IMAGES, self.data_dir, self.mirror)]
 
     def load(self) -> Data:
         """Return the grid: `x [pixels, 1]`, `target [pixels]`, `scored [pixels]`, `edge_index`."""

@@ -8,7 +8,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from traceback import clear_frames
@@ -37,19 +36,6 @@ class GraphSource(Protocol):
 
     def load(self) -> Data:
         """Return the graph: `edge_index [2, 2M]` coalesced, `num_nodes`, perhaps `x` and `y`."""
-
-
-@dataclass(frozen=True)
-class RemoteFile:
-    """A raw file: its path inside the data folder (and any mirror), its address, its checksum.
-
-    A checksum of None means that none is known: the file is then taken as it comes. An address of
-    None means that there is none: somebody has to put the file in its place.
-    """
-
-    path: str
-    url: str | None
-    sha256: str | None
 
 
 class Generated(CheckedFields):
@@ -112,11 +98,9 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
         """Fetch the raw files and return their paths."""
         return [
             fetch(
-                RemoteFile(
-                    f"{self.folder}/{file.get('name', PurePosixPath(file['path']).name)}",
-                    None if self.url is None else f"{self.url}/{file['path']}",
-                    file["sha256"],
-                ),
+                f"{self.folder}/{file.get('name', PurePosixPath(file['path']).name)}",
+                None if self.url is None else f"{self.url}/{file['path']}",
+                file["sha256"],
                 self.data_dir,
                 self.mirror,
             )
@@ -166,56 +150,64 @@ def pyg_root(files: Mapping[str, Path]) -> Iterator[Path]:
             yield Path(folder)
 
 
-def fetch(file: RemoteFile, data_dir: str | Path, mirror: str | Path | None = None) -> Path:
+def fetch(
+    path: str,
+    url: str | None,
+    sha256: str | None,
+    data_dir: str | Path,
+    mirror: str | Path | None = None,
+) -> Path:
     """Return the local path of a raw file, bringing it there if it is not there yet.
 
     Order: the data folder, the mirror (copied), the network. A file is verified before it is
     renamed into place, so that a file that is there is whole, also when several processes fetch it
     at once.
+
+    Args:
+        path: of the file inside the data folder, and inside the mirror.
+        url: its address; None: somebody has to put the file in its place.
+        sha256: its checksum; None: the file is taken as it comes.
+        data_dir: the data folder.
+        mirror: a folder with the same layout.
     """
-    target = Path(data_dir) / file.path
-    tried = "no mirror is set"
+    target, tried = Path(data_dir) / path, "no mirror is set"
     if target.exists():
-        _verify(target, file, f"delete it ({target}) and run again to fetch a fresh copy")
+        _verify(target, sha256, f"delete it ({target}) and run again to fetch a fresh copy")
         return target
     if mirror is not None:
         folder = Path(mirror).expanduser()
         if not folder.is_dir():
             raise UsageError(
                 f"paths.mirror (CURVLAB_MIRROR) names {folder}, which is not a folder: "
-                f"name a folder that holds {file.path}, or unset it."
+                f"name a folder that holds {path}, or unset it."
             )
-        if (folder / file.path).exists():
+        if (folder / path).exists():
             remedy = "repair the mirror, or unset CURVLAB_MIRROR to download it"
-            _verify(folder / file.path, file, remedy)
+            _verify(folder / path, sha256, remedy)
             with arriving(target) as partial:
-                shutil.copyfile(folder / file.path, partial)
-            log.info("copied %s from the mirror %s", file.path, mirror)
+                shutil.copyfile(folder / path, partial)
+            log.info("copied %s from the mirror %s", path, mirror)
             return target
         tried = f"the mirror {mirror} does not have it"
     remedy = "put it there by hand, or below the folder CURVLAB_MIRROR"
-    if file.url is None:
+    if url is None:
         raise UsageError(f"{target} is missing, {tried} and it cannot be downloaded: {remedy}.")
     fetch_url: Callable[..., None] = pooch.HTTPDownloader(timeout=TIMEOUT_SECONDS)
-    log.info("downloading %s from %s", file.path, file.url)
+    log.info("downloading %s from %s", path, url)
     try:
         with arriving(target) as partial:
-            fetch_url(file.url, str(partial), None)
-            _verify(partial, file, f"{file.url} has changed or the connection altered it")
+            fetch_url(url, str(partial), None)
+            _verify(partial, sha256, f"{url} has changed or the connection altered it")
     except requests.RequestException as error:
         status = getattr(error.response, "status_code", None)
         reason = f"HTTP status {status}" if status else "no connection"
         raise UsageError(
-            f"{target} is missing, {tried}, {file.url} could not be had ({reason}): {remedy}."
+            f"{target} is missing, {tried}, {url} could not be had ({reason}): {remedy}."
         ) from error
     return target
 
 
-def _verify(path: Path, file: RemoteFile, remedy: str) -> None:
-    if file.sha256 is None:
-        return
-    found = pooch.file_hash(str(path), alg="sha256")
-    if found != file.sha256:
-        raise UsageError(
-            f"{path} is corrupt: its SHA-256 is {found}, expected {file.sha256}; {remedy}."
-        )
+def _verify(path: Path, sha256: str | None, remedy: str) -> None:
+    found = sha256 and pooch.file_hash(str(path), alg="sha256")
+    if found != sha256:
+        raise UsageError(f"{path} is corrupt: its SHA-256 is {found}, expected {sha256}; {remedy}.")
