@@ -32,7 +32,7 @@ def test_every_option_has_a_kind_and_a_line(target):
 
 def test_a_source_is_built_by_its_name(tmp_path):
     cora = named_source("cora", tmp_path)
-    assert (cora.name, cora.data_dir, cora.given) == ("cora", tmp_path, "public")
+    assert (cora.name, cora.data_dir, cora.given) == ("cora", str(tmp_path), "public")
     assert (cora.folder, cora.files[0]["path"]) == ("Planetoid/Cora/raw", "ind.cora.x")
     assert named_source("synthetic_web").load().num_nodes == 3000
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from torch_geometric.utils import degree
+from torch_geometric.utils import degree, homophily
 
 from curvlab.data.datasets.synthetic_large import SyntheticLarge
-from curvlab.data.files.cleaning import check_graph, homophily
+from curvlab.data.files.cleaning import check_graph
 from curvlab.errors import UsageError
 
 pytestmark = pytest.mark.slow

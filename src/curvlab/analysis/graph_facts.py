@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import networkx as nx
 import numpy as np
 from torch_geometric.data import Data
+from torch_geometric.utils import homophily
 
 from curvlab.analysis.distances import adjacency_matrix
 from curvlab.analysis.hyperbolicity import EXACT, hyperbolicity, mean_delta
 from curvlab.analysis.sectional_curvature import sectional_curvature
-from curvlab.data.files.cleaning import homophily
 
 TAIL = 0.1
 """Share of the nodes that are the tail of the degrees."""

@@ -74,11 +74,10 @@ def _direction(source: "OwnGraph", data: "Data") -> Iterator[str]:
 def _shape(data: "Data") -> Iterator[str]:
     import torch
     from scipy.sparse.csgraph import connected_components
-    from torch_geometric.utils import degree
+    from torch_geometric.utils import degree, homophily
 
     from curvlab.analysis.distances import adjacency_matrix
     from curvlab.analysis.hyperbolicity import EXACT, hyperbolicity, mean_delta
-    from curvlab.data.files.cleaning import homophily
 
     nodes = int(data.num_nodes or 0)
     adjacency = adjacency_matrix(data.edge_index, nodes)

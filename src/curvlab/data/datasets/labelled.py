@@ -7,8 +7,9 @@ from pathlib import Path
 
 import torch
 from torch_geometric.data import Data
+from torch_geometric.utils import homophily
 
-from curvlab.data.files.cleaning import check_statistics, cleaned, homophily
+from curvlab.data.files.cleaning import check_statistics, cleaned
 from curvlab.data.files.sources import Downloaded
 from curvlab.options import Incidental
 

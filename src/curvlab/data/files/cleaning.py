@@ -16,12 +16,6 @@ def simple_edges(edge_index: Tensor, num_nodes: int) -> Tensor:
     return to_undirected(remove_self_loops(edge_index)[0], num_nodes=num_nodes)
 
 
-def homophily(edge_index: Tensor, y: Tensor) -> float:
-    """Fraction of the edges as listed, self-loops and all, that join nodes of one class."""
-    source, target = edge_index
-    return float((y[source] == y[target]).double().mean())
-
-
 def cleaned(raw: Data, num_classes: int) -> Data:
     """The simple undirected graph with dense float32 features and whole-number labels.
 

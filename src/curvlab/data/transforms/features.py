@@ -6,13 +6,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import degree
+from torch_geometric.utils import add_remaining_self_loops, degree
 
 from curvlab.data.transforms.graph import (
     GraphTransform,
     IdentityFeatures,
     normalised_matrix,
-    with_self_loops,
 )
 from curvlab.data.vocabulary import vocabulary_of
 from curvlab.options import NonNegativeInt, PositiveInt
@@ -226,7 +225,7 @@ class StackedHops(GraphTransform):
 def _propagated(data: Data, hops: int) -> list[Tensor]:
     """`X, A X, ..., A^hops X` with the normalised adjacency of the graph and its self-loops."""
     nodes, blocks = int(data.num_nodes or 0), [data.x]
-    edges, _ = with_self_loops(data.edge_index, None, nodes)
+    edges, _ = add_remaining_self_loops(data.edge_index, num_nodes=nodes)
     adjacency = normalised_matrix(edges, nodes).astype(data.x.numpy().dtype)
     for _ in range(hops):
         blocks.append(torch.from_numpy(adjacency @ blocks[-1].numpy()))

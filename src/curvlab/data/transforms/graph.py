@@ -7,14 +7,14 @@ from copy import copy
 from inspect import signature
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import torch
 from scipy.sparse import csr_array
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
-from torch_geometric.utils import add_self_loops, remove_self_loops
+from torch_geometric.utils import add_remaining_self_loops
 
 from curvlab.checked import CheckedFields
 from curvlab.data.files.cache import cached, fingerprint
@@ -56,14 +56,10 @@ class GraphTransform(CheckedFields, BaseTransform, ABC):
     alternatives: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def arguments(self) -> dict[str, Any]:
-        """Values of the constructor's arguments, which have attributes of their names."""
-        return {name: getattr(self, name) for name in signature(type(self)).parameters}
-
-    @property
     def cache_key(self) -> str:
         """Class and arguments, the same on every machine."""
-        return "-".join(map(str, (type(self).__name__, *self.arguments.values())))
+        values = (getattr(self, name) for name in signature(type(self)).parameters)
+        return "-".join(map(str, (type(self).__name__, *values)))
 
     def on(self, data: Data) -> "GraphTransform":  # noqa: ARG002
         """Return the transform for a graph: this one, or another that it chooses."""
@@ -209,7 +205,7 @@ class SparseAdjacency(GraphTransform):
         nodes = int(data.num_nodes or 0)
         edges = data.edge_index
         if self.self_loops:
-            edges, _ = with_self_loops(edges, None, nodes)
+            edges, _ = add_remaining_self_loops(edges, num_nodes=nodes)
         data.adj_t = sparse_rows(edges[1], edges[0], torch.ones(edges.shape[1]), (nodes, nodes))
         return data
 
@@ -247,20 +243,12 @@ class NormalisedAdjacency(GraphTransform):
         if forward is not None:
             edges, weight = edges[:, forward], None if weight is None else weight[forward]
         if self.self_loops:
-            edges, weight = with_self_loops(edges, weight, nodes)
+            edges, weight = add_remaining_self_loops(edges, weight, num_nodes=nodes)
         source, target = edges
         weights = normalised_weights(source, target, nodes, weight, directed=forward is not None)
         weights = weights.to(torch.get_default_dtype())
         data.normalised_adj = sparse_rows(target, source, weights, (nodes, nodes))
         return data
-
-
-def with_self_loops(
-    edge_index: Tensor, weight: Tensor | None, nodes: int
-) -> tuple[Tensor, Tensor | None]:
-    """The edges with exactly one self-loop a node, of weight 1, at their end."""
-    edge_index, weight = remove_self_loops(edge_index, weight)
-    return add_self_loops(edge_index, weight, num_nodes=nodes)
 
 
 def normalised_weights(
