@@ -43,9 +43,6 @@ class SyntheticLarge(Generated):
         homophily: probability that an edge joins two nodes of a class.
         features: number of features.
         signal: length of the mean of a class's features; their noise has standard deviation 1.
-
-    Attributes:
-        revision: raised whenever the same options make another graph.
     """
 
     num_nodes: Annotated[int, Ge(2)] = 1000000

@@ -111,12 +111,10 @@ class MiniBatchDataModule(GraphDataModule):
     """Trains on subgraphs, evaluates on the whole graph.
 
     A batch has `train_nodes` `[training nodes]`, the positions in the batch of the nodes that the
-    loss is of; steps without any are left out. A step may average the gradients of several batches,
-    one after the other, as several processes do of one each. Validation and test see the whole
-    graph, exactly. It carries `chunk`, the number of nodes that a model with `encode_in_chunks`
-    takes at a time there; other models embed it in one forward pass. A window of `steps_per_epoch`
-    steps (`MiniBatches`) is what the trainer calls an epoch; a pass over the nodes may be longer or
-    shorter.
+    loss is of; steps without any are left out. Validation and test see the whole graph, which
+    carries `chunk`, the number of nodes that a model with `encode_in_chunks` takes at a time. A
+    window of `steps_per_epoch` steps (`MiniBatches`) is what the trainer calls an epoch; a pass
+    over the nodes may be longer or shorter.
 
     Args:
         size: most nodes that a batch is made from.
