@@ -9,9 +9,8 @@ import pytest
 from omegaconf import OmegaConf
 
 from composing import CONFIGS, composed, recipes, with_hydra
-from curvlab.config.options import keys_of, option_of
+from curvlab.config.options import keys_of, option_of, validate
 from curvlab.config.resolvers import LINKS, recipe
-from curvlab.config.rules import validate
 from tiny_data import takes_a_step
 
 RECIPE = """

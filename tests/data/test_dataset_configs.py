@@ -4,7 +4,7 @@ import pytest
 
 from composing import CONFIGS, composed
 from curvlab.config.building import in_words_of
-from curvlab.config.rules import validate
+from curvlab.config.options import validate
 from curvlab.data.datasets.named import dataset_config, dataset_names
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, stored

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from composing import composed, different_models, target_of, tasks_of
 from curvlab.config.building import build
-from curvlab.config.rules import transforms_of
+from curvlab.config.options import transforms_of
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.errors import UsageError
 from curvlab.models import FPST, LDS, MODELS

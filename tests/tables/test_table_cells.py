@@ -9,7 +9,7 @@ from omegaconf import OmegaConf, open_dict, read_write
 from composing import CONFIGS, composed, with_hydra
 from curvlab.config.building import build
 from curvlab.config.folder import find
-from curvlab.config.rules import validate
+from curvlab.config.options import validate
 from curvlab.tables import build_report, load_table, table_names
 from tiny_data import TinyGraph, takes_a_step
 

@@ -19,8 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 from curvlab.cli.help import page, screen
 from curvlab.config.compose import compose
 from curvlab.config.folder import add, choices, find, is_group
-from curvlab.config.options import check_options, keys_of
-from curvlab.config.rules import check_machine, validate
+from curvlab.config.options import check_machine, check_options, keys_of, validate
 from curvlab.config.schema import options_of, signature_of
 from curvlab.errors import UsageError, of_omegaconf, refuse, shown
 from curvlab.search.space import SPACE, check_search

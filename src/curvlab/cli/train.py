@@ -22,10 +22,10 @@ from curvlab.cli.overrides import (
     complain,
     take_folders,
 )
+from curvlab.config.compose import origins, with_origins
 from curvlab.config.folder import CONFIGS
-from curvlab.config.origins import origins, with_origins
+from curvlab.config.options import validate
 from curvlab.config.resolvers import register_resolvers
-from curvlab.config.rules import validate
 from curvlab.errors import NO_ROOM, UsageError, of_import, of_omegaconf, of_system
 from curvlab.program import with_home
 from curvlab.run import signals

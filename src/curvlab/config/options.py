@@ -1,15 +1,19 @@
-"""Values of a configuration, checked by the annotations of the classes that they are for."""
+"""Values of a configuration, checked by their classes' annotations, and rules between groups."""
 
 import math
 import re
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.checked import shown
-from curvlab.config.schema import GROUPS, Option, options_of
+from curvlab.config.folder import CONFIGS, choices, find
+from curvlab.config.schema import GROUPS, Option, attribute, is_subclass, options_of, spaces_of
 from curvlab.errors import UsageError
+
+EIGENVECTOR_FEATURES = "curvlab.data.transforms.spectrum.EigenvectorFeatures"
 
 DECISIVE = (
     "model", "manifold", "dataset", "split", "task", "batching", "optimizer", "trainer",
@@ -99,3 +103,171 @@ def decides(key: str, config: Mapping[str, Any]) -> bool:
             return False
         node = node.get(name)
     return True
+
+
+def validate(config: DictConfig) -> None:
+    """Check values and combinations of a resolved configuration; raise the first that is wrong."""
+    _task_of_dataset(config)  # else values that come from both mean nothing
+    check_options(config)
+    for rule in (_model, check_space, _batching, _selection, check_machine):
+        rule(config)
+
+
+def transforms_of(config: DictConfig) -> list[DictConfig]:
+    """Transforms that the model requires."""
+    return list(OmegaConf.select(config.model, "requires.transforms") or [])
+
+
+def is_of_triples(config: DictConfig) -> bool:
+    """Whether the task is about the triples of a knowledge graph, not the nodes of a graph."""
+    return attribute(config.task._target_, "data_kind") == "triples"
+
+
+def is_if_needed(split: Mapping[str, Any] | DictConfig) -> bool:
+    """Whether a split of the nodes is left out by tasks that use all nodes."""
+    return bool(attribute(str(split.get("_target_", "")), "if_needed", False))
+
+
+def _kind(task: DictConfig) -> str:
+    """Which task one is, or is a variant of."""
+    return str(task.get("recipe", task.name))
+
+
+def _targets(group: str) -> dict[str, str]:
+    """The classes that the files of a group name."""
+    files = [find(CONFIGS, f"{group}/{name}.yaml") for name in choices(CONFIGS, group)]
+    found = {path.stem: OmegaConf.select(OmegaConf.load(path), "_target_") for path in files}
+    return {name: target for name, target in found.items() if target}
+
+
+def _task_of_dataset(config: DictConfig) -> None:
+    dataset, task = config.dataset, config.task
+    if _kind(task) not in dataset.tasks:
+        own = "path" in dataset and is_of_triples(config)
+        raise UsageError(
+            f"dataset={dataset.name} has no task {task.name}; "
+            f"it has {', '.join(dataset.tasks) or 'none'}"
+            f"{'; triples of your own are dataset=kg_folder' if own else ''}"
+        )
+
+
+def check_space(config: DictConfig) -> None:
+    """Check that the model can be built with the space: by the type of the maker that it takes."""
+    spaces = spaces_of(config.model._target_)
+
+    def fits(space: str) -> bool:
+        return any(is_subclass(space, base) for base in spaces)
+
+    if not fits(config.manifold._target_):
+        raise UsageError(
+            f"model={config.model.name} cannot be built with manifold={config.manifold.name}; it "
+            f"can with {', '.join(name for name, it in _targets('manifold').items() if fits(it))}"
+        )
+
+
+def _model(config: DictConfig) -> None:
+    """The model can do the task with these data; it has the basis that it is named after."""
+    model, task = config.model, config.task
+    of_triples, tasks = is_of_triples(config), attribute(model._target_, "tasks")
+    if not (_kind(task) in tasks if tasks else not of_triples):
+        made_for = f"it is made for {', '.join(tasks)}" if tasks else "it embeds nodes of a graph"
+        others = "a model made for triples, such as distmult" if of_triples else "another of them"
+        raise UsageError(
+            f"model={model.name} cannot do task={task.name} of dataset={config.dataset.name}: "
+            f"{made_for}; choose {others}"
+        )
+    if of_triples != (config.batching.name == "triples"):
+        right = "triples" if of_triples else "full"
+        raise UsageError(f"task={task.name} takes batching={right}, not {config.batching.name}")
+    kept = OmegaConf.select(config.dataset, "source.directed")
+    if kept and not attribute(model._target_, "directed", False):
+        models = [name for name, it in _targets("model").items() if attribute(it, "directed")]
+        raise UsageError(
+            f"dataset.source.directed=true: model={model.name} sees both directions of "
+            f"every edge; drop the word, or take one of {', '.join(models)}"
+        )
+    bases = OmegaConf.select(model, "requires.bases") or {}
+    other = bases.get(model.get("basis"))
+    if bases and other is None:
+        raise UsageError(f"model.basis={model.basis} must be one of {', '.join(bases)}")
+    if bases and other != model.name:
+        raise UsageError(
+            f"model={model.name} with model.basis={model.basis} would keep the label and the "
+            f"self-loops of its own basis: use model={other}"
+        )
+
+
+def _batching(config: DictConfig) -> None:
+    """Task and model can do with parts of the graph, where they are given parts."""
+    name, task, model = config.batching.name, config.task, config.model
+    if config.batching.one_graph:
+        return
+    if "metric" not in task or "split" in task or _kind(task) == "filter_regression":
+        raise UsageError(
+            f"batching={name}: the loss of task={task.name} is of the whole graph; drop "
+            "batching=, or choose a dataset of node classification"
+        )
+    if attribute(model._target_, "whole_graph", False):
+        raise UsageError(
+            f"batching={name}: model={model.name} needs the whole graph in every step; drop "
+            "batching="
+        )
+    asks = {transform["_target_"] for transform in transforms_of(config)}
+    if name == "tokens" and EIGENVECTOR_FEATURES in asks:
+        raise UsageError(
+            f"batching=tokens: model={model.name} adds eigenvectors to the features, which "
+            "come from the graph in memory; drop batching=, or choose another model of tokens, "
+            "such as polyformer"
+        )
+
+
+def _selection(config: DictConfig) -> None:
+    """A task whose weights are chosen by validation has what that takes, and no other has it."""
+    task, dataset, trainer, split = config.task, config.dataset, config.trainer, config.split
+    chooses, triples = "metric" in task, is_of_triples(config)
+    if chooses != ("validate_every" in trainer):
+        way = "chooses its weights by validation" if chooses else "keeps the last weights"
+        other = "early_stopping" if chooses else "default"
+        raise UsageError(f"task={task.name} {way}: use trainer={other}, its default")
+    if triples and split:
+        raise UsageError(f"the files of dataset={dataset.name} are its split: drop split=...")
+    of_nodes = chooses and not triples and "split" not in task
+    unused = bool(split) and not of_nodes and is_if_needed(split)
+    if "split" not in task and of_nodes != bool(split) and not unused:
+        needs = "needs a split of the nodes" if chooses else "uses all nodes"
+        way_out = "choose one of split=..." if chooses else "choose split=none"
+        raise UsageError(f"task={task.name} {needs}: {way_out}")
+    if chooses and task.metric is None:
+        raise UsageError(f"dataset={dataset.name} names no metric: set task.metric=accuracy")
+    if chooses and trainer.validate_every > trainer.max_steps:
+        raise UsageError(
+            f"trainer.validate_every={trainer.validate_every} exceeds trainer.max_steps="
+            f"{trainer.max_steps}: no validation would choose the weights"
+        )
+
+
+def check_machine(config: DictConfig) -> None:
+    """Refuse a logger that is not installed, and several devices in one run that do not help."""
+    target = OmegaConf.select(config, "logger._target_") or ""
+    own = re.fullmatch(r"curvlab\.callbacks\.(\w+)_logger", target)
+    if own and find_spec(own[1]) is None:
+        raise UsageError(f"logger={own[1]} needs {own[1]}: pip install 'curvlab[{own[1]}]'")
+    devices = config.trainer.devices
+    if config.trainer.cuda_graph and (devices > 1 or not config.batching.one_graph):
+        raise UsageError(
+            "trainer.cuda_graph=true: only steps of one device on one whole graph are recorded"
+        )
+    if devices == 1:
+        return
+    for several in ("search", "study"):
+        if several in config:
+            raise UsageError(
+                f"trainer.devices={devices}: the runs of a {several} have one device each: use "
+                "trainer.devices=1"
+            )
+    if config.batching.one_graph and not attribute(config.task._target_, "shares_loss", False):
+        raise UsageError(
+            f"trainer.devices={devices}: a model trained on one whole graph has one batch and "
+            "nothing to share; use trainer.devices=1 (and -m hydra/launcher=joblib for several "
+            "runs at once), or batching=partition for mini-batches"
+        )

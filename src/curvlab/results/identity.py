@@ -12,9 +12,8 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from curvlab.config.options import DECISIVE
+from curvlab.config.options import DECISIVE, is_if_needed
 from curvlab.config.options import GROUPS as UNBUILT
-from curvlab.config.rules import is_if_needed
 from curvlab.config.schema import LIBRARIES, MISSING, attribute, options_of, signature_of
 
 PLACES = ("data_dir", "mirror")

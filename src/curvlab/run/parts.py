@@ -21,7 +21,7 @@ from torch_geometric.data import Data
 
 from curvlab.callbacks import BestValidation, PlainFiles
 from curvlab.config.building import build
-from curvlab.config.rules import is_if_needed, transforms_of
+from curvlab.config.options import is_if_needed, transforms_of
 from curvlab.config.schema import attribute, options_of
 from curvlab.data.datasets.named import build_source
 from curvlab.data.loaders.datamodule import GraphDataModule

@@ -11,9 +11,8 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
-from curvlab.config.options import decides
+from curvlab.config.options import decides, validate
 from curvlab.config.resolvers import data_name
-from curvlab.config.rules import validate
 from curvlab.errors import DivergedError, UsageError, of_system, one_sentence
 from curvlab.results.files import atomic_write
 from curvlab.results.folder import TRACEBACK, RunDirectory

@@ -27,7 +27,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from curvlab.callbacks import FiniteGuard
 from curvlab.config.building import build
-from curvlab.config.rules import validate
+from curvlab.config.options import validate
 from curvlab.errors import UsageError, one_sentence
 from curvlab.program import plain_console
 from curvlab.results.folder import RunDirectory
