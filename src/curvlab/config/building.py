@@ -25,19 +25,11 @@ LITERALS = {"None": "null", "True": "true", "False": "false"}
 
 
 def build(config: DictConfig | dict[Any, Any], key: str = "", /, **arguments: Any) -> Any:
-    """Instantiate a configuration.
+    """Instantiate a configuration, which lies at `key` in the run's if it is a copy.
 
     What its constructor raises comes out as it was raised, not wrapped by Hydra, so that a wrong
-    value stays the user's error and a lack of memory one of memory. Constructors of other packages
-    do not know of users' errors: what they say of values is one.
-
-    Args:
-        config: a mapping with `_target_`.
-        key: where it stands in the run's configuration, if it is a copy.
-        **arguments: further arguments of the target.
-
-    Raises:
-        UsageError: the target refuses a value, has no argument of a name, or is none.
+    value stays the user's error and a lack of memory one of memory. What constructors of other
+    packages say of values is a `UsageError`.
     """
     try:
         return instantiate(config, **arguments)

@@ -54,24 +54,14 @@ Query = tuple[str | None, str, str | None]
 
 @dataclass(frozen=True)
 class PredictionQuery:
-    """The nodes, links or triples to predict.
+    """The nodes, links or triples to predict."""
 
-    Attributes:
-        k: answers per node or query.
-        nodes: whose classes or links; None for all nodes.
-        queries: of a knowledge graph.
-        known: whether answers that the data have are listed too; None: of knowledge graphs.
-        all_pairs: the k likeliest links among all pairs (of `nodes` and all others), not of each
-            node.
-        unlabelled: only nodes without a label.
-    """
-
-    k: int = 10
-    nodes: Sequence[str] | None = None
-    queries: Sequence[Query] = ()
-    known: bool | None = None
-    all_pairs: bool = False
-    unlabelled: bool = False
+    k: int = 10  # answers per node or query
+    nodes: Sequence[str] | None = None  # whose classes or links; None for all nodes
+    queries: Sequence[Query] = ()  # of a knowledge graph
+    known: bool | None = None  # list answers that the data have; None: of knowledge graphs
+    all_pairs: bool = False  # the k likeliest of all links (with an end in `nodes`), not per node
+    unlabelled: bool = False  # only nodes without a label
 
     def __post_init__(self) -> None:
         if self.k < 1:
@@ -85,17 +75,7 @@ def predictions(
     graph: Data | None,  # noqa: ARG001
     query: PredictionQuery,  # noqa: ARG001
 ) -> pd.DataFrame:
-    """The predictions of a run; a task of another package registers its own function.
-
-    Args:
-        task: of the run.
-        run: loaded.
-        graph: another graph than the run's; None for that.
-        query: the nodes, links or triples to predict.
-
-    Raises:
-        UsageError: there is nothing that it predicts, or a name is unknown.
-    """
+    """The predictions of a run; a task of another package registers its own function."""
     raise UsageError(f"task={run.config.task.name} predicts nothing by itself: export embeddings")
 
 
@@ -347,13 +327,7 @@ def _numbers(names: Sequence[str] | None, known: Sequence[str], what: str) -> li
 def scores_on(task: Task, run: "Run", graph: Data) -> Scores:  # noqa: ARG001
     """Metrics of parts of another graph; a task of another package registers its own function.
 
-    Args:
-        task: of the run.
-        run: loaded.
-        graph: `x`, `edge_index` and what the task scores; for knowledge graphs see `triples_in`.
-
-    Raises:
-        UsageError: the model is tied to its graph, or the graph lacks what is scored.
+    The graph has `x`, `edge_index` and what the task scores; for triples see `triples_in`.
     """
     raise UsageError(
         f"task={run.config.task.name} has no score on another graph; node classification, link "

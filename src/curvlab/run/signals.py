@@ -53,9 +53,8 @@ _state = _State()
 def install(speaks: bool = True) -> None:
     """Handle the signals in this process, unless somebody else does already.
 
-    Args:
-        speaks: whether it prints at its end that a signal has ended it; the other processes of its
-            group leave SIGINT, which a terminal sends to all of them, to the one that speaks.
+    One process of a group `speaks`: it says at its end that a signal has ended it, and is the one
+    that answers SIGINT, which a terminal sends to all of them.
     """
     if _state.handlers or threading.current_thread() is not threading.main_thread():
         return
@@ -95,9 +94,7 @@ def check(at_checkpoint: bool = False) -> None:
 def wait(children: Callable[[], Sequence[int]] | None = None) -> Iterator[None]:
     """Let signals wait for `check` within the block, but for a second SIGINT.
 
-    Args:
-        children: processes of the run that receive signals too and are waited for; SIGINT is not
-            passed on: this process ends at once, and with it the others.
+    Signals are passed on to `children`, which are waited for, but for SIGINT, which ends all.
     """
     _state.waits += 1
     _state.children = children

@@ -34,15 +34,7 @@ def train(config: DictConfig) -> Result:
     A run that has finished (or diverged) anywhere below `paths.output_dir` is not repeated unless
     `rerun=true`: its result is copied. An interrupted run continues from its last checkpoint. In a
     sweep, an error that ends a cell is written to its result and the sweep continues.
-
-    Args:
-        config: the composed configuration.
-
-    Raises:
-        UsageError: the configuration is wrong (single run).
-        RunFailedError: the run diverged or ran out of memory (single run).
-        Interrupted: a signal has ended the run; its result says so.
-        HeldError: another process is running the cell (in a sweep).
+    A single run that is refused raises `UsageError`, one that fails `RunFailedError`.
     """
     hydra = HydraConfig.get()
     folder = RunDirectory(Path(hydra.runtime.output_dir))
