@@ -144,7 +144,7 @@ def task_of_a_graph(attention, chunk):
     task = NodeClassification(Hypformer(5, attention=attention, **options), 3).eval()
     seen = []
     task.encoder.transformer.last.register_forward_pre_hook(lambda _, x: seen.append(len(x[0])))
-    for transform in task.encoder.transforms():
+    for transform in task.encoder.transforms:
         data = transform(data)
     return task, data, seen
 

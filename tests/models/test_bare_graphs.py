@@ -51,13 +51,13 @@ def test_a_model_with_its_defaults_embeds_a_bare_graph_and_computes_what_it_need
     assert torch.isfinite(points).all()
     assert model.gives_logits == (target.rpartition(".")[2] in ("IDGL", "LDS"))
     kept = {name: bare[name] for name in set(bare.keys()) - before}
-    needed = {name for transform in model.transforms() for name in transform.writes}
+    needed = {name for transform in model.transforms for name in transform.writes}
     assert set(kept) == needed
 
     def computed(*_):
         raise AssertionError
 
-    for transform in model.transforms():
+    for transform in model.transforms:
         monkeypatch.setattr(type(transform), "forward", computed)
     model(bare)
     assert all(bare[name] is value for name, value in kept.items())
@@ -190,7 +190,7 @@ def test_a_run_gives_a_model_what_it_computes_itself(name, bare):
     taken = {"num_classes": CLASSES, "classes": CLASSES, "graph": bare, "steps_per_pass": 1}
     model = build_encoder(config, DataSpec({"inputs": {"in_channels": FEATURES}, "taken": taken}))
     asked = {build(transform).cache_key for transform in transforms_of(config)}
-    assert {transform.cache_key for transform in model.transforms()} <= asked
+    assert {transform.cache_key for transform in model.transforms} <= asked
 
 
 def test_arguments_are_named_as_where_they_were_written():

@@ -214,9 +214,8 @@ class CAT(FlatEncoder, DotProductScorer):
     """Blocks of attention branches in several geometries that every token weighs by itself.
 
     On triples the score of a tail is the product of the query's output and its embedding; on nodes
-    the outputs are embeddings, for a linear decoder. With tokens that are alone in their sequence
-    (layout `single`) attention and distances do nothing: a branch is a feed-forward network, and
-    the router's weights are preferences for one of them, not for a curvature.
+    the outputs are embeddings, for a linear decoder. With layout `single` attention and distances
+    do nothing: a branch is a feed-forward network, and the router prefers one, not a curvature.
 
     Differences from the paper: the sums on the sphere are normalised before their logarithm, its
     tangent vectors stay below the antipode; points of the ball are summed by their midpoint.
@@ -230,17 +229,15 @@ class CAT(FlatEncoder, DotProductScorer):
         layers: blocks.
         activation: of the feed-forward networks and the router.
         dropout: of embeddings and tokens.
-        token_layout: of nodes: `graph`, all are one sequence, or `single`, each is one of its own,
-            as the query of a triple always is.
-        attention_mask: of nodes in one sequence: `adjacency` attends to neighbours alone; None to
-            all.
+        token_layout: of nodes: `graph`, all are one sequence, or `single`, each is its own.
+        attention_mask: `adjacency`: nodes of one sequence attend to neighbours; None: to all.
         branches: of a block; a branch may occur several times.
         routed: weigh the branches for each token; False: all count the same.
         equal_start: start the router with equal weights; the paper does not.
-        euclidean: makes a branch from `dim`, `ffn_ratio` (here 2) and `activation`.
-        hyperbolic: likewise.
-        spherical: likewise.
-        feed_forward: likewise, without attention or geometry.
+        euclidean: makes a branch from `dim`, `ffn_ratio` and `activation`, as the next three do.
+        hyperbolic: of the ball.
+        spherical: of the sphere.
+        feed_forward: without attention or geometry.
         entropy: makes the term of the router's weights in the loss from `steps_per_pass`.
     """
 

@@ -8,7 +8,6 @@ Neighbourhoods are `batch.adj_t [nodes, nodes]`, sparse CSR of ones with self-lo
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import softmax
 
-from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
+from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
 from curvlab.layers.dropout import dropout
@@ -58,6 +57,7 @@ class CurvedGCN(Encoder):
     """
 
     linears: nn.ModuleList
+    transforms = (SparseAdjacency(self_loops=True),)
 
     def __init__(
         self,
@@ -74,10 +74,6 @@ class CurvedGCN(Encoder):
         self.dim_out = dim + space.codimension
         self.activation = activation_function(activation)
         self.skip_average = skip_average
-
-    def transforms(self) -> Sequence[GraphTransform]:
-        """Neighbourhoods with self-loops."""
-        return (SparseAdjacency(self_loops=True),)
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""

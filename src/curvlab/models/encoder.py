@@ -32,14 +32,12 @@ class Encoder(TakesManifold, nn.Module):
         transductive_reason: why a trained model works on its own graph alone; empty if inductive.
         directed: whether it can use the direction of edges, which only `normalised_adj` has.
         whole_graph: whether every step needs the whole graph.
-        node_wise: whether nodes never see each other, so that `forward_nodes` makes only what it
-            returns.
-        in_chunks: whether `encode_in_chunks` takes less memory than `forward`. The processes of a
-            group then share the chunks.
-        unused_parameters: whether a step may leave parameters without a gradient. Several processes
-            then search for them in every step.
+        node_wise: whether nodes never see each other, so that `forward_nodes` makes those alone.
+        in_chunks: whether `encode_in_chunks` takes less memory than `forward`.
+        unused_parameters: whether a step may leave parameters without a gradient.
         gives_logits: whether the embeddings are the logits, so that no decoder follows.
         linear_maps: number of equal-width branches concatenated in the embedding.
+        transforms: make the attributes that `forward` reads next to `x` and `edge_index`.
         dim_out: number of coordinates of an embedding, time included. A constructor sets it.
         space: of the embeddings. A constructor sets it, or a property gives `manifold_out`.
     """
@@ -54,6 +52,7 @@ class Encoder(TakesManifold, nn.Module):
     unused_parameters = False
     gives_logits = False
     linear_maps = 1
+    transforms: Sequence[GraphTransform] = ()
     dim_out: int
     space: Manifold
 
@@ -83,17 +82,13 @@ class Encoder(TakesManifold, nn.Module):
         """Further embeddings of the last training pass, whose mean loss is added to its loss."""
         return []
 
-    def transforms(self) -> Sequence[GraphTransform]:
-        """Transforms that make the attributes that `forward` reads next to `x` and `edge_index`."""
-        return ()
-
     def __call__(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`; what the graph lacks is computed once and kept on it.
 
         Raises:
             UsageError: the graph has no features, or is too small, or too large, for a transform.
         """
-        complete(batch, self.transforms())
+        complete(batch, self.transforms)
         return super().__call__(batch)
 
 

@@ -5,14 +5,13 @@ Layer `l` lives on a product of one constant-curvature space per head, with lear
 curvatures `kappa^l`. On the Euclidean space it is TokenGT with kernelised attention.
 """
 
-from collections.abc import Sequence
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.data.transforms.graph import GraphTransform, LaplacianEigenvectors
+from curvlab.data.transforms.graph import LaplacianEigenvectors
 from curvlab.layers.activations import activation_function
 from curvlab.layers.compilation import Compilable
 from curvlab.layers.features import FeatureLinear
@@ -179,7 +178,7 @@ class FPST(Encoder):
     ) -> None:
         super().__init__()
         self.tokens = GraphTokens(in_channels, eigenvectors, dim, sign_flips, shared_identifiers)
-        self.eigenvectors = eigenvectors
+        self.transforms = (LaplacianEigenvectors(eigenvectors),)
         blocks, function = [], activation_function(activation)
         for _ in range(layers):
             space = make_space(manifold, "heads", heads, dim)
@@ -196,10 +195,6 @@ class FPST(Encoder):
     def manifold_out(self) -> Manifold:
         """Space of the embeddings: the last layer's."""
         return self.spaces[-1]
-
-    def transforms(self) -> Sequence[GraphTransform]:
-        """Eigenvectors for the tokens."""
-        return (LaplacianEigenvectors(self.eigenvectors),)
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim]`."""

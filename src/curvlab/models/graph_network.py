@@ -1,6 +1,6 @@
 """Graph networks: a stack of layers of one kind, which GCN, GAT, GraphSAGE and their like share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -12,7 +12,7 @@ from torch_geometric.nn import ChebConv, GATConv, GCNConv, SAGEConv, SGConv, Sim
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
-from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
+from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.errors import UsageError
 from curvlab.layers.activations import activation_function
 from curvlab.layers.batch_norm import BatchNorm
@@ -71,11 +71,9 @@ class GraphNetwork(FlatEncoder):
         normalisation: of every activated layer.
         residual: add a linear map of every layer's input to its output.
         input_layer: map the features to `dim` before the first layer.
-        last_activation: normalise, activate and drop out the last layer's output too, so that the
-            decoder reads hidden features.
+        last_activation: normalise, activate and drop out the last layer's output too.
         input_dropout: drop out the features too.
-        layer: makes one layer from its input and output widths; with several heads it takes
-            `concat=False` for their mean. None: the model's own.
+        layer: makes one layer from its widths, of several heads with `concat`; None: `own_layer`.
         heads: outputs of width `dim / heads` that a layer concatenates.
         last_heads: of the layer that makes the logits; None: as many.
 
@@ -84,8 +82,7 @@ class GraphNetwork(FlatEncoder):
         adjacency: what a layer gets of the graph: `none`, `edge_index`, or a `SparseMatrix` (None
             for a graph without edges), `csr` of ones or `normalised` with self-loops.
 
-    Source: the options are those with which Luo et al. 2024 ("Classic GNNs are strong baselines")
-    bring these networks level with graph transformers.
+    Source: options as in Luo et al. 2024 ("Classic GNNs are strong baselines").
     """
 
     own_layer: Callable[..., nn.Module]
@@ -144,10 +141,6 @@ class GraphNetwork(FlatEncoder):
         self.dropout = dropout
         self.skip_average = skip_average
         self.last_activation = last_activation
-
-    def transforms(self) -> Sequence[GraphTransform]:
-        """A matrix, for layers that take one."""
-        return (SparseAdjacency(),) if self.adjacency == "csr" else ()
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim_out]`."""
@@ -263,8 +256,8 @@ def _normalise_edges(batch: Data) -> SparseMatrix:
 class DropEdge(GCN):
     """A GCN that sees a random part of the edges in each training step, the same in all layers.
 
-    Each undirected edge is left out with probability p, in both of its directions, by a weight of
-    0, so that the number of entries is fixed. The layers normalise by the degrees that are left.
+    Each undirected edge is left out with probability p, by a weight of 0 in both directions; the
+    layers normalise by the degrees that are left.
 
     Args:
         edge_dropout: p, the probability that a step leaves out an undirected edge.
@@ -399,6 +392,7 @@ class GraphSAGE(GraphNetwork):
         layer = MeanSAGE if project_first else MatrixSAGE
         super().__init__(in_channels, layer=layer, **network)
         self.adjacency = "edge_index" if project_first else "csr"
+        self.transforms = () if project_first else (SparseAdjacency(),)
 
 
 class MatrixSGC(SGConv):
@@ -424,6 +418,7 @@ class SGC(GraphNetwork):
     """
 
     adjacency = "csr"
+    transforms = (SparseAdjacency(),)
 
     def __init__(
         self,

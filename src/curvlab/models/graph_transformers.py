@@ -1,6 +1,6 @@
 """Transformers over all nodes: a plain one, GraphTrans, GraphGPS and Graphormer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import torch
@@ -11,7 +11,6 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, GPSConv
 from torch_geometric.utils import degree
 
-from curvlab.data.transforms.graph import GraphTransform
 from curvlab.data.transforms.shortest_paths import ShortestPaths
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
@@ -261,12 +260,9 @@ class Graphormer(AttentionNetwork):
             for _ in range(layers)
         )
         self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(2 * layers))
-        self.longest_path, self.largest_degree = longest_path, largest_degree
+        self.transforms = (ShortestPaths(longest_path),)
+        self.largest_degree = largest_degree
         self.dropout = dropout
-
-    def transforms(self) -> Sequence[GraphTransform]:
-        """Shortest paths."""
-        return (ShortestPaths(self.longest_path),)
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]`."""

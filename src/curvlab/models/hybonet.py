@@ -1,13 +1,13 @@
 """HyboNet: Fully hyperbolic neural networks (Chen et al. 2022, arXiv:2105.14686)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Literal
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
+from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.layers.hybonet import CentroidAggregation, HyboNetFeatureLinear, HyboNetLinear
 from curvlab.layers.lorentz_residual import LorentzResidual
 from curvlab.layers.sparse_graph import SparseGraph
@@ -42,6 +42,7 @@ class HyboNet(Encoder):
     """
 
     space: Lorentz
+    transforms = (SparseAdjacency(self_loops=True),)
 
     def __init__(
         self,
@@ -65,10 +66,6 @@ class HyboNet(Encoder):
             for _ in range(layers - 1)
         )
         self.aggregate = CentroidAggregation(self.space)
-
-    def transforms(self) -> Sequence[GraphTransform]:
-        """Neighbourhoods with self-loops."""
-        return (SparseAdjacency(self_loops=True),)
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, 1 + dim]`."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
+from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.errors import UsageError
 from curvlab.layers.dropout import Dropout as DropoutLayer
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
@@ -152,14 +152,10 @@ class Hypformer(Encoder):
         manifold: makes a Lorentz space, of its own curvature or of the `kappa` that is passed.
         attention: makes a layer from `dim`, `heads` and `manifold`.
         graph_branch: makes the graph network from `in_channels` and `dim`.
-        kappa_in: curvature of the space that features are lifted to; the attention is on
-            `manifold()`.
-        kappa_out: curvature of the space of the embeddings, which decoders read; None: `manifold()`
-            as well. With `learnable` of the manifold all three are learned.
-        curvature_mode: between curvatures: `rescale` (the paper) or `recalibrate` (its code for
-            small graphs), see `LorentzLinear` and `HyperbolicTransformer`.
-        input_lift: of the features and of the graph's vectors: `exp0`, or `exp0_ref`, the paper's
-            code, see `LorentzFeatureLinear`.
+        kappa_in: curvature of the space of the lifted features; attention is on `manifold()`.
+        kappa_out: curvature of the space of the embeddings; None: that of `manifold()`.
+        curvature_mode: between curvatures: `rescale` (the paper) or `recalibrate` (its code).
+        input_lift: of the features and of the graph's vectors: `exp0`, or `exp0_ref` (its code).
         dim: width of both branches, and of a head.
         layers: layers of attention.
         heads: heads of attention, which are averaged.
@@ -172,8 +168,7 @@ class Hypformer(Encoder):
         graph: use the graph network; False: the transformer alone.
         graph_weight: alpha, the weight of the graph network.
         fusion: of the branches: `tangent` (flat, side by side) or `midpoint` (on the hyperboloid).
-        linear_maps: of a linear decoder of both branches: `per_branch` draws a map of each, as the
-            paper's two; None draws one map, smaller by `sqrt 2`.
+        linear_maps: of a linear decoder: `per_branch` draws one of each; None: one, smaller.
     """
 
     directed = True
@@ -235,6 +230,7 @@ class Hypformer(Encoder):
             )
         if graph:
             self.graph_branch = graph_branch(in_channels, dim)
+            self.transforms = (NormalisedAdjacency(self_loops=False),)
         if graph and fusion == "midpoint":
             self.graph_lift = LorentzLinear(dim, dim, out, None, curvature_mode)
         self.space = out  # last: curvatures are counted in the order of the modules
@@ -244,10 +240,6 @@ class Hypformer(Encoder):
     def manifold_out(self) -> Manifold:
         """Flat space with the ordinary distance, or the hyperboloid."""
         return self.space if self.fusion == "midpoint" else self.flat
-
-    def transforms(self) -> Sequence[GraphTransform]:
-        """The graph's branch reads the adjacency without self-loops."""
-        return (NormalisedAdjacency(self_loops=False),) if self.graph_branch is not None else ()
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim_out]`."""

@@ -4,14 +4,12 @@ Chen, Wu and Zaki 2020, arXiv:2006.13009. The first learned graph compares the f
 one the embeddings on the graph before, until the graph stays.
 """
 
-from collections.abc import Sequence
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
+from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.layers.dropout import dropout
 from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.manifolds.products import product
@@ -116,6 +114,7 @@ class IDGL(FlatEncoder):
     tasks = ("node_classification",)
     gives_logits = True
     whole_graph = True  # similarities are of all nodes
+    transforms = (NormalisedAdjacency(),)
     given_share, later_share = 0.8, 0.1  # l and e
     smoothness, connectivity, sparsity = 0.2, 0.0, 0.0  # of `graph_cost`
     iterations, tolerance = 10, 4e-5
@@ -151,10 +150,6 @@ class IDGL(FlatEncoder):
         if not costs:
             return None
         return costs[0] + torch.stack(costs[1:]).mean() if costs[1:] else costs[0]
-
-    def transforms(self) -> Sequence[GraphTransform]:
-        """The given graph, with self-loops."""
-        return (NormalisedAdjacency(),)
 
     def forward(self, batch: Data) -> Tensor:
         """Logits `[nodes, num_classes]`."""

@@ -5,15 +5,12 @@ the kernel of the softmax, so that its sums over nodes are made once; Gumbel noi
 them samples of edges; the edges of the graph enter by a bias and by a term of the loss.
 """
 
-from collections.abc import Sequence
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import add_self_loops, degree
 
-from curvlab.data.transforms.graph import GraphTransform
 from curvlab.data.transforms.relations import NeighbourRelations
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
@@ -175,8 +172,7 @@ class NodeFormer(FlatEncoder):
         random_features: of the estimate of the softmax.
         gumbel_samples: of the noise in training, over which attention is averaged.
         temperature: of softmax and noise.
-        orders: of the relational bias: neighbours at most 1, 2, ... steps away, with the
-            matrices of `batch.relations`; 0 for no bias.
+        orders: of the relational bias: neighbours at most 1, 2, ... steps away; 0 for no bias.
         edge_loss: weight in the loss of the attention that the graph's edges get.
         jumping_knowledge: embed by the outputs of all layers, the first map's among them.
 
@@ -214,6 +210,7 @@ class NodeFormer(FlatEncoder):
         )
         self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(layers))
         self.dropout, self.edge_loss, self.orders = dropout, edge_loss, orders
+        self.transforms = (NeighbourRelations(orders),) if orders else ()
         self.jumping_knowledge = jumping_knowledge
         self.dim_out = (layers + 1) * dim if jumping_knowledge else dim
         self._edge_terms = LastPass()
@@ -222,10 +219,6 @@ class NodeFormer(FlatEncoder):
         """`-edge_loss` times the mean over layers of the edges' term, of the last training step."""
         terms, self._edge_terms = self._edge_terms, LastPass()
         return -self.edge_loss * torch.stack(terms).mean() if terms else None
-
-    def transforms(self) -> Sequence[GraphTransform]:
-        """Neighbours at most `orders` steps away."""
-        return (NeighbourRelations(self.orders),) if self.orders else ()
 
     def forward(self, batch: Data) -> Tensor:
         """Node embeddings `[nodes, dim_out]`."""

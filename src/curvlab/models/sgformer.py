@@ -3,7 +3,7 @@
 Wu et al. 2023, arXiv:2306.10759. LRN's form merges its two branches on the hyperboloid.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import TypedDict, Unpack
 
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.checked import Checked
-from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
+from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.lorentz_residual import UNWEIGHTED, LorentzResidual, Operator, Weights
@@ -160,8 +160,8 @@ class TwoBranches(Encoder):
     Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]`, with self-loops.
 
     Args:
-        graph_branch: makes the graph's branch of the numbers of features and of its output:
-            `GCNBranch` or, for large graphs, `GraphConvolutionBranch`.
+        graph_branch: makes the graph's branch: `GCNBranch` or, on large graphs,
+            `GraphConvolutionBranch`.
         dim: width of both branches and of every head.
         graph_weight: of the graph's branch in the sum of the two.
         layers: of attention.
@@ -173,6 +173,7 @@ class TwoBranches(Encoder):
     """
 
     directed = True
+    transforms = (NormalisedAdjacency(),)
 
     def __init__(
         self,
@@ -195,10 +196,6 @@ class TwoBranches(Encoder):
         )
         self.graph_branch = graph_branch(in_channels, dim)
         self.graph_weight, self.dim_out = graph_weight, dim
-
-    def transforms(self) -> Sequence[GraphTransform]:
-        """The graph's branch reads the adjacency with self-loops."""
-        return (NormalisedAdjacency(),)
 
     def attend(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim]` of the attention's branch."""

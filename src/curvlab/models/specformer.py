@@ -3,7 +3,6 @@
 Bo et al. 2023, arXiv:2303.01028. A transformer over the Laplacian's eigenvalues learns the filters.
 """
 
-from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -11,7 +10,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.data.transforms.graph import GraphTransform
 from curvlab.data.transforms.spectrum import LaplacianSpectrum
 from curvlab.errors import UsageError
 from curvlab.layers.batch_norm import BatchNorm
@@ -65,6 +63,7 @@ class LearnedFilters(FlatEncoder):
     """
 
     whole_graph = True
+    transforms = (LaplacianSpectrum(),)
 
     def __init__(self, dim: int, heads: int, dropout: float, filter_dropout: float) -> None:
         super().__init__()
@@ -96,10 +95,6 @@ class LearnedFilters(FlatEncoder):
             if isinstance(part, nn.Linear):
                 nn.init.normal_(part.weight, std=0.01)
                 nn.init.zeros_(part.bias)
-
-    def transforms(self) -> Sequence[GraphTransform]:
-        """All eigenpairs of the Laplacian."""
-        return (LaplacianSpectrum(),)
 
 
 class Specformer(LearnedFilters):

@@ -1,13 +1,13 @@
 """GPR-GNN, BernNet and ChebNetII: a perceptron, then a learned polynomial filter."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
+from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.layers.dropout import dropout
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.sparse_graph import SparseGraph
@@ -69,10 +69,7 @@ class MLPThenFilter(FlatEncoder):
         # Read by `parameter_groups`.
         vars(self.filter).update(lr=filter_lr, weight_decay=filter_weight_decay)
         self.dropout, self.filter_dropout = dropout, filter_dropout
-
-    def transforms(self) -> Sequence[GraphTransform]:
-        """The matrix of the filters."""
-        return (NormalisedAdjacency(self.self_loops),)
+        self.transforms = (NormalisedAdjacency(self.self_loops),)
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`."""

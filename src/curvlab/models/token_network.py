@@ -1,7 +1,6 @@
 """The base of networks over the polynomial tokens of each node."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -9,7 +8,6 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.data.transforms.graph import GraphTransform
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.layers.features import FeatureLinear
 from curvlab.layers.polynomials import polynomials
@@ -54,14 +52,12 @@ class TokenNetwork(FlatEncoder):
         super().__init__()
         self.input = FeatureLinear(in_channels, dim, input_bias)
         self.basis, self.orders, self.dim_out = basis, orders, dim
+        # Self-loops are in the tokens of powers only, as in PolyFormer's code.
+        self.transforms = (PolynomialTokens(basis, orders, self_loops=basis == "mono"),)
 
     @abstractmethod
     def forward_tokens(self, tokens: Tensor) -> Tensor:
         """Embeddings of mapped tokens `[orders + 1, nodes, dim]`."""
-
-    def transforms(self) -> Sequence[GraphTransform]:
-        """The tokens; self-loops are in those of powers only, as in PolyFormer's code."""
-        return (PolynomialTokens(self.basis, self.orders, self_loops=self.basis == "mono"),)
 
     def forward(self, batch: Data) -> Tensor:
         """Embeddings of all nodes."""

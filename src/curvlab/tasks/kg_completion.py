@@ -63,26 +63,21 @@ class KnowledgeGraphCompletion(SelectedTask):
     Args:
         metric: metric that weights are chosen by, a fraction.
         label_smoothing: share of the target that all other entities have together.
-        inverse_relations: train on and rank (tail, inverse relation, ?) too: both sides, else tails
-            only.
+        inverse_relations: train on and rank (tail, inverse relation, ?) too, not tails only.
         ties: ranks of equal scores: their mean, the lowest or the highest.
         hits: values of k of Hits@k, beside 1, 3 and 10.
         scheduler: of the learning rate, by the metric after every epoch; null for none.
-        training: what a triple is compared with: `one_vs_all`, its head and relation with every
-            tail; `k_vs_all`, each head and relation once, with all their training tails as targets;
-            `negative_sampling`, triples with another head or tail.
+        training: compare a triple with: `one_vs_all`, every tail; `k_vs_all`, every tail, where all
+            training tails are targets; `negative_sampling`, triples with another head or tail.
         loss: `softmax` or `bce`; of negative samples also `margin` and `self_adversarial`.
         negatives: samples of a triple.
         corruption: which end a sample replaces: `tail`; `uniform`, either; `bernoulli`, by the
-            relation's tails per head; `both` replaces the two. With inverse relations `tail` covers
-            both sides.
+            relation's tails per head; `both`.
         filtered: leave out samples that are training triples.
-        shared_negatives: draw the samples once for all triples of a batch, so that scoring them is
-            one matrix product; `corruption=tail`.
+        shared_negatives: draw the samples once for all triples of a batch; `corruption=tail`.
         margin: of the losses `margin` and `self_adversarial`.
         temperature: of the samples' weights in `self_adversarial`.
-        regularizer: of the embeddings of a batch's triples: `n3` (Lacroix et al. 2018, equation 7);
-            null for none.
+        regularizer: of the embeddings: `n3` (Lacroix et al. 2018, equation 7); null for none.
         regularization: weight of the regulariser.
     """
 

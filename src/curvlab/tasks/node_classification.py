@@ -42,11 +42,9 @@ class NodeClassification(SelectedTask):
     Every step embeds the whole graph and decodes the nodes of one part, given by the masks
     `train_mask`, `val_mask`, `test_mask` `[nodes]`. A mini-batch has `train_nodes` instead, the
     indices of its training nodes; with `all_train_nodes`, their number in all processes, the loss
-    is the mean over these. A graph with `chunk` is evaluated between mini-batches: it is embedded
-    once per set of weights, `chunk` nodes at a time if the encoder has `encode_in_chunks`. A graph
-    with `evaluate_parts` is evaluated in subgraphs. Encoders that are `node_wise` embed
-    only the nodes of the part, also in chunks. The processes of a run share the chunks. The test
-    nodes are scored once, with the selected weights (`BestValidation`).
+    is the mean over these. A graph with `chunk` is evaluated between mini-batches, once per set of
+    weights, `chunk` nodes at a time; one with `evaluate_parts` in subgraphs. Encoders
+    that are `node_wise` embed only the nodes of the part. The processes of a run share the chunks.
 
     Source: FPS-T, Section 5.2.
 
@@ -56,14 +54,10 @@ class NodeClassification(SelectedTask):
         metric: selects the weights: accuracy, f1_micro, f1_macro, of two classes
             f1_binary or roc_auc, of several labels roc_auc, of OGB's sets ogb_acc or ogb_rocauc;
             null: the first.
-        decoder: auto (the space's own), stereographic, prototype (Lorentz) or linear (on
-            logarithms).
-        logit_curvature: curvature of the stereographic decoder's arcsine: geometric, or paper
-            (kappa |kappa|).
-        inner: product of the prototype decoder: null, <m, P>, or as_released, divided by k as in
-            Hypformer's code.
+        decoder: auto (the space's own), stereographic, prototype (Lorentz) or linear.
+        logit_curvature: of the stereographic decoder: geometric, or paper (kappa |kappa|).
+        inner: of the prototype decoder: null, <m, P>, or as_released, divided by k (Hypformer).
         margin: of the margin loss, for one class a node; null: cross-entropy.
-
     """
 
     tested = PARTS

@@ -44,7 +44,6 @@ class ClassificationCost(CostTask, NodeClassification):
     evaluation is the forward pass over the whole graph, in chunks between mini-batches.
 
     Source: Hypformer, Table 4 and Figure 5.
-
     """
 
     score = "step_ms"
