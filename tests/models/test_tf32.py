@@ -114,8 +114,11 @@ PINNED = {
     "poincare linear": poincare_linear,
     "hyperplanes": hyperplanes,
     **{f"loss, {name}": lambda make=make: reconstruction(make()) for name, make in SPACES.items()},
-    **{kind.__name__: lambda kind=kind: scores(kind) for kind in (TransE, RotatE, MuRP, RotH)},
+    **{kind.__name__: lambda kind=kind: scores(kind) for kind in (TransE, RotatE)},
 }
+DOUBLE = {kind.__name__: lambda kind=kind: scores(kind) for kind in (MuRP, RotH)}
+"""Their products are of float64, which TF32 does not round."""
+BOTH = {**PINNED, **DOUBLE}
 
 
 def change(found, expected):
@@ -130,7 +133,7 @@ def value_and_slope(quantity, autocast=False):
     return value.detach(), torch.autograd.grad((weights * value).sum(), x)[0]
 
 
-@pytest.mark.parametrize("quantity", PINNED.values(), ids=PINNED)
+@pytest.mark.parametrize("quantity", BOTH.values(), ids=BOTH)
 def test_what_cancels_is_pinned(quantity, monkeypatch):
     """And it has to be: without the pin these would be the changes."""
     expected = value_and_slope(quantity)
@@ -141,10 +144,12 @@ def test_what_cancels_is_pinned(quantity, monkeypatch):
     monkeypatch.setattr(products, "_reduced", lambda: None)
     with tf32():
         unpinned = value_and_slope(quantity)
-    assert max(map(change, unpinned, expected)) > 50 * LARGEST_CHANGE
+    assert (max(map(change, unpinned, expected)) > 50 * LARGEST_CHANGE) == (
+        quantity in PINNED.values()
+    )
 
 
-@pytest.mark.parametrize("quantity", PINNED.values(), ids=PINNED)
+@pytest.mark.parametrize("quantity", BOTH.values(), ids=BOTH)
 def test_autocast_does_not_halve_what_cancels(quantity):
     for found, expected in zip(
         value_and_slope(quantity, autocast=True), value_and_slope(quantity), strict=True
