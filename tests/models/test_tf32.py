@@ -114,11 +114,8 @@ PINNED = {
     "poincare linear": poincare_linear,
     "hyperplanes": hyperplanes,
     **{f"loss, {name}": lambda make=make: reconstruction(make()) for name, make in SPACES.items()},
-    **{kind.__name__: lambda kind=kind: scores(kind) for kind in (TransE, RotatE)},
+    **{kind.__name__: lambda kind=kind: scores(kind) for kind in (TransE, RotatE, MuRP, RotH)},
 }
-DOUBLE = {kind.__name__: lambda kind=kind: scores(kind) for kind in (MuRP, RotH)}
-"""Their products are of float64, which TF32 does not round."""
-BOTH = {**PINNED, **DOUBLE}
 
 
 def change(found, expected):
@@ -133,7 +130,7 @@ def value_and_slope(quantity, autocast=False):
     return value.detach(), torch.autograd.grad((weights * value).sum(), x)[0]
 
 
-@pytest.mark.parametrize("quantity", BOTH.values(), ids=BOTH)
+@pytest.mark.parametrize("quantity", PINNED.values(), ids=PINNED)
 def test_what_cancels_is_pinned(quantity, monkeypatch):
     """And it has to be: without the pin these would be the changes."""
     expected = value_and_slope(quantity)
@@ -144,12 +141,10 @@ def test_what_cancels_is_pinned(quantity, monkeypatch):
     monkeypatch.setattr(products, "_reduced", lambda: None)
     with tf32():
         unpinned = value_and_slope(quantity)
-    assert (max(map(change, unpinned, expected)) > 50 * LARGEST_CHANGE) == (
-        quantity in PINNED.values()
-    )
+    assert max(map(change, unpinned, expected)) > 50 * LARGEST_CHANGE
 
 
-@pytest.mark.parametrize("quantity", BOTH.values(), ids=BOTH)
+@pytest.mark.parametrize("quantity", PINNED.values(), ids=PINNED)
 def test_autocast_does_not_halve_what_cancels(quantity):
     for found, expected in zip(
         value_and_slope(quantity, autocast=True), value_and_slope(quantity), strict=True

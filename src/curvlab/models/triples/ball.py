@@ -21,6 +21,7 @@ from torch_geometric.data import Data
 from curvlab.manifolds import Curvature, PoincareBall, Stereographic
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.curved_trig import tolerance
+from curvlab.manifolds.products import full_precision
 from curvlab.models.triple_scorer import TripleScorer, check_even, table
 from curvlab.models.triples.flat import SMALLEST
 from curvlab.options import PositiveInt, SpaceMaker
@@ -345,6 +346,7 @@ class _SquaredToMoved(Function):
 
     @staticmethod
     @once_differentiable
+    @full_precision()
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, ...]:
         """Products with the derivative by u^2."""
         a, x, w, b, t, *kept = ctx.saved_tensors
@@ -378,6 +380,7 @@ class _SquaredToRays(Function):
 
     @staticmethod
     @once_differentiable
+    @full_precision()
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """Products with the derivative by u^2; a point at the rim does not move along its ray."""
         x, scale, rays, length, *kept = ctx.saved_tensors
