@@ -24,37 +24,30 @@ def module(space, layers=2):
     return nn.Sequential(*(StereographicLinear(4, 4, space) for _ in range(layers)))
 
 
-def test_every_parameter_is_in_one_group():
-    made = module(Stereographic(2, -1.0, learnable=True))
+@pytest.mark.parametrize(
+    ("made", "shapes"),
+    [
+        (module(Stereographic(2, -1.0, learnable=True)), [(2,)]),
+        (module(Euclidean(2)), []),
+        (module(Stereographic(2, -1.0, learnable=False)), []),
+        (
+            nn.ModuleList(
+                module(Stereographic(k, kappa, max=top, learnable=True))
+                for k, kappa, top in ((2, -1.0, 0.0), (4, 0.5, None))
+            ),
+            [(2,), (4,)],
+        ),
+    ],
+    ids=["learned", "flat", "fixed", "bounded"],
+)
+def test_curvatures_have_a_group_and_every_parameter_is_in_one(made, shapes):
     groups = parameter_groups(made, curvature_lr=0.1, weight_decay=0.5)
     members = [id(p) for group in groups for p in group["params"]]
     assert sorted(members) == sorted(id(p) for p in made.parameters())
-    ordinary, curvatures = groups
+    ordinary, *curvatures = groups
     assert (ordinary["lr"], ordinary["weight_decay"]) == (0.01, 0.5)
-    assert [p.shape for p in curvatures["params"]] == [(2,)]
-    assert (curvatures["lr"], curvatures["weight_decay"]) == (0.1, 0.0)
-
-
-@pytest.mark.parametrize(
-    "space",
-    [Euclidean(2), Stereographic(2, -1.0, learnable=False)],
-    ids=["flat", "fixed curvature"],
-)
-def test_without_curvatures_to_learn_there_is_one_group(space):
-    made = module(space)
-    (group,) = parameter_groups(made, curvature_lr=0.1, weight_decay=0.5)
-    assert [id(p) for p in group["params"]] == [id(p) for p in made.parameters()]
-
-
-def test_bounded_curvatures_are_curvatures_too():
-    made = nn.ModuleList(
-        [
-            module(Stereographic(2, -1.0, max=0.0, learnable=True)),
-            module(Stereographic(4, 0.5, learnable=True)),
-        ]
-    )
-    _, curvatures = parameter_groups(made, curvature_lr=0.1, weight_decay=0.5)
-    assert [p.shape for p in curvatures["params"]] == [(2,), (4,)]
+    assert [p.shape for group in curvatures for p in group["params"]] == shapes
+    assert all((group["lr"], group["weight_decay"]) == (0.1, 0.0) for group in curvatures)
 
 
 def test_steps_are_as_long_as_the_two_rates():
