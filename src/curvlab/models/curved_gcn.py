@@ -1,8 +1,7 @@
 """Graph convolutions between tangent spaces at the origin: HGCN, HGAT, HAT, HGNN, kappa-GCN, Q-GCN.
 
 Layers return logarithms at the origin: the exponential at the end of a layer and the logarithm at
-the beginning of the next cancel, except for points at the rim of the ball. So an activation
-between two curvatures, `exp_0'(act(log_0 x))`, acts on tangent vectors.
+the beginning of the next cancel, except for points at the rim of the ball.
 
 Neighbourhoods are `batch.adj_t [nodes, nodes]`, sparse CSR of ones with self-loops, rows targets.
 """
@@ -151,9 +150,8 @@ class HGAT(HGCN):
 
     `u` are the logarithms that HGCN takes the mean of; the weights do not add up to 1.
 
-    Paper: HGAT: HGCN with the attention of its released code (Chami et al. 2019, arXiv:1910.12933).
-
-    Source: HGCN's code with attention, which is what Hypformer's Table 2 calls HGAT.
+    Paper: HGAT: HGCN with the attention of its released code (Chami et al. 2019, arXiv:1910.12933),
+    as in Hypformer's Table 2.
     """
 
     attends = True
@@ -221,7 +219,7 @@ class HGNN(CurvedGCN):
 
     Paper: HGNN: Hyperbolic graph neural networks (Liu et al. 2019, arXiv:1910.12892).
 
-    Source: the paper and its code, which divides by artanh in the logarithm, where one multiplies.
+    Source: the paper; its code divides by artanh in the logarithm, where one multiplies.
     """
 
     def __init__(

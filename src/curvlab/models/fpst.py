@@ -150,11 +150,10 @@ class FPST(Encoder):
     Shapes: a batch with `x`, `edge_index`, `eigenvectors`; returns `[nodes, dim]`, points of
     `manifold_out`.
 
-    Differences from the paper: queries, keys and linear layers have biases and attention an output
-    projection (the authors' code); the feed-forward layer has no expansion (likewise); one
-    curvature vector a layer, as the paper says (their code gives one to every linear layer);
-    midpoints of attention stay on the values' side of a sphere; node identifiers have a projection
-    for each end of an edge.
+    Differences from the paper: queries, keys and linear layers have biases, attention an output
+    projection and the feed-forward layer no expansion (the authors' code, which has a curvature
+    vector in every linear layer, not in every block); midpoints of attention stay on the values'
+    side of a sphere; node identifiers have a projection for each end of an edge.
     """
 
     revision = 3  # 2: midpoints of attention stay on the values' side of a sphere; 3: as `Encoder`

@@ -53,9 +53,9 @@ class GraphNetwork(FlatEncoder):
     """A stack of layers of one kind: graph to Euclidean node embeddings.
 
     `x <- act(norm(layer(drop(x)) [+ W drop(x)]))`; the last layer has neither norm nor activation
-    unless `last_activation` is set. With `logits` its outputs are the logits. With `skip_average`
-    the embeddings are `(f(x, {}) + act(f(x, E))) / 2` for the last layer f without and with the
-    edges, as in the code of Q-GCN (Xiong et al. 2022), for reconstruction.
+    unless `last_activation` is set. With `skip_average` the embeddings are `(f(x, {}) + act(f(x,
+    E))) / 2` for the last layer f without and with the edges, as in the code of Q-GCN (Xiong et al.
+    2022), for reconstruction.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns
     `[nodes, dim_out]`.
@@ -67,7 +67,6 @@ class GraphNetwork(FlatEncoder):
         dropout: of every layer's input.
         skip_average: average the last layer without and with the graph (for reconstruction).
         logits: the last layer makes the logits, over heads their mean; not with `last_activation`.
-        classes: number of logits; None: there are none.
         normalisation: of every activated layer.
         residual: add a linear map of every layer's input to its output.
         input_layer: map the features to `dim` before the first layer.
@@ -344,8 +343,6 @@ class MeanSAGE(nn.Module):
     """GraphSAGE's layer with the mean, `W_1 mean_{u ~ v} x_u + W_2 x_v + b`, projecting first.
 
     Its bias starts at 0, and no draw of random numbers is that of `SAGEConv`.
-
-    Shapes: `[nodes, in_channels]`, `[2, edges]`; returns `[nodes, out_channels]`.
     """
 
     def __init__(self, in_channels: int, out_channels: int) -> None:

@@ -67,12 +67,10 @@ class NAGphormer(TokenNetwork):
     with W to half the width. As in the authors' code, weights start from N(0, 0.02 / sqrt(layers))
     and biases at 0, and the hidden features of the feed-forward part have no dropout.
 
-    Shapes: see `TokenNetwork`; returns `[nodes, dim / 2]`.
+    Returns `[nodes, dim / 2]`.
 
     Args:
         basis: hops are powers of the adjacency.
-        orders: number of hops.
-        dim: width of a token.
         layers: layers of the transformer.
         heads: heads of attention, a divisor of `dim`.
         dropout: of the transformer.

@@ -55,8 +55,6 @@ class TokenMixer(TokenNetwork):
 
     after which a linear decoder makes the logits.
 
-    Shapes: see `TokenNetwork`.
-
     Args:
         mixer: makes what mixes a node's tokens from `orders` and `dim`; None: `SharedCoefficients`.
         feed_forward: makes the network after it from `dim`; by default there is none.

@@ -50,9 +50,7 @@ class LearnedFilters(FlatEncoder):
 
     With eigenvalues l and vectors U, each head m makes `l_m = (W Block(rho(l)) + b)_m`, and a
     signal x has the bases `x, U diag(l_1) U^T x, ..., U diag(l_heads) U^T x`, each with a dropout
-    of its own. The feed-forward part of the block drops out its output only, as in the authors'
-    code. Weights of linear maps start from N(0, 0.01) and biases at 0 (those of queries, keys and
-    values from Xavier's).
+    of its own. Linear maps start from N(0, 0.01) and 0, those of attention from Xavier's.
 
     Args:
         dim: width of the signals and of the eigenvalues' tokens.
@@ -112,7 +110,6 @@ class Specformer(LearnedFilters):
     Args:
         feature_dropout: of the MLP's input and output.
         logits: the outputs are the logits; False: embeddings of width `dim`.
-        classes: number of logits; None: there are none.
     """
 
     def __init__(

@@ -19,14 +19,11 @@ from curvlab.options import Dropout, FromData, NonNegativeFloat, PositiveFloat, 
 class MLPThenFilter(FlatEncoder):
     """`Z = h(A) drop(MLP(X))` with a learned filter h; the MLP drops out the input of every map.
 
-    With `logits` Z are the logits.
-
     Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]` (sparse CSR);
     returns `[nodes, dim_out]`.
 
     Args:
-        filter: makes the filter of signals and adjacency, see `curvlab.layers.spectral_filters`;
-            None: the model's own.
+        filter: makes the filter of signals and adjacency; None: `own_filter`.
         dim: width of hidden layers, and of the embeddings without `logits`.
         layers: number of linear maps before the filter, ReLU between them.
         dropout: of every map's input.
@@ -34,11 +31,6 @@ class MLPThenFilter(FlatEncoder):
         filter_lr: learning rate of the filter's coefficients; None: `optimizer.lr`.
         filter_weight_decay: weight decay of the coefficients; None: `optimizer.weight_decay`.
         logits: the outputs are the logits; False: embeddings of width `dim`.
-        classes: number of logits; None: there are none.
-
-    Attributes:
-        self_loops: whether the matrix of the filters has them.
-        own_filter: makes the model's own filter.
 
     Source: the code of BernNet and ChebNetII for small graphs.
     """
