@@ -95,7 +95,9 @@ def _studies(folder: Path) -> Iterator[dict[str, Any]]:
 
 def _cell(report: Mapping[str, Any], space: str = "") -> dict[str, Any]:
     """A curved space less the flat one."""
-    table = pd.DataFrame(report["table"]).set_index("space").dropna(subset="scores")
+    # earlier studies have narrower models as well, below those of full width
+    table = pd.DataFrame(report["table"]).drop_duplicates("space").set_index("space")
+    table = table.dropna(subset="scores")
     flat, others = table.iloc[0], table.iloc[1:]
     if space and space not in others.index:
         raise UsageError(f"--space {space} must be one of {', '.join(others.index)}")
