@@ -112,8 +112,8 @@ def main(arguments: Sequence[str]) -> int:
                 sweeping = ("hydra/launcher=", "hydra.launcher.", "hydra.sweeper.")
                 kept = [word for word in sys.argv[1:] if not word.startswith(sweeping)]
                 places = (f"hydra.{mode}.dir={nowhere}" for mode in ("run", "sweep"))
-                others = ("hydra.output_subdir=null", "hydra/sweeper=basic")
-                sys.argv[1:] = [*kept, *places, *others]
+                bare = ("hydra.output_subdir=null", "hydra/sweeper=basic")
+                sys.argv[1:] = [*kept, *places, *bare]
                 run()
         else:
             try:
