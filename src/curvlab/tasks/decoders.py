@@ -157,18 +157,11 @@ class FermiDirac(LinkDecoder):
         return (F.softplus(-edges).mean() + F.softplus(non_edges).mean()) / 2
 
 
-def link_decoder(
-    kind: LinkDecoderName,
-    space: Manifold,
-    margin: float | None,
-    radius: float,
-    temperature: float,
-) -> LinkDecoder:
-    """Make the decoder of link prediction, `auto` for the first of the manifold's.
+def link_decoder(kind: str, space: Manifold, **options: float | None) -> LinkDecoder:
+    """Make a decoder of links from those of its options that it has, `auto` for the space's first.
 
     Raises:
         UsageError: no such decoder, none on this space, or no margin.
     """
-    given = {"margin": margin, "radius": radius, "temperature": temperature}
-    make, taken = _select(space, space.link_decoders, kind, given)
+    make, taken = _select(space, space.link_decoders, kind, options)
     return make(space, **taken)

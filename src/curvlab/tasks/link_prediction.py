@@ -57,7 +57,8 @@ class LinkPrediction(SelectedTask):
         super().__init__(encoder, optimizer)
         if metric not in METRICS:
             raise UsageError(f"metric={metric!r}: links are scored by {', '.join(METRICS)}")
-        self.decoder = link_decoder(decoder, encoder.manifold_out, margin, radius, temperature)
+        options = {"margin": margin, "radius": radius, "temperature": temperature}
+        self.decoder = link_decoder(decoder, encoder.manifold_out, **options)
         self.metric = metric
 
     def forward(self, batch: Data, edges: Tensor, non_edges: Tensor) -> tuple[Tensor, Tensor]:
