@@ -90,8 +90,8 @@ class FiniteGuard(Callback):
 
 def check_weights(module: nn.Module) -> None:
     """Look at the weights that are about to be evaluated, which the last update may have spoilt."""
-    if bad := [name for name, p in module.named_parameters() if not torch.isfinite(p).all()]:
-        raise DivergedError(f"not finite{after_step(module)}: parameter {bad[0]}")
+    if bad := first_non_finite(module, lambda: None):
+        raise DivergedError(f"not finite{after_step(module)}: {bad}")
 
 
 def waits_for_device(tensor: Tensor) -> bool:

@@ -29,9 +29,8 @@ def wandb_logger(
 ) -> Iterator[Logger]:
     """Log to W&B within the block: online where an account is configured, else offline in `folder`.
 
-    `WANDB_MODE` decides where it is set. The run is finished with the block, so that the next cell
-    of a sweep has one of its own. A run that goes on from `resumed_at` continues the one of its id,
-    which one that starts replaces.
+    `WANDB_MODE` decides where it is set. A run that goes on from `resumed_at` continues the one of
+    its id, which one that starts replaces; it is finished with the block.
 
     Args:
         project: project on the site.

@@ -45,9 +45,8 @@ def added() -> tuple[Path, ...]:
 def section_of(name: str) -> tuple[str, str]:
     """The file, and the key in it, of a configuration without a file of its own.
 
-    `recipe/TASK/MODEL/KEY` is a key of `recipe/TASK/MODEL`. `GROUP/BASE__VARIANT` is a key below
-    `variants` of `GROUP/BASE`, whose values it has, or those of the other variant that its own
-    `defaults` name. The key is empty for other names.
+    `recipe/TASK/MODEL/KEY` is a key of `recipe/TASK/MODEL`, `GROUP/BASE__VARIANT` one below
+    `variants` of `GROUP/BASE`. The key is empty for other names.
     """
     if is_recipe(name):
         group, task, model, *key = name.split("/")
