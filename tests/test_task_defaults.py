@@ -60,6 +60,10 @@ def with_few_of_every_key():
         met |= keys
 
 
+MADE_OF = ("row_normalise", "self_loops", "batches_of_pass")
+"""Keys that no class takes: a data set asks for them, and steps are made of one."""
+
+
 def leaves(node, path=""):
     """Dotted keys and literals, but for those of a node that names its class.
 
@@ -88,7 +92,7 @@ def test_a_recipe_has_what_differs_in_keys_that_there_are_and_a_run_takes_it(nam
     for own, value in leaves(OmegaConf.to_container(recipes()[names])):
         path, _, name = own.rpartition(".")
         known = option_of(OmegaConf.select(run, path), path, name)
-        assert known or own in keys_of(plain) or name in ("row_normalise", "self_loops"), own
+        assert known or own in keys_of(plain) or name in MADE_OF, own
         if not (isinstance(value, str) and "${" in value):
             assert OmegaConf.select(plain, own) != value, own
     OmegaConf.to_container(run, resolve=True)
