@@ -52,7 +52,11 @@ def build_data(config: DictConfig) -> GraphDataModule:
         split = None
     transforms = build_transforms(config)
     splitting = build(split) if split else None
-    make = build(_without(config.batching, "name", "one_graph"), "batching")
+    known = options_of(
+        config.batching._target_
+    )  # not the keys of a batching that a recipe replaces
+    options = {k: v for k, v in _without(config.batching).items() if k in known or k[0] == "_"}
+    make = build(options, "batching")
     return make(
         source=build_source(config.dataset, config.paths),
         transforms=transforms,
