@@ -210,21 +210,6 @@ def test_workers_make_the_same_batches_and_draw_nothing():
         assert alone.state_dict() == helped.state_dict()
 
 
-@pytest.mark.parametrize(
-    ("error", "answer"),
-    [("unable to allocate shared memory(shm)", UsageError), ("something else", RuntimeError)],
-)
-def test_a_worker_that_cannot_send_its_batch_ends_the_run(monkeypatch, error, answer):
-    def refuse(_):
-        raise RuntimeError(error)
-
-    data = module(workers=1)
-    monkeypatch.setattr(torch.Tensor, "share_memory_", refuse)
-    said = r"batching\.workers=0.*--shm-size" if answer is UsageError else error
-    with pytest.raises(answer, match=said):
-        list(data.train_dataloader())
-
-
 @pytest.mark.parametrize("val", [0.25, 0.74])
 def test_a_process_keeps_its_own_batches_of_the_rounds_of_all(val):
     """With few training nodes some rounds have none and are left out, by all alike."""

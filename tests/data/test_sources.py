@@ -95,16 +95,6 @@ def test_corrupt_mirror_file_is_refused_and_not_copied(tmp_path, tiny_mirror):
     assert not (tmp_path / "data" / PATH).exists()
 
 
-def test_neither_network_nor_mirror_says_what_from_where_and_whereto(tmp_path):
-    with pytest.raises(UsageError) as caught:
-        fetch(*FILE, tmp_path / "data")
-    message = str(caught.value)
-    assert str(tmp_path / "data" / PATH) in message
-    assert FILE[1] in message
-    assert "CURVLAB_MIRROR" in message
-    assert "\n" not in message
-
-
 def test_a_mirror_that_is_no_folder_is_refused(tmp_path):
     with pytest.raises(UsageError, match="not a folder"):
         fetch(*FILE, tmp_path / "data", tmp_path / "absent")

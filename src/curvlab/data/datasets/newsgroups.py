@@ -13,7 +13,6 @@ from curvlab.data.transforms.nearest_neighbours import NearestNeighbourGraph
 from curvlab.options import Fraction
 
 FOLDERS = ("20news-bydate-train", "20news-bydate-test")  # both are used
-ENCODING = "latin1"
 
 
 class NewsgroupsGraph(NearestNeighbourGraph, kw_only=True):
@@ -62,7 +61,7 @@ class NewsgroupsGraph(NearestNeighbourGraph, kw_only=True):
                 if member.isfile() and folder in FOLDERS and rest[0] in self.categories:
                     file = archive.extractfile(member)
                     assert file is not None
-                    found[rest[0], FOLDERS.index(folder), rest[1]] = file.read().decode(ENCODING)
+                    found[rest[0], FOLDERS.index(folder), rest[1]] = file.read().decode("latin1")
         order = sorted(found)
         counts = CountVectorizer(stop_words="english", min_df=self.min_share)
         weights = TfidfTransformer(smooth_idf=False)

@@ -92,11 +92,6 @@ class ArrayFolder:
         entry = {"dtype": np.dtype(dtype).str, "shape": [rows, *row], "crc32": checksum}
         self.arrays[name] = entry
 
-    def write(self, name: str, array: np.ndarray) -> None:
-        """Write a whole array."""
-        with self.writing(name, array.dtype.type, *array.shape[1:]) as append:
-            append(array)
-
     def declare(self, **facts: Any) -> None:
         """Write the manifest; the files of arrays that it does not list are deleted."""
         self.facts = facts
@@ -195,7 +190,8 @@ class DiskGraph(ArrayFolder):
     ) -> None:
         """Write labels of the nodes that have one, ascending, and the splits they are in."""
         for name, array in {"nodes": nodes, "labels": labels.astype(np.int64), **given}.items():
-            self.write(name, array)
+            with self.writing(name, array.dtype.type, *array.shape[1:]) as append:
+                append(array)
 
     def write_edges(self, chunks: Iterable[np.ndarray], num_nodes: int) -> None:
         """Sort edges `[2, some]`, in any order and direction and more than once, into neighbours.

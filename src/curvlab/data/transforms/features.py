@@ -149,8 +149,6 @@ class OwnFeatures(GraphTransform):
         x: Tensor = data.x
         if self.scale == "row":
             return row_normalised(x)
-        if self.scale == "none":
-            return x
         if not self.fitted:
             scaled, deviation = self._columns_to_scale(data), x.std(dim=0, correction=0)
             self.fitted = {
