@@ -1,13 +1,11 @@
 """Attention over the polynomial tokens of one node, which makes it a filter of its own."""
 
-import math
-from collections.abc import Iterator
-from typing import Any
+from itertools import repeat
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
+from torch.utils.checkpoint import checkpoint
 
 from curvlab.checked import Checked
 from curvlab.errors import UsageError
@@ -16,6 +14,7 @@ from curvlab.options import Dropout, NonNegativeFloat, Passed, PositiveFloat, Po
 
 BLOCK_ENTRIES = 2**18
 """Scores held at a time on a processor: what its cache holds."""
+
 
 LIBRARY_PRODUCT = 400
 """Multiplications a matrix from which on torch leaves a processor's batched products to MKL."""
@@ -108,16 +107,32 @@ class PolynomialAttention(Checked, nn.Module):
         # processor multiplies matrices as small as a node's faster.
         if values.device.type != "cpu":
             values = values.to(query.dtype)
-        mixed = TanhAttention.apply(query, key, values, bias, kept, self.heads)
-        mixed = dropout(mixed, self.dropout, self.training)
+        mixed = dropout(self._mix(query, key, values, bias, kept), self.dropout, self.training)
         return tokens + mixed if self.residual else mixed
+
+    def _mix(self, *tensors: Tensor | None) -> Tensor:
+        """`mix_tokens`, on a processor of blocks of nodes whose scores are computed twice.
+
+        For 10,000 nodes with 8 heads and 11 orders the scores of a layer take 39 MB, of which
+        autograd would keep several copies.
+        """
+        query, key, values, bias, kept = tensors
+        if query.device.type != "cpu":
+            return mix_tokens(query, key, values, bias, kept)
+        size = max(1, BLOCK_ENTRIES // (self.heads * len(query) ** 2))
+        parts = zip(*(x.split(size, 1) for x in (query, key, values)), strict=True)
+        masks = repeat(None) if kept is None else kept.split(size)
+        mixed = [
+            checkpoint(mix_tokens, *part, bias, mask, use_reentrant=False, preserve_rng_state=False)
+            for part, mask in zip(parts, masks, strict=False)
+        ]
+        return torch.cat(mixed, 1)
 
     def coefficients(self, tokens: Tensor) -> Tensor:
         """Filters `alpha_j = sum_i S_ij` of nodes and heads, `[nodes, heads, orders + 1]`."""
         _, query, key = self._project(tokens)
         q, k = (by_node_and_head(x, self.heads) for x in (query, key))
-        scores = torch.bmm(q, k.transpose(1, 2)).tanh_().unflatten(0, (-1, self.heads))
-        return (scores * self._bias).sum(-2)
+        return ((q @ k.mT).tanh() * self._bias).sum(-2)
 
     @property
     def is_filter(self) -> bool:
@@ -176,109 +191,28 @@ def _orderwise_linear(orders: int, inputs: int, outputs: int) -> tuple[nn.Parame
     return weight, bias
 
 
-def by_node_and_head(x: Tensor, heads: int, padding: int = 0) -> Tensor:
-    """`[orders + 1, nodes, heads * width]` as `[nodes * heads, orders + 1, width + padding]`."""
-    view = x.unflatten(-1, (heads, -1)).flatten(1, 2).transpose(0, 1)
-    return F.pad(view, (0, padding)) if padding else view
+def by_node_and_head(x: Tensor, heads: int) -> Tensor:
+    """`[orders + 1, nodes, heads * width]` as `[nodes, heads, orders + 1, width]`, a view."""
+    return x.unflatten(-1, (heads, -1)).movedim(0, 2)
 
 
-class TanhAttention(torch.autograd.Function):
-    """`(tanh(Q K^T) * kept) (bias * V)` of every node and head, with scores computed twice.
-
-    For 10,000 nodes with 8 heads and 11 orders the scores of a layer take 39 MB, and autograd would
-    keep several copies; those of a block of nodes stay in the cache.
+def mix_tokens(
+    query: Tensor, key: Tensor, values: Tensor, bias: Tensor, kept: Tensor | None
+) -> Tensor:
+    """`(tanh(Q K^T) * bias * kept) V` of every node and head.
 
     Shapes: queries (scaled), keys and values `[orders + 1, nodes, dim]`, a factor for the column of
     each order `[heads, 1, orders + 1]`, the scores that dropout keeps `[nodes, heads, orders + 1,
-    orders + 1]` or None, and the number of heads; returns `[orders + 1, nodes, dim]`.
+    orders + 1]` or None; returns `[orders + 1, nodes, dim]`.
     """
-
-    @staticmethod
-    def forward(  # noqa: D102
-        ctx: Any,
-        query: Tensor,
-        key: Tensor,
-        values: Tensor,
-        bias: Tensor,
-        kept: Tensor | None,
-        heads: int,
-    ) -> Tensor:
-        ctx.save_for_backward(query, key, values, bias, kept)
-        ctx.heads = heads
-        out = torch.empty_like(values)
-        padding = _padding(values, heads)
-        for part in _blocks(values, heads):
-            q, k, v = (
-                by_node_and_head(x[:, part], heads, padding).to(values.dtype)
-                for x in (query, key, values)
-            )
-            scores = torch.bmm(q, k.transpose(1, 2)).tanh_()
-            if kept is not None:
-                scores *= kept[part].flatten(0, 1)
-            _put(out[:, part], torch.bmm(scores, _weigh(v, bias)), heads)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: D102
-        *inputs, bias, kept = ctx.saved_tensors
-        heads = ctx.heads
-        grads = [torch.empty_like(x) for x in inputs]
-        grad_bias = torch.zeros_like(bias)
-        padding = _padding(grad, heads)
-        for part in _blocks(grad, heads):
-            q, k, v, g = (
-                by_node_and_head(x[:, part], heads, padding).to(grad.dtype) for x in (*inputs, grad)
-            )
-            scores = tanh = torch.bmm(q, k.transpose(1, 2)).tanh_()
-            slope = torch.bmm(g, _weigh(v, bias).transpose(1, 2))
-            if kept is not None:
-                mask = kept[part].flatten(0, 1).to(tanh.dtype)
-                scores = tanh * mask
-                slope *= mask
-            inner = torch.ops.aten.tanh_backward(slope, tanh)
-            grad_weighted = torch.bmm(scores.transpose(1, 2), g)
-            products = (
-                torch.bmm(inner, k),
-                torch.bmm(inner.transpose(1, 2), q),
-                _weigh(grad_weighted, bias),
-            )
-            for out, product in zip(grads, products, strict=True):
-                _put(out[:, part], product, heads)
-            grad_columns = (grad_weighted * v).sum(-1, dtype=bias.dtype)
-            grad_bias += grad_columns.unflatten(0, (-1, heads)).sum(0).unsqueeze(1)
-        return *grads, grad_bias, None, None
-
-
-def _blocks(tokens: Tensor, heads: int) -> Iterator[slice]:
-    """Blocks of the nodes of `[orders + 1, nodes, dim]`; on a GPU one of them all."""
-    orders, nodes, _ = tokens.shape
-    size = max(1, nodes)
-    if tokens.device.type == "cpu":
-        size = max(1, BLOCK_ENTRIES // (heads * orders**2))
-    return (slice(start, start + size) for start in range(0, nodes, size))
-
-
-def _padding(tokens: Tensor, heads: int) -> int:
-    """Zeros that make heads wide enough for a library's products, where they double them at most.
-
-    Torch's own loop takes up to five times as long for heads of two numbers as MKL for four.
-    """
-    orders, _, dim = tokens.shape
-    width, needed = dim // heads, math.ceil(LIBRARY_PRODUCT / orders**2)
-    return needed - width if tokens.device.type == "cpu" and width < needed <= 2 * width else 0
-
-
-def _weigh(values: Tensor, bias: Tensor) -> Tensor:
-    """Values `[nodes * heads, orders + 1, width]`, each order's times its bias.
-
-    This equals multiplying the scores of that order, a larger array.
-    """
-    nodes = len(values) // len(bias)
-    return values * bias.transpose(1, 2).to(values.dtype).repeat(nodes, 1, 1)
-
-
-def _put(target: Tensor, x: Tensor, heads: int) -> None:
-    """Write what is by nodes and heads, without its padding, into tokens by orders."""
-    view = by_node_and_head(target, heads)
-    view.copy_(x[..., : view.shape[-1]])
+    q, k, v = (by_node_and_head(x, len(bias)) for x in (query, key, values))
+    width, padding = v.shape[-1], 0
+    # On a processor torch's own loop takes up to five times as long for heads of two numbers as the
+    # library's products for four: with zeros, at most twice as many numbers, they are used.
+    if v.device.type == "cpu" and width < (needed := -(-LIBRARY_PRODUCT // len(query) ** 2)):
+        padding = needed - width if needed <= 2 * width else 0
+    if padding:
+        q, k, v = (F.pad(x, (0, padding)) for x in (q, k, v))
+    scores = (q @ k.mT).tanh() * bias
+    mixed = (scores if kept is None else scores * kept) @ v
+    return mixed[..., :width].movedim(2, 0).flatten(2)

@@ -2,7 +2,8 @@
 
 In a step of FPS-T every token and head takes several norms and tangents. Autograd's derivative of a
 square has three passes over the vectors, where one will do; that of the tangent's polynomials has
-five times as many operations as the closed form. Compiled code takes the plain functions.
+five times as many operations as the closed form. Compiled code and forward mode take the plain
+functions.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
+from torch.autograd import Function, forward_ad
+
+
+def _is_plain() -> bool:
+    """Whether plain autograd is to be used: in compiled code and in forward mode."""
+    return torch.compiler.is_compiling() or forward_ad._current_level >= 0
+
 
 Coefficients = tuple[float, ...]
 """Coefficients of a polynomial, the lowest power first."""
@@ -46,27 +53,18 @@ class _TanQuotient(Function):
         z, *ctx.polynomials = inputs
         ctx.mark_non_differentiable(output[1])
         ctx.save_for_backward(z, *output)
-        ctx.save_for_forward(z, *output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        return grads[0] * _TanQuotient._slope(ctx), None, None
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Tensor) -> tuple[Tensor, None]:
-        return tangents[0] * _TanQuotient._slope(ctx), None
-
-    @staticmethod
-    def _slope(ctx: Any) -> Tensor:
         z, r, q = ctx.saved_tensors
         if torch.is_grad_enabled():
             r, q = plain_tan_quotient(z, *ctx.polynomials)
-        return r * (r - q) * 0.5
+        return grads[0] * (r * (r - q) * 0.5), None, None
 
 
 def tan_quotient(z: Tensor, upper: Coefficients, rest: Coefficients) -> Tensor:
     """The first of `plain_tan_quotient`."""
-    if torch.compiler.is_compiling():
+    if _is_plain():
         return plain_tan_quotient(z, upper, rest)[0]
     return _TanQuotient.apply(z, upper, rest)[0]
 
@@ -83,15 +81,10 @@ class _SquaredNorm(Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:  # noqa: ARG004
         ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
         return ctx.saved_tensors[0] * (2 * grads[0])
-
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
-        return 2 * (ctx.saved_tensors[0] * tangents[0]).sum(-1, keepdim=True)
 
 
 def plain_squared_norm(x: Tensor) -> Tensor:
@@ -101,8 +94,7 @@ def plain_squared_norm(x: Tensor) -> Tensor:
 
 def squared_norm(x: Tensor) -> Tensor:
     """`plain_squared_norm`."""
-    plain = torch.compiler.is_compiling()
-    result: Tensor = plain_squared_norm(x) if plain else _SquaredNorm.apply(x)
+    result: Tensor = plain_squared_norm(x) if _is_plain() else _SquaredNorm.apply(x)
     return result
 
 
@@ -118,7 +110,6 @@ class _PrependTime(Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
         ctx.save_for_backward(output, inputs[1])
-        ctx.save_for_forward(output, inputs[1])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -130,16 +121,6 @@ class _PrependTime(Function):
             by_kappa = (along / (2 * kappa.square())).sum_to_size(kappa.shape)
         return torch.addcmul(g[..., 1:], point[..., 1:], along), by_kappa
 
-    @staticmethod
-    def jvp(ctx: Any, along_s: Tensor | None, along_kappa: Tensor | None) -> Tensor:
-        point, kappa = ctx.saved_tensors
-        s = point[..., 1:]
-        along_s = torch.zeros_like(s) if along_s is None else along_s
-        of_time = (s * along_s).sum(-1, keepdim=True)
-        if along_kappa is not None:
-            of_time = of_time + along_kappa / (2 * kappa.square())
-        return torch.cat([of_time / point[..., :1], along_s], -1)
-
 
 def plain_prepend_time(s: Tensor, kappa: Tensor) -> Tensor:
     """Points `[..., 1 + dim]` of the hyperboloid with space parts `[..., dim]`."""
@@ -148,6 +129,5 @@ def plain_prepend_time(s: Tensor, kappa: Tensor) -> Tensor:
 
 def prepend_time(s: Tensor, kappa: Tensor) -> Tensor:
     """`plain_prepend_time`, of one curvature."""
-    plain = torch.compiler.is_compiling()
-    result: Tensor = plain_prepend_time(s, kappa) if plain else _PrependTime.apply(s, kappa)
+    result: Tensor = plain_prepend_time(s, kappa) if _is_plain() else _PrependTime.apply(s, kappa)
     return result
