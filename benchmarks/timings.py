@@ -16,9 +16,9 @@ from rich.table import Table
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.compilation import compile_parts
 from curvlab.config.compose import compose
 from curvlab.data.datasets.triples import MASKS
-from curvlab.layers.compilation import compile_parts
 from curvlab.manifolds import stereographic
 from curvlab.models.triples.flat import DistMult
 from curvlab.optim.options import Adagrad

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from curvlab.manifolds import products
+
 # Positions of the factors; what is added is not rounded.
 FACTORS = {
     "mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "addmm_": (1, 2), "baddbmm": (1, 2),
@@ -32,7 +34,7 @@ class _RoundedFactors(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         positions = FACTORS.get(func.overloadpacket.__name__, ())
         if positions and args[positions[0]].dtype == torch.float32:
-            if torch.get_float32_matmul_precision() == "highest":
+            if products.FULL.issuperset(products._precisions()):
                 self.full += 1
             else:
                 self.rounded += 1

@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import nn
 
+from curvlab import compilation
+from curvlab.compilation import Compilable, compile_parts
 from curvlab.errors import UsageError
-from curvlab.layers import StereographicAttention, StereographicFeedForward, compilation
-from curvlab.layers.compilation import Compilable, compile_parts
+from curvlab.layers import StereographicAttention, StereographicFeedForward
 from curvlab.manifolds import Euclidean, Stereographic
 from curvlab.models.fpst import FPSTBlock
 

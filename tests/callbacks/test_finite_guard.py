@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from curvlab.callbacks import FiniteGuard, finite_guard
+from curvlab.compilation import Compilable
 from curvlab.errors import DivergedError
-from curvlab.layers.compilation import Compilable
 
 INTERVAL = 5
 

@@ -7,7 +7,7 @@ import torch
 import two_processes as work
 
 from curvlab.errors import UsageError
-from curvlab.layers.global_sums import summed_over_processes
+from curvlab.process import summed_over_processes
 from curvlab.run.group import ProcessError, launch
 from curvlab.tasks import kg_completion, reconstruction
 

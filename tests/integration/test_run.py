@@ -9,13 +9,13 @@ import torch
 from hydra.types import RunMode
 from tiny_runs import FAST, TINY, TREE, TRIPLES
 
+from curvlab import compilation
 from curvlab.analysis import plots
 from curvlab.callbacks import curves as training_curves
 from curvlab.callbacks.progress import LINES_WITHOUT_TERMINAL
 from curvlab.checksums import add_facts, check_archive
+from curvlab.compilation import Compilable
 from curvlab.errors import UsageError
-from curvlab.layers import compilation
-from curvlab.layers.compilation import Compilable
 from curvlab.results.result import read_result
 from curvlab.run import fit, train
 from curvlab.run.train import RunFailedError

@@ -15,7 +15,6 @@ from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
 from curvlab.data.loaders.triple_batches import with_inverses
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzLinearAttention, LorentzSoftmaxAttention
-from curvlab.layers.global_sums import summed_over_processes
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic
 from curvlab.manifolds.pairs.loss import reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
@@ -23,6 +22,7 @@ from curvlab.models.cat import CAT
 from curvlab.models.hypformer import Hypformer
 from curvlab.models.polyformer import PolyFormer
 from curvlab.models.triples.ball import MuRP
+from curvlab.process import summed_over_processes
 from curvlab.run import fit
 from curvlab.tasks import kg_completion, reconstruction
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
@@ -74,7 +74,7 @@ def train_and_note(rank, config, result, folder, checkpoint):
 def attention():
     torch.manual_seed(0)
     space = Lorentz(kappa=-1.0, learnable=False)
-    layer = LorentzLinearAttention(6, 2, space, power=2.0, phi_on_value=False)
+    layer = LorentzLinearAttention(6, 2, space, power=2.0)
     x = space.expmap0(torch.randn(40, 6, dtype=torch.float64))
     return layer.double(), x, torch.randn(40, 7, dtype=torch.float64)
 

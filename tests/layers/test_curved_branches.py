@@ -14,16 +14,15 @@ from curvlab.layers.curved_branches import (
     HyperbolicBranch,
     SphericalBranch,
     entropy,
-    hyperbolic_sum,
     sphere_exp,
     sphere_log,
+    weighted_midpoints,
 )
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds._geoopt import geoopt
 
 pytestmark = pytest.mark.usefixtures("float64")
 DIM = 64
-AGGREGATIONS = ("midpoint", "moebius_sum", "tangent")
 SHARED = {"dim": DIM, "ffn_ratio": 2, "activation": "relu"}
 
 
@@ -71,43 +70,17 @@ def test_masked_attention_is_that_among_the_tokens_it_leaves(make):
     torch.testing.assert_close(branch(x, torch.eye(5).bool()), alone)
 
 
-@pytest.mark.parametrize(
-    ("aggregation", "expected"),
-    [
-        ("midpoint", [0.17386496, -0.01344068]),
-        ("moebius_sum", [0.23280478, -0.02539295]),
-        ("tangent", [0.23262209, -0.02826757]),
-    ],
-)
-def test_sums_in_the_ball_of_the_specification(aggregation, expected):
+def test_the_midpoint_is_the_specifications_and_geoopts_and_commutes_with_isometries():
     weights = torch.tensor([[0.5, 0.3, 0.2], [0.0, 1.0, 0.0]])
-    found = hyperbolic_sum(weights, points(), MINUS_ONE, aggregation)
-    torch.testing.assert_close(found[0], torch.tensor(expected), atol=1e-7, rtol=0)
+    found = weighted_midpoints(weights, points(), MINUS_ONE)
+    expected = torch.tensor([0.17386496, -0.01344068])
+    torch.testing.assert_close(found[0], expected, atol=1e-7, rtol=0)
     torch.testing.assert_close(found[1], points()[1])  # weights of one point give it back
-
-
-def test_the_midpoint_is_geoopts_and_commutes_with_the_isometries():
-    weights = torch.tensor([[0.5, 0.3, 0.2]])
-    found = hyperbolic_sum(weights, points(), MINUS_ONE, "midpoint")[0]
     ball = geoopt.PoincareBall(c=1.0)
-    torch.testing.assert_close(found, ball.weighted_midpoint(points(), weights[0]))
+    torch.testing.assert_close(found[0], ball.weighted_midpoint(points(), weights[0]))
     a = torch.tensor([-0.4, 0.2])
-    moved = hyperbolic_sum(weights, k_space.mobius_add(a, points(), -1.0), MINUS_ONE, "midpoint")[0]
+    moved = weighted_midpoints(weights, k_space.mobius_add(a, points(), -1.0), MINUS_ONE)
     torch.testing.assert_close(moved, k_space.mobius_add(a, found, -1.0))
-
-
-def test_the_printed_sum_leaves_the_ball():
-    """N copies of exp0(3 e) with weights 1/N: their plain sum is clipped but for N = 1."""
-    point = torch.zeros(1, DIM, dtype=torch.float32)
-    point[0, 0] = 3
-    for count, length in ((1, 3.0), (8, 3.10630305), (64, 3.10630305)):
-        copies = k_space.expmap0_projected(point.expand(count, DIM), -1.0)
-        weights = torch.full((1, count), 1 / count, dtype=torch.float32)
-        printed = hyperbolic_sum(weights, copies, MINUS_ONE.float(), "moebius_sum")
-        assert float(k_space.logmap0(printed, -1.0).norm()) == pytest.approx(length, abs=2e-4)
-        # Out there the middle needs more digits than float32 has.
-        middle = hyperbolic_sum(weights.double(), copies.double(), MINUS_ONE, "midpoint")
-        assert float(k_space.logmap0(middle, -1.0).norm()) == pytest.approx(3, abs=2e-4)
 
 
 def test_the_sphere_of_the_specification():
@@ -154,8 +127,6 @@ def test_one_token_makes_feed_forward_networks_of_the_branches():
     expected = branch.feed_forward(branch.output(branch.value(x)))
     torch.testing.assert_close(branch(x), expected)
     torch.testing.assert_close(_with(branch, hyperbolic(kappa=-0.5))(x), branch(x))
-    for aggregation in AGGREGATIONS:
-        torch.testing.assert_close(_with(branch, hyperbolic(aggregation=aggregation))(x), branch(x))
     branch, x = spherical(), 0.2 * x
     padded = F.pad(branch.project(x), (0, 1))
     torch.testing.assert_close(branch(x), branch.feed_forward(padded))
@@ -181,7 +152,8 @@ def test_what_is_left_out_for_one_token_is_what_attention_would_give():
 
 def test_equal_tokens_beyond_the_equator_stay_where_they_are():
     """The centroid on the sphere is on their side of it."""
-    branch, x = spherical(in_proj=False), torch.randn(4, 1, DIM)
+    branch, x = spherical(), torch.randn(4, 1, DIM)
+    branch.project = torch.nn.Identity()
     x = 2.6 * F.normalize(x, dim=-1)
     torch.testing.assert_close(branch(x.expand(-1, 3, -1)), branch(x).expand(-1, 3, -1))
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from curvlab.layers.dropout import Dropout, dropout
+from curvlab.layers.elementwise import Dropout, dropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])

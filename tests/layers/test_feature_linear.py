@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from curvlab.layers.features import FeatureLinear
-from curvlab.layers.sparse_graph import Features
+from curvlab.layers.sparse_graph import FeatureLinear, Features
 
 pytestmark = pytest.mark.usefixtures("float64")
 

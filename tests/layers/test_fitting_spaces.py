@@ -9,7 +9,7 @@ import torch
 import curvlab.layers
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzLinear, StereographicLinear
-from curvlab.layers.stereographic_logits import StereographicLogits
+from curvlab.layers.stereographic import StereographicLogits
 from curvlab.manifolds import Euclidean, Lorentz, PoincareBall, Product, Sphere, Stereographic
 from curvlab.models import FPST, HGCN
 

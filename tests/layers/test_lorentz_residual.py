@@ -5,7 +5,7 @@ import torch
 
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzResidual
-from curvlab.layers.lorentz_residual import OPERATORS
+from curvlab.layers.lorentz import OPERATORS
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds._geoopt import geoopt
 

@@ -104,12 +104,11 @@ def by_loops(attention, tokens):
 
 
 @pytest.mark.parametrize("entries", [1, 2**18], ids=["a node a block", "one block"])
-@pytest.mark.parametrize(("heads", "padding"), [(3, 0), (2, 6)])
-def test_values_and_gradients_are_those_of_loops(monkeypatch, entries, heads, padding):
+@pytest.mark.parametrize("heads", [3, 2], ids=["as they are", "padded"])
+def test_values_and_gradients_are_those_of_loops(monkeypatch, entries, heads):
     monkeypatch.setattr(module, "BLOCK_ENTRIES", entries)
     attention, h = random_attention(heads=heads)
     h.requires_grad_()
-    assert module._padding(h, heads) == padding
     of = [h, *attention.parameters()]
     found, expected = attention(h), by_loops(attention, h)
     torch.testing.assert_close(found, expected)
@@ -121,15 +120,7 @@ def test_values_and_gradients_are_those_of_loops(monkeypatch, entries, heads, pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("entries", [400, 36], ids=["as they are", "padded"])
-def test_dropout_of_scores_keeps_expectation_and_has_the_right_gradient(monkeypatch, entries):
-    monkeypatch.setattr(module, "LIBRARY_PRODUCT", entries)
-    q, k, v = (torch.randn(3, 4, 4, requires_grad=True) for _ in range(3))
-    bias = torch.randn(2, 1, 3, requires_grad=True)
-    kept = torch.rand(4, 2, 3, 3) > 0.4
-    assert torch.autograd.gradcheck(
-        lambda *x: module.TanhAttention.apply(*x, kept, 2), (q, k, v, bias)
-    )
+def test_dropout_of_scores_keeps_their_expectation():
     torch.manual_seed(0)
     attention, h = random_attention(training=True, dropout=0.3)
     copies = h.repeat(1, 300, 1)

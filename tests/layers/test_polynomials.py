@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from curvlab.layers.polynomials import polynomials, response
+from curvlab.layers.spectral_filters import polynomials, response
 
 A = torch.tensor([0.5**0.5, 0.5, 0.5**0.5], dtype=torch.float64)
 A = torch.diag(A, 1) + torch.diag(A, -1)  # the path 0-1-2-3, normalised

@@ -65,33 +65,37 @@ def test_derivatives_of_a_product():
         assert torch.equal(vmap(product, (0, None))(a, b), a @ b)
 
 
-@pytest.mark.parametrize("setting", ["highest", "high", "medium"])
-def test_the_setting_is_put_back(setting):
+def for_all(setting):
     torch.set_float32_matmul_precision(setting)
-    try:
-        with full_precision():
-            assert torch.get_float32_matmul_precision() == "highest"
-        assert torch.get_float32_matmul_precision() == setting
-        with pytest.raises(ZeroDivisionError), full_precision():
-            _ = 1 / 0
-        assert torch.get_float32_matmul_precision() == setting
-    finally:
-        torch.set_float32_matmul_precision("highest")
+
+
+def for_one(number):
+    products._BACKENDS[number].fp32_precision = "tf32"
+
+
+def as_allowed(flag):
+    torch.backends.cuda.matmul.allow_tf32 = flag
 
 
 @pytest.mark.skipif(not products._BACKENDS, reason="torch before 2.9")
-@pytest.mark.parametrize("number", [0, 1])
-def test_a_setting_of_one_backend_is_put_back(number):
-    backends = products._BACKENDS
-    before = [backend.fp32_precision for backend in backends]
-    backends[number].fp32_precision = "tf32"
+@pytest.mark.parametrize(
+    ("choose", "setting"),
+    [*((for_all, s) for s in ("highest", "high", "medium")), (for_one, 0), (for_one, 1),
+     (as_allowed, True)],
+)  # fmt: skip
+def test_a_setting_is_put_back_for_each_backend(choose, setting):
+    before = products._precisions()
+    choose(setting)
     try:
-        chosen = [backend.fp32_precision for backend in backends]
+        chosen = products._precisions()
         with full_precision():
-            assert [backend.fp32_precision for backend in backends] == ["ieee", "ieee"]
-        assert [backend.fp32_precision for backend in backends] == chosen
+            assert products.FULL.issuperset(products._precisions())
+        assert products._precisions() == chosen
+        with pytest.raises(ZeroDivisionError), full_precision():
+            _ = 1 / 0
+        assert products._precisions() == chosen
     finally:
-        backends[number].fp32_precision = before[number]
+        products._choose(before)
 
 
 def test_a_compiler_traces_a_product():
@@ -102,17 +106,3 @@ def test_a_compiler_traces_a_product():
     with torch.autocast("cpu", torch.bfloat16):
         assert traced(a, b).dtype == torch.float32
     torch.compiler.reset()
-
-
-def test_a_setting_for_gpus_does_not_become_one_of_processors():
-    before = [backend.fp32_precision for backend in products._BACKENDS]
-    torch.backends.cuda.matmul.allow_tf32 = True
-    try:
-        chosen = [backend.fp32_precision for backend in products._BACKENDS]
-        with full_precision():
-            assert torch.get_float32_matmul_precision() == "highest"
-        assert torch.backends.cuda.matmul.allow_tf32
-        assert [backend.fp32_precision for backend in products._BACKENDS] == chosen
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = False
-    assert [backend.fp32_precision for backend in products._BACKENDS][1:] == before[1:]

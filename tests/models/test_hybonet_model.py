@@ -8,7 +8,7 @@ import torch
 
 from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.layers import LorentzPrototypes, LorentzResidual
-from curvlab.layers.lorentz_residual import OPERATORS
+from curvlab.layers.lorentz import OPERATORS
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.models import LRN, HyboNet
 from graphs import random_graph

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.errors import UsageError
-from curvlab.layers.lorentz_residual import OPERATORS
+from curvlab.layers.lorentz import OPERATORS
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.models import LRNSGFormer, SGFormer
 from curvlab.models.sgformer import BranchSum

@@ -12,9 +12,9 @@ from torch_geometric.data import Data
 from composing import CONFIGS
 from curvlab.config.folder import choices
 from curvlab.data.datasets.synthetic import SyntheticWeb
+from curvlab.layers.lorentz import LorentzPrototypes
 from curvlab.layers.lorentz_attention import LorentzSoftmaxAttention, PoincareLinear
-from curvlab.layers.lorentz_logits import LorentzPrototypes
-from curvlab.layers.stereographic_logits import StereographicLogits
+from curvlab.layers.stereographic import StereographicLogits
 from curvlab.manifolds import Euclidean, Lorentz, PseudoHyperboloid, Stereographic, products
 from curvlab.manifolds.pairs.loss import reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles

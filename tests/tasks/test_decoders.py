@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from curvlab.errors import UsageError
-from curvlab.layers.lorentz_logits import LorentzPrototypes
-from curvlab.layers.stereographic_logits import StereographicLogits
+from curvlab.layers.lorentz import LorentzPrototypes
+from curvlab.layers.stereographic import StereographicLogits
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic
 from curvlab.models.encoder import Encoder
 from curvlab.tasks.decoders import TangentLogits, decoder_of

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from curvlab.analysis.arrays import load_arrays, save_arrays
 from curvlab.errors import UsageError
-from curvlab.layers.polynomials import response
+from curvlab.layers.spectral_filters import response
 
 FILE = "filters.npz"
 

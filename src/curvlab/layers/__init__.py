@@ -1,7 +1,13 @@
 """Neural network layers, by geometry; none knows a graph, a dataset or a configuration."""
 
 from curvlab.layers.hybonet import CentroidAggregation, HyboNetFeatureLinear, HyboNetLinear
-from curvlab.layers.lorentz import LorentzFeatureLinear, LorentzLinear, LorentzMap
+from curvlab.layers.lorentz import (
+    LorentzFeatureLinear,
+    LorentzLinear,
+    LorentzMap,
+    LorentzPrototypes,
+    LorentzResidual,
+)
 from curvlab.layers.lorentz_attention import (
     LorentzLinearAttention,
     LorentzSoftmaxAttention,
@@ -11,16 +17,14 @@ from curvlab.layers.lorentz_attention import (
     focused_attention,
     focused_features,
 )
-from curvlab.layers.lorentz_logits import LorentzPrototypes
-from curvlab.layers.lorentz_residual import LorentzResidual
 from curvlab.layers.polynomial_attention import PolynomialAttention, SharedCoefficients
 from curvlab.layers.stereographic import (
     StereographicAttention,
     StereographicFeedForward,
     StereographicLayerNorm,
     StereographicLinear,
+    StereographicLogits,
 )
-from curvlab.layers.stereographic_logits import StereographicLogits
 
 
 def __dir__() -> list[str]:

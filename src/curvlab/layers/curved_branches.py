@@ -10,17 +10,19 @@ Source: CAT, Sections 4.1 to 4.4, as corrected in docs/protocol.md.
 """
 
 import math
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from curvlab.checked import Checked
 from curvlab.errors import UsageError
-from curvlab.layers.activations import activation_function
+from curvlab.layers.elementwise import activation_function
 from curvlab.manifolds import Curvature, Stereographic
 from curvlab.manifolds import stereographic as k_space
 from curvlab.options import NegativeFloat, PositiveFloat, PositiveInt
+
+LARGEST_ANGLE = 3.1406
+"""Between the origin of a sphere and a point; the antipode is at pi."""
 
 
 class FeedForward(nn.Module):
@@ -102,12 +104,9 @@ class EuclideanBranch(Checked, nn.Module):
 class HyperbolicBranch(Checked, nn.Module):
     """Distance attention in a ball: q, v = exp0(W x), softmax(-d(q_i, q_j)), FF(W_o log0(sum)).
 
-    There is no key and no temperature. The sum of the values is one of
-
-        midpoint     1/2 (x) (sum_j A_j lambda_j v_j / sum_j A_j (lambda_j - 1))
-        moebius_sum  proj(sum_j A_j (x) v_j), an ordinary sum of Moebius multiples, as published: it
-                     leaves the ball for more than one token and is nearly always clipped
-        tangent      exp0(sum_j A_j log0 v_j)
+    There is no key and no temperature. The sum of the values is their midpoint,
+    `1/2 (x) (sum_j A_j lambda_j v_j / sum_j A_j (lambda_j - 1))`; the published sum of Moebius
+    multiples leaves the ball for more than one token.
 
     Source: CAT, Section 4.2; W_o is not in its formula, but in its number of parameters.
 
@@ -117,7 +116,6 @@ class HyperbolicBranch(Checked, nn.Module):
         activation: of the feed-forward network.
         kappa: curvature.
         learnable: learn the curvature.
-        aggregation: of the values: `midpoint`, `moebius_sum` (as published) or `tangent`.
         residual: add the input to the output; the paper does not.
     """
 
@@ -128,7 +126,6 @@ class HyperbolicBranch(Checked, nn.Module):
         activation: str,
         kappa: NegativeFloat = -1.0,
         learnable: bool = False,
-        aggregation: Literal["midpoint", "moebius_sum", "tangent"] = "midpoint",
         residual: bool = False,
     ) -> None:
         super().__init__()
@@ -136,7 +133,6 @@ class HyperbolicBranch(Checked, nn.Module):
         self.output = nn.Linear(dim, dim)
         self.feed_forward = FeedForward(dim, ffn_ratio * dim, dim, activation)
         self.curvature = Curvature(kappa, learnable=learnable, max=0.0)
-        self.aggregation = aggregation
         self.residual = residual
 
     def share_at_rim(self, x: Tensor) -> Tensor:
@@ -152,7 +148,7 @@ class HyperbolicBranch(Checked, nn.Module):
         if x.shape[-2] > 1:
             query = k_space.expmap0_projected(self.query(x), kappa)
             weights = _weights(-k_space.pairwise_dist(query, query, kappa), mask)
-            value = k_space.project(hyperbolic_sum(weights, value, kappa, self.aggregation), kappa)
+            value = k_space.project(weighted_midpoints(weights, value, kappa), kappa)
         y = self.feed_forward(self.output(k_space.logmap0(value, kappa)))
         return x + y if self.residual else y
 
@@ -162,19 +158,8 @@ def _weights(scores: Tensor, mask: Tensor | None) -> Tensor:
     return (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(-1)
 
 
-def hyperbolic_sum(weights: Tensor, points: Tensor, kappa: Tensor, aggregation: str) -> Tensor:
-    """Weighted sums `[..., n, dim]` of points `[..., m, dim]` with weights `[..., n, m]`.
-
-    All through matrix products; see `HyperbolicBranch` for the aggregations.
-    """
-    if aggregation == "tangent":
-        return k_space.expmap0(weights @ k_space.logmap0(points, kappa), kappa)
-    if aggregation == "moebius_sum":
-        norm = points.norm(dim=-1, keepdim=True).clamp(min=1e-15)
-        s = (-kappa).sqrt()
-        reach = (s * norm).clamp(max=1 - 1e-7).atanh().mT
-        summed = (weights * reach).tanh() @ (points / norm) / s
-        return k_space.project(summed, kappa)
+def weighted_midpoints(weights: Tensor, points: Tensor, kappa: Tensor) -> Tensor:
+    """Midpoints `[..., n, dim]` of points `[..., m, dim]` with weights `[..., n, m]`."""
     factor = k_space.conformal_factor(points, kappa).unsqueeze(-1)
     sums = weights @ torch.cat([factor * points, factor - 1], -1)
     return k_space.midpoint_from_sums(sums[..., :-1], sums[..., -1], kappa)
@@ -184,9 +169,9 @@ class SphericalBranch(Checked, nn.Module):
     """Cosine attention on the sphere: t = exp_mu([u; 0]), softmax(<t_i, t_j>), FF(log_mu(y)).
 
     mu is the last unit vector of R^(dim + 1), u = W x + b. The weighted sum is brought back to the
-    sphere, y = w / |w|, before its logarithm is taken; the angle of the logarithm is
-    atan2(|a|, b) of y = [a; b]. exp_mu is injective up to the antipode only, so that u is rescaled
-    to norms below it. Angles are lengths times sqrt(kappa).
+    sphere, y = w / |w|, before its logarithm is taken, and FF sees all of its dim + 1 coordinates;
+    the angle of the logarithm is atan2(|a|, b) of y = [a; b]. exp_mu is injective up to the
+    antipode only, so that u is rescaled to norms below it. Angles are lengths times sqrt(kappa).
 
     Source: CAT, Section 4.3, which has neither W nor the normalisation; its number of parameters
     asks for about one matrix more than its formula.
@@ -197,13 +182,7 @@ class SphericalBranch(Checked, nn.Module):
         activation: of the feed-forward network.
         kappa: curvature.
         learnable: learn the curvature.
-        in_proj: map the tokens by W; False takes them as tangent vectors.
-        max_angle: largest angle between mu and a point, below pi; None as published, which folds.
-        ambient: feed all `dim + 1` coordinates of the logarithm to FF; the last one is 0.
         residual: add the input to the output; the paper does not.
-
-    Raises:
-        UsageError: the largest angle is not below pi.
     """
 
     def __init__(
@@ -213,34 +192,25 @@ class SphericalBranch(Checked, nn.Module):
         activation: str,
         kappa: PositiveFloat = 1.0,
         learnable: bool = False,
-        in_proj: bool = True,
-        max_angle: PositiveFloat | None = 3.1406,
-        ambient: bool = True,
         residual: bool = False,
     ) -> None:
         super().__init__()
-        if max_angle is not None and not 0 < max_angle < math.pi:
-            raise UsageError(f"max_angle={max_angle} must be between 0 and pi")
-        self.project = nn.Linear(dim, dim) if in_proj else nn.Identity()
-        self.feed_forward = FeedForward(dim + ambient, ffn_ratio * dim, dim, activation)
+        self.project = nn.Linear(dim, dim)
+        self.feed_forward = FeedForward(dim + 1, ffn_ratio * dim, dim, activation)
         self.curvature = Curvature(kappa, learnable=learnable, min=0.0)
-        self.max_angle = max_angle
-        self.ambient = ambient
         self.residual = residual
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Map `[batch, tokens, dim]`."""
         root = self.curvature().sqrt()
         u = root * self.project(x)
-        if self.max_angle is not None:
-            norm = u.norm(dim=-1, keepdim=True).clamp(min=1e-12)
-            u = u * (self.max_angle / norm).clamp(max=1)
-        if x.shape[-2] > 1 or self.max_angle is None:
+        norm = u.norm(dim=-1, keepdim=True).clamp(min=1e-12)
+        u = u * (LARGEST_ANGLE / norm).clamp(max=1)
+        if x.shape[-2] > 1:
             points = sphere_exp(u)
             summed = _weights(points @ points.mT, mask) @ points
             u = sphere_log(summed / summed.norm(dim=-1, keepdim=True).clamp(min=1e-8))
-        u = u / root
-        y = self.feed_forward(nn.functional.pad(u, (0, 1)) if self.ambient else u)
+        y = self.feed_forward(nn.functional.pad(u / root, (0, 1)))
         return x + y if self.residual else y
 
 

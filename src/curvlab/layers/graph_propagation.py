@@ -5,10 +5,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.checked import Checked
-from curvlab.layers.batch_norm import BatchNorm
-from curvlab.layers.dropout import dropout
-from curvlab.layers.features import FeatureLinear
-from curvlab.layers.sparse_graph import Features, SparseMatrix, as_matrix, row_sums
+from curvlab.layers.elementwise import BatchNorm, dropout
+from curvlab.layers.sparse_graph import FeatureLinear, Features, SparseMatrix, as_matrix, row_sums
 from curvlab.options import Dropout, PositiveInt
 from curvlab.process import all_reduce_sum, own_share
 
@@ -33,7 +31,6 @@ class GraphConvolutionBranch(Checked, nn.Module):
         residual: add `x_0` to every layer's output.
         weight: a linear map in every layer.
         initial: map `[u ; x_0]`; includes `weight`.
-        activation: apply the ReLU after each propagation; the first layer always has one.
 
     Source: the graph branch of SGFormer's authors' code, which Hypformer takes over; there, too,
     the residual connection leads to the first layer's output instead of the one before.
@@ -49,7 +46,6 @@ class GraphConvolutionBranch(Checked, nn.Module):
         residual: bool = True,
         weight: bool = False,
         initial: bool = False,
-        activation: bool = True,
     ) -> None:
         super().__init__()
         self.features = FeatureLinear(in_channels, dim)
@@ -63,7 +59,7 @@ class GraphConvolutionBranch(Checked, nn.Module):
         )
         self.dim = dim
         self.dropout = dropout
-        self.residual, self.initial, self.activation = residual, initial, activation
+        self.residual, self.initial = residual, initial
 
     def forward(self, features: Tensor | Features, adjacency: Tensor | SparseMatrix) -> Tensor:
         """Map features and propagate them."""
@@ -107,8 +103,7 @@ class GraphConvolutionBranch(Checked, nn.Module):
             u = F.linear(u, weight_u, linear.bias) + F.linear(first, weight_first)
         else:
             u = linear(u)
-        u = norm(u)
-        u = self._drop(F.relu(u) if self.activation else u)
+        u = self._drop(F.relu(norm(u)))
         return u + first if self.residual else u
 
     def _drop(self, x: Tensor) -> Tensor:

@@ -14,11 +14,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from curvlab.layers.activations import activation_function
-from curvlab.layers.dropout import dropout
-from curvlab.layers.features import FeatureLinear
+from curvlab.layers.elementwise import activation_function, dropout
 from curvlab.layers.spaces import TakesManifold
-from curvlab.layers.sparse_graph import Features, SparseMatrix, as_features, as_matrix
+from curvlab.layers.sparse_graph import (
+    FeatureLinear,
+    Features,
+    SparseMatrix,
+    as_features,
+    as_matrix,
+)
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.curved_trig import sin_ratio
 from curvlab.manifolds.kernels import curvature_like, split_time, squared_norm, upcast_half

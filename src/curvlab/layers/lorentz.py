@@ -8,18 +8,22 @@ curvatures `kappa_1` and `kappa_2` multiplies the whole point by `sqrt(kappa_1 /
 Under autocast matrix products are in half precision and points in float32.
 """
 
-from typing import Any, Literal
+import math
+from typing import Any, Literal, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from curvlab.layers.features import FeatureLinear
+from curvlab.errors import UsageError
 from curvlab.layers.spaces import TakesManifold
-from curvlab.layers.sparse_graph import Features, as_features
-from curvlab.manifolds import Lorentz, lorentz
+from curvlab.layers.sparse_graph import FeatureLinear, Features, as_features
+from curvlab.manifolds import Lorentz, lorentz, lorentz_sums
+from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.curved_trig import sin_ratio
 from curvlab.manifolds.kernels import curvature_like, squared_norm, upcast_half
+from curvlab.manifolds.products import linear
+from curvlab.options import PositiveFloat
 
 CurvatureMode = Literal["rescale", "recalibrate"]
 InputLift = Literal["exp0", "exp0_ref"]
@@ -185,3 +189,119 @@ def midpoint(x: Tensor, y: Tensor, space: Lorentz, space_other: Lorentz) -> Tens
 def inner_factor(space: Lorentz, inner: Inner | None) -> Tensor | float:
     """Factor of the Lorentzian product: 1, or 1 / k = -kappa, as in Hypformer's code."""
     return 1.0 if inner is None else -space.kappa
+
+
+class LorentzPrototypes(TakesManifold, nn.Module):
+    r"""Logits from squared Lorentzian distances to one learned point a class.
+
+    `logit_c = -(|m - P_c|_L^2 + b_c) = 2 k + 2 <m, P_c>_L - b_c` with `k = -1 / kappa`: `-b_c`
+    where m is the prototype, less everywhere else. With `inner="as_released"` it is
+    `2 k + 2 <m, P_c>_L / k - b_c`, a distance for k = 1 alone.
+
+    The prototypes are `geoopt.ManifoldParameter`s, for a Riemannian optimiser; their time is
+    recomputed where the curvature is learned. They start at distance 1 from the origin in random
+    directions, the biases at 0.
+
+    Shapes: `[..., 1 + dim] -> [..., logits]`.
+
+    Args:
+        dim: space-like coordinates of the points.
+        logits: number of logits.
+        manifold: where the points lie.
+        inner: None, or `as_released` for the product of Hypformer's code, which is divided by k.
+
+    Raises:
+        UsageError: there is no such product.
+
+    Source: Hypformer's decoder `hyp`; Law et al. 2019. Its code divides since its second release.
+    """
+
+    def __init__(
+        self, dim: int, logits: int, manifold: Lorentz, inner: Inner | None = None
+    ) -> None:
+        super().__init__()
+        self.space, self.inner = manifold, inner
+        with torch.no_grad():
+            points = manifold.expmap0(F.normalize(torch.randn(logits, dim), dim=-1))
+        self.prototypes = geoopt.ManifoldParameter(points, manifold=manifold)
+        self.bias = nn.Parameter(torch.zeros(logits))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map points `[..., 1 + dim]` to logits `[..., logits]`."""
+        kappa = self.space.kappa
+        prototypes = lorentz.project(self.prototypes, kappa)
+        doubled = 2 * inner_factor(self.space, self.inner)
+        return linear(x, doubled * lorentz.reflect_time(prototypes), -2 / kappa - self.bias)
+
+
+Operator = Literal["centroid", "parallel_transport", "tangent_space", "space_addition"]
+Weights = Literal["fixed", "learned"]
+OPERATORS: tuple[Operator, ...] = get_args(Operator)
+FORMS = {"stable": lorentz_sums.STABLE, "maps": lorentz_sums.LITERAL}
+UNWEIGHTED = "parallel_transport"
+
+
+class LorentzResidual(TakesManifold, nn.Module):
+    r"""Sum of a point x and a point y = f(x) of one hyperboloid.
+
+    With s = sqrt(-kappa) and `lift` the point with a given space part:
+
+        centroid:            (w_x x + w_y y) / (s sqrt(-<., .>_L)),
+        parallel_transport:  exp_x(P_{o -> x}(log_o y)), without weights,
+        tangent_space:       exp_o(w_x log_o x + w_y log_o y),
+        space_addition:      lift(w_x x_s + w_y y_s).
+
+    The centroid lies on the geodesic from x to y, so that a network of any depth stays where its
+    layers put their outputs; the others move away from the origin, as in flat space.
+
+    Shapes: `[..., 1 + dim]` twice to `[..., 1 + dim]`.
+
+    Args:
+        manifold: where x, y and the sum lie.
+        operator: of the sum, see above.
+        weights: `learned`: `w_x = exp(log_weight)`, while `w_y` stays as it is.
+        weight_x: w_x, of the layer's input; where it is learned, what it starts with.
+        weight_y: w_y, of the layer's output.
+        reverse: take `y + x`, which is another point by parallel transport.
+        form: `stable`, or `maps`, the compositions of maps as they are written (for comparison).
+
+    Raises:
+        UsageError: an option does not go with the operator.
+
+    Source: LRN (He et al. 2024), Section 3.
+    """
+
+    def __init__(
+        self,
+        manifold: Lorentz,
+        operator: Operator = "centroid",
+        weights: Weights = "fixed",
+        weight_x: PositiveFloat = 1.0,
+        weight_y: PositiveFloat = 1.0,
+        reverse: bool = False,
+        form: Literal["stable", "maps"] = "stable",
+    ) -> None:
+        super().__init__()
+        if operator == UNWEIGHTED and (weights, weight_x, weight_y) != ("fixed", 1, 1):
+            raise UsageError(
+                "operator='parallel_transport' has no weights: leave weights='fixed' and both at 1"
+            )
+        self.space, self.operator, self.form, self.reverse = manifold, operator, form, reverse
+        self.weight_y = weight_y
+        self._fixed = weight_x
+        self.log_weight: nn.Parameter | None = None
+        if weights == "learned":
+            self.log_weight = nn.Parameter(torch.tensor(math.log(weight_x)))
+
+    @property
+    def weight_x(self) -> Tensor | float:
+        """w_x."""
+        return self._fixed if self.log_weight is None else self.log_weight.exp()
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """Sum of points x and y, both `[..., 1 + dim]`."""
+        total, kappa = FORMS[self.form][self.operator], self.space.kappa
+        weights = self.weight_x, self.weight_y
+        if self.reverse:
+            return total(y, x, kappa, *weights[::-1])
+        return total(x, y, kappa, *weights)

@@ -15,7 +15,6 @@ import torch
 import torch.nn.functional as F
 from annotated_types import Ge
 from torch import Tensor, nn
-from torch.autograd import Function
 
 from curvlab.layers.lorentz import (
     LONGEST_TANGENT,
@@ -27,7 +26,7 @@ from curvlab.layers.lorentz import (
 from curvlab.layers.row_blocks import in_blocks
 from curvlab.layers.spaces import TakesManifold
 from curvlab.manifolds import Lorentz, lorentz
-from curvlab.manifolds.kernels import curvature_like, dot, upcast_half
+from curvlab.manifolds.kernels import curvature_like, upcast_half
 from curvlab.manifolds.products import full_precision, linear, product
 
 SMALLEST = 1e-6
@@ -38,69 +37,21 @@ def focused_features(e: Tensor, power: float, smallest: float = SMALLEST) -> Ten
     r"""The focused feature map `phi(e) = (|e'| / |e'^p|) e'^p`, `e' = relu(e) + smallest`.
 
     Powers are elementwise, norms over the last axis: `|phi(e)| = |e'|`. `e'` is divided by its
-    largest entry before the power and multiplied by it afterwards, which changes nothing, since phi
-    is homogeneous of degree 1, and lets no power underflow to 0 / 0. For the same reason the
-    paper's scalar t, by which it divides `e'`, cancels between the numerator and the denominator of
-    attention; it is left out.
+    largest entry before the power, so that no power underflows to 0 / 0. Since phi is homogeneous
+    of degree 1, the paper's scalar t, by which it divides `e'`, cancels between the numerator and
+    the denominator of attention; it is left out.
 
     Shapes: `[..., dim] -> [..., dim]`.
 
     Source: Hypformer, Eq. 19, which prints no `smallest`; FLatten Transformer.
     """
-    e = upcast_half(e)
+    e = F.relu(upcast_half(e)) + smallest
     if power == 1:
-        return F.relu(e) + smallest
-    features: Tensor = _FocusedFeatures.apply(e, power, smallest)[0]
-    return features
-
-
-class _FocusedFeatures(Function):
-    r"""phi of `focused_features`, for a power that is not 1; only its argument is kept.
-
-    With u = e' / largest, v = u^p, a = |u|, b = |v| the features are largest (a / b) v, and for an
-    incoming derivative g that by e' is p (a / b) u^{p-1} (g - v <g, v> / b^2) + u <g, v> / (a b).
-    """
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def _parts(e: Tensor, power: float, smallest: float) -> tuple[Tensor, ...]:
-        """u, v, largest, a, b."""
-        e = F.relu(e) + smallest
-        largest = e.amax(-1, keepdim=True)
-        u = e / largest
-        v = u.pow(power)
-        a, b = (torch.linalg.vector_norm(x, dim=-1, keepdim=True) for x in (u, v))
-        return u, v, largest, a, b
-
-    @staticmethod
-    def forward(e: Tensor, power: float, smallest: float) -> tuple[Tensor, ...]:
-        _, v, *small = _FocusedFeatures._parts(e, power, smallest)
-        largest, a, b = small
-        return v.mul_(largest * a / b), *small
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        e, ctx.power, ctx.smallest = inputs
-        ctx.mark_non_differentiable(*output[1:])
-        ctx.save_for_backward(e, *output[1:])
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        g, power = grads[0], ctx.power
-        e, largest, a, b = ctx.saved_tensors
-        if torch.is_grad_enabled():
-            u, v, _, a, b = _FocusedFeatures._parts(e, power, ctx.smallest)
-            slope = u.pow(power - 1)
-        else:
-            u = F.relu(e).add_(ctx.smallest).div_(largest)
-            slope = u if power == 2 else u.pow(power - 1)
-            v = slope * u
-        along = dot(g, v)
-        across = torch.addcmul(g, v, -along / b.square()).mul_(power * a / b)
-        g_e = torch.addcmul(u * (along / (a * b)), slope, across)
-        # The derivative of relu, in one pass.
-        return torch.ops.aten.threshold_backward(g_e, e, 0.0), None, None
+        return e
+    u = e / e.detach().amax(-1, keepdim=True)
+    v = u.square() if power == 2 else u.pow(power)
+    length, size = (torch.linalg.vector_norm(x, dim=-1, keepdim=True) for x in (e, v))
+    return v * (length / size)
 
 
 def attention_sums(key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
@@ -178,8 +129,8 @@ class LorentzLinearAttention(_Heads):
         heads: number of heads, whose mean is taken.
         manifold: space of the input and the output.
         power: the exponent p of the focused feature map.
-        phi_on_value: apply phi to the values too (the paper's Eq. 15, not its authors' code).
 
+    The paper's Eq. 15 applies phi to the values too, its authors' code does not.
     The curvature of the output differs from that of the values in Eq. 18; here both are one, and
     the factor, 1. The scalar t of Eq. 19 cancels and is left out (`focused_features`).
     """
@@ -190,11 +141,10 @@ class LorentzLinearAttention(_Heads):
         heads: int,
         manifold: Lorentz,
         power: Annotated[float, Ge(1)] = 2.0,
-        phi_on_value: bool = False,
     ) -> None:
         super().__init__(dim, heads, manifold)
         self.projection = _heads_linear(dim, heads, manifold)
-        self.power, self.phi_on_value = power, phi_on_value
+        self.power = power
         self.psi = nn.Linear(dim, dim)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -222,8 +172,6 @@ class LorentzLinearAttention(_Heads):
     def _features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """phi(q), phi(k) and the values."""
         query, key, value = self.split(x)
-        if self.phi_on_value:
-            value = focused_features(value, self.power)
         return focused_features(query, self.power), focused_features(key, self.power), value
 
     def _fuse(self, query: Tensor, value: Tensor, S: Tensor, n: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 
 from curvlab.checked import Checked
 from curvlab.errors import UsageError
-from curvlab.layers.dropout import dropout, dropout_mask
+from curvlab.layers.elementwise import dropout, dropout_mask
 from curvlab.options import Dropout, NonNegativeFloat, Passed, PositiveFloat, PositiveInt
 
 BLOCK_ENTRIES = 2**18
@@ -110,13 +110,14 @@ class PolynomialAttention(Checked, nn.Module):
         mixed = dropout(self._mix(query, key, values, bias, kept), self.dropout, self.training)
         return tokens + mixed if self.residual else mixed
 
-    def _mix(self, *tensors: Tensor | None) -> Tensor:
+    def _mix(
+        self, query: Tensor, key: Tensor, values: Tensor, bias: Tensor, kept: Tensor | None
+    ) -> Tensor:
         """`mix_tokens`, on a processor of blocks of nodes whose scores are computed twice.
 
         For 10,000 nodes with 8 heads and 11 orders the scores of a layer take 39 MB, of which
         autograd would keep several copies.
         """
-        query, key, values, bias, kept = tensors
         if query.device.type != "cpu":
             return mix_tokens(query, key, values, bias, kept)
         size = max(1, BLOCK_ENTRIES // (self.heads * len(query) ** 2))

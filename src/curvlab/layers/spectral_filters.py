@@ -1,5 +1,6 @@
 """Polynomial filters with learned coefficients, the same for all nodes."""
 
+from collections.abc import Callable, Iterator
 from math import cos, pi
 
 import torch
@@ -8,7 +9,6 @@ from scipy.special import comb
 from torch import Tensor, nn
 
 from curvlab.checked import Checked
-from curvlab.layers.polynomials import polynomials
 from curvlab.layers.sparse_graph import SparseMatrix, as_matrix
 from curvlab.options import NonNegativeInt, Share
 
@@ -113,3 +113,45 @@ def _weighted_sum(weights: Tensor, terms: list[Tensor]) -> Tensor:
     """`sum_k w_k X_k`."""
     stacked = torch.stack(terms)
     return (weights.to(stacked.dtype) @ stacked.flatten(1)).view_as(terms[0])
+
+
+def polynomials(
+    basis: str, orders: int, x: Tensor, product: Callable[[Tensor], Tensor]
+) -> Iterator[Tensor]:
+    """`g_0(A) x, ..., g_orders(A) x`, one after the other, by products with A alone.
+
+    `mono`: `h_k = A h_(k-1)`. `cheb`: `h_1 = -A x`, `h_k = -2 A h_(k-1) - h_(k-2)`, the polynomials
+    of `L - I = -A` with spectrum in [-1, 1]; on L itself, with spectrum to 2, they would explode
+    (`T_14(2)` is 5e7). Source: PolyFormer, Table 1, with the operator of its code.
+
+    Args:
+        basis: `mono` or `cheb`.
+        orders: highest order, at least 0.
+        x: signals, whatever `product` takes.
+        product: multiplies signals by A.
+    """
+    yield x
+    before, now = x, x
+    for order in range(1, orders + 1):
+        after = product(now)
+        if basis == "cheb":
+            after = -after if order == 1 else -2 * after - before
+        before, now = now, after
+        yield now
+
+
+def response(basis: str, coefficients: Tensor, eigenvalues: Tensor) -> Tensor:
+    """The filter `h(l) = sum_k a_k g_k` at eigenvalues l of the Laplacian `I - A`, from 0 to 2.
+
+    Args:
+        basis: see `polynomials`.
+        coefficients: `[..., orders + 1]`.
+        eigenvalues: `[points]`.
+
+    Returns:
+        `[..., points]`.
+    """
+    values = polynomials(
+        basis, coefficients.shape[-1] - 1, torch.ones_like(eigenvalues), (1 - eigenvalues).mul
+    )
+    return coefficients @ torch.stack(list(values))

@@ -35,7 +35,7 @@ Decoders = Mapping[str, str | Callable[..., nn.Module]]
 """Factories of decoders by name, each a callable or its import path; the first is the default."""
 
 LINEAR = {"linear": "curvlab.tasks.decoders.TangentLogits"}
-STEREOGRAPHIC = {"stereographic": "curvlab.layers.stereographic_logits.StereographicLogits"}
+STEREOGRAPHIC = {"stereographic": "curvlab.layers.stereographic.StereographicLogits"}
 FERMI_DIRAC = {"fermi_dirac": "curvlab.tasks.decoders.FermiDirac"}
 
 

@@ -66,9 +66,8 @@ class Curvature(nn.Module):
                 "give one for all or one for each."
             )
         raw = [self._inverse(value) for value in values]
-        shape = () if components is None else (components,)
-        start = torch.tensor(raw, dtype=torch.get_default_dtype()).expand(shape or (1,))
-        start = start.clone().reshape(shape)
+        start = torch.tensor(raw, dtype=torch.get_default_dtype()).expand(components or 1).clone()
+        start = start[0] if components is None else start
         if learnable:
             self.raw = nn.Parameter(start)
         else:

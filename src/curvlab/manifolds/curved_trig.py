@@ -8,8 +8,7 @@ so neither x = 0 nor kappa = 0 is special. With z = s^2, of any sign,
     atan(s)/s = 1 / (1 + z / (3 + 4 z / (5 + 9 z / (7 + ...)))).
 
 Nothing is chosen by the sign of z and there is no other formula near 0. As many levels of a
-fraction as a type has digits are one quotient of two polynomials. Its derivative costs a third of
-that of the levels one after another.
+fraction as a type has digits are one quotient of two polynomials.
 
 sin_k and its inverse are their power series near zero and elsewhere the closed form, chosen per
 element by `where` (with harmless arguments in the branches not taken, so that no infinity enters a
@@ -21,15 +20,13 @@ Lambert's fraction of the tangent and Gauss's of its inverse (Abramowitz and Ste
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import zip_longest
 
 import torch
 from torch import Tensor
-
-from curvlab.manifolds.fused import polynomial, tan_quotient
 
 
 @dataclass(frozen=True)
@@ -94,6 +91,15 @@ def tolerance(dtype: torch.dtype) -> Tolerance:
     return _TABLE[torch.float64 if dtype == torch.float64 else torch.float32]
 
 
+def polynomial(z: Tensor, coefficients: Sequence[float]) -> Tensor:
+    """sum_n c_n z^n, the lowest power first."""
+    *others, before, last = coefficients
+    result = (z * last).add_(before)
+    for coefficient in reversed(others):
+        result = (result * z).add_(coefficient)
+    return result
+
+
 _TINY = 1e-20  # below every z that matters; its square root and cube are float32 numbers
 
 
@@ -135,8 +141,9 @@ def _tangent(z: Tensor, lowest: float, levels: int) -> tuple[Tensor, Tensor]:
     """The share of s = sqrt(z) that the tangent sees, and tan(s) / s."""
     kept, s, turns = _before_turns(z)
     near = torch.addcmul(z, turns, turns - 2 * s).clamp(min=lowest)
-    upper, rest = _TAN[levels]
-    return kept, kept * tan_quotient(near, upper, tuple(-c for c in rest))
+    upper, rest = (polynomial(near, coefficients) for coefficients in _TAN[levels])
+    # Between two poles the denominator is positive; rounding at a pole must not divide by 0.
+    return kept, kept * (upper / torch.addcmul(upper, near, rest).clamp(min=1e-7))
 
 
 def _stopped(ratio: Tensor, length: float, z: Tensor) -> Tensor:

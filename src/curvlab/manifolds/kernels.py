@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from curvlab.errors import UsageError
-from curvlab.manifolds import fused
 from curvlab.manifolds.curved_trig import tolerance
 
 
@@ -84,7 +83,7 @@ def dot(x: Tensor, y: Tensor) -> Tensor:
 
 def squared_norm(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """|x|^2 over the last axis, which is kept, accumulated and returned in `dtype`."""
-    return fused.squared_norm(x.to(dtype or x.dtype))
+    return x.to(dtype or x.dtype).square().sum(-1, keepdim=True)
 
 
 def one_plus(z: Tensor, dtype: torch.dtype) -> Tensor:
@@ -134,9 +133,7 @@ def split_time(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def prepend_time(s: Tensor, k: Tensor) -> Tensor:
     """Prepend the time sqrt(|s|^2 - 1 / kappa), kappa `[..., 1]`, to space parts `[..., dim]`."""
-    if k.numel() > 1 or k.dim() > s.dim():  # with curvatures that broadcast
-        return join_time((squared_norm(s) - 1 / k).sqrt(), s)
-    return fused.prepend_time(s, k)
+    return join_time((squared_norm(s) - 1 / k).sqrt(), s)
 
 
 def join_time(time: Tensor, s: Tensor) -> Tensor:

@@ -41,7 +41,7 @@ class Lorentz(GeooptManifold):
     name = "Lorentz"
     codimension = 1
     decoders: ClassVar[Decoders] = {
-        "prototype": "curvlab.layers.lorentz_logits.LorentzPrototypes",
+        "prototype": "curvlab.layers.lorentz.LorentzPrototypes",
         **LINEAR,
     }
     link_decoders: ClassVar[Decoders] = {

@@ -120,21 +120,16 @@ def _transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor
 
 
 STABLE: Mapping[str, Sum] = MappingProxyType(
-    {
-        "centroid": centroid,
-        "parallel_transport": parallel_transport,
-        "tangent_space": tangent_space,
-        "space_addition": space_addition,
-    }
+    {f.__name__: f for f in (centroid, parallel_transport, tangent_space, space_addition)}
 )
 """The sums by their names."""
 
 LITERAL: Mapping[str, Sum] = MappingProxyType(
     {
+        **STABLE,
         "centroid": _literal_centroid,
         "parallel_transport": _literal_parallel_transport,
         "tangent_space": _literal_tangent_space,
-        "space_addition": space_addition,
     }
 )
 """The same as compositions of maps."""

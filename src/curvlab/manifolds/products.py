@@ -10,9 +10,9 @@ Without either setting, which is PyTorch's default, the products here are PyTorc
 code keeps the precision with which it is called.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -21,40 +21,40 @@ from torch.autograd import Function
 
 from curvlab.manifolds.kernels import upcast_half
 
-# Each has a precision of its own since torch 2.9, which then refuses to name one of all.
+# Each has a precision of its own since torch 2.9.
 _BACKENDS: list[Any] = [
     backend
     for backend in (torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", None))
     if hasattr(backend, "fp32_precision")
 ]
+FULL = {"highest", "ieee", "none"}
 
 
-class _Precision(NamedTuple):
-    """The precision of float32 products: for all, or None, and for each backend."""
+def _precisions() -> list[str]:
+    """The precision of float32 products, of each backend."""
+    each = [backend.fp32_precision for backend in _BACKENDS]
+    return each or [torch.get_float32_matmul_precision()]
 
-    overall: str | None
-    each: list[str]
 
-    def choose(self) -> None:
-        """Choose it."""
-        if self.overall is not None:
-            torch.set_float32_matmul_precision(self.overall)
-        for backend, precision in zip(_BACKENDS, self.each, strict=True):
-            backend.fp32_precision = precision
+def _choose(precisions: Sequence[str]) -> None:
+    if not _BACKENDS:
+        torch.set_float32_matmul_precision(precisions[0])
+    for backend, precision in zip(_BACKENDS, precisions, strict=False):
+        backend.fp32_precision = precision
 
 
 @contextmanager
 def full_precision() -> Iterator[None]:
     """Compute matrix products of float32 without TF32 as long as it is open."""
-    chosen = None if torch.compiler.is_compiling() else _reduced()
-    if chosen is None:
+    chosen = [] if torch.compiler.is_compiling() else _precisions()
+    if FULL.issuperset(chosen):
         yield
         return
-    _Precision(chosen.overall and "highest", ["ieee"] * len(_BACKENDS)).choose()
+    _choose(["ieee"] * len(chosen) if _BACKENDS else ["highest"])
     try:
         yield
     finally:
-        chosen.choose()
+        _choose(chosen)
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
@@ -77,18 +77,7 @@ def _is_full(x: Tensor) -> bool:
     """Whether PyTorch's own products are in full precision on this device already."""
     if torch.is_autocast_enabled(x.device.type):
         return False
-    return torch.compiler.is_compiling() or _reduced() is None
-
-
-def _reduced() -> _Precision | None:
-    """The precision in force; None if it is full."""
-    try:
-        overall: str | None = torch.get_float32_matmul_precision()
-    except RuntimeError:  # chosen for a backend by itself
-        overall = None
-    if overall == "highest":
-        return None
-    return _Precision(overall, [backend.fp32_precision for backend in _BACKENDS])
+    return torch.compiler.is_compiling() or FULL.issuperset(_precisions())
 
 
 def _product(a: Tensor, b: Tensor) -> Tensor:

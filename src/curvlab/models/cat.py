@@ -20,9 +20,8 @@ from curvlab.layers.curved_branches import (
     SphericalBranch,
     entropy,
 )
-from curvlab.layers.dropout import Dropout as DropoutLayer
-from curvlab.layers.features import FeatureLinear
-from curvlab.layers.sparse_graph import SparseGraph
+from curvlab.layers.elementwise import Dropout as DropoutLayer
+from curvlab.layers.sparse_graph import FeatureLinear, SparseGraph
 from curvlab.models.encoder import FlatEncoder, LastPass
 from curvlab.models.triple_scorer import DotProductScorer, table
 from curvlab.options import (

@@ -11,11 +11,10 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.compilation import Compilable
 from curvlab.data.transforms.graph import LaplacianEigenvectors
-from curvlab.layers.activations import activation_function
-from curvlab.layers.compilation import Compilable
-from curvlab.layers.features import FeatureLinear
-from curvlab.layers.sparse_graph import SparseGraph
+from curvlab.layers.elementwise import activation_function
+from curvlab.layers.sparse_graph import FeatureLinear, SparseGraph
 from curvlab.layers.stereographic import (
     AttentionKind,
     Midpoint,

@@ -14,11 +14,9 @@ from torch_geometric.utils import add_self_loops, remove_self_loops
 
 from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.errors import UsageError
-from curvlab.layers.activations import activation_function
-from curvlab.layers.batch_norm import BatchNorm
-from curvlab.layers.dropout import dropout
-from curvlab.layers.features import FeatureLinear
+from curvlab.layers.elementwise import BatchNorm, activation_function, dropout
 from curvlab.layers.sparse_graph import (
+    FeatureLinear,
     SparseGraph,
     SparseMatrix,
     as_matrix,

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.layers.hybonet import CentroidAggregation, HyboNetFeatureLinear, HyboNetLinear
-from curvlab.layers.lorentz_residual import LorentzResidual
+from curvlab.layers.lorentz import LorentzResidual
 from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.models.encoder import Encoder

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.errors import UsageError
-from curvlab.layers.dropout import Dropout as DropoutLayer
+from curvlab.layers.elementwise import Dropout as DropoutLayer
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
 from curvlab.layers.lorentz import (
     CurvatureMode,

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import NormalisedAdjacency
-from curvlab.layers.dropout import dropout
+from curvlab.layers.elementwise import dropout
 from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.manifolds.products import product
 from curvlab.models.encoder import FlatEncoder, LastPass

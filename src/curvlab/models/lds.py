@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
-from curvlab.layers.dropout import dropout
+from curvlab.layers.elementwise import dropout
 from curvlab.models.encoder import FlatEncoder
 from curvlab.options import Dropout, FromData, PositiveInt
 

@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from curvlab.layers.dropout import Dropout as DropoutLayer
-from curvlab.layers.dropout import dropout as drop
+from curvlab.layers.elementwise import Dropout as DropoutLayer
+from curvlab.layers.elementwise import dropout as drop
 from curvlab.models.encoder import check_divides
 from curvlab.models.token_network import TokenNetwork
 from curvlab.options import Dropout, NonNegativeInt, PositiveInt

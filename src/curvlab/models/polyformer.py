@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.layers import PolynomialAttention, SharedCoefficients
-from curvlab.layers.dropout import dropout
+from curvlab.layers.elementwise import dropout
 from curvlab.models.token_network import Basis, TokenNetwork
 from curvlab.options import (
     Dropout,

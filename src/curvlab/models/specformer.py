@@ -12,10 +12,8 @@ from torch_geometric.data import Data
 
 from curvlab.data.transforms.spectrum import LaplacianSpectrum
 from curvlab.errors import UsageError
-from curvlab.layers.batch_norm import BatchNorm
-from curvlab.layers.dropout import dropout
-from curvlab.layers.features import FeatureLinear
-from curvlab.layers.sparse_graph import SparseGraph
+from curvlab.layers.elementwise import BatchNorm, dropout
+from curvlab.layers.sparse_graph import FeatureLinear, SparseGraph
 from curvlab.models.encoder import FlatEncoder, check_divides
 from curvlab.options import Dropout, FromData, PositiveInt
 

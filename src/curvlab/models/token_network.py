@@ -9,9 +9,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
-from curvlab.layers.features import FeatureLinear
-from curvlab.layers.polynomials import polynomials
-from curvlab.layers.sparse_graph import SparseGraph
+from curvlab.layers.sparse_graph import FeatureLinear, SparseGraph
+from curvlab.layers.spectral_filters import polynomials
 from curvlab.models.encoder import FlatEncoder
 from curvlab.options import NonNegativeInt, PositiveInt
 

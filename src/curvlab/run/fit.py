@@ -22,11 +22,11 @@ from curvlab.callbacks import (
     check_weights,
     curvatures,
 )
+from curvlab.compilation import compile_parts
 from curvlab.config.building import in_words_of
 from curvlab.config.resolvers import register_resolvers
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import UsageError, one_sentence
-from curvlab.layers.compilation import compile_parts
 from curvlab.process import default_dtype, in_group
 from curvlab.results.folder import EARLIER, LAST, RunDirectory
 from curvlab.results.result import Result, git_commit, package_versions, read_result

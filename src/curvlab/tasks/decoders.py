@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from curvlab.errors import UsageError
 from curvlab.layers.lorentz import Inner
-from curvlab.layers.stereographic_logits import LogitCurvature
+from curvlab.layers.stereographic import LogitCurvature
 from curvlab.manifolds import Lorentz, Manifold, lorentz
 from curvlab.manifolds.base import Decoders
 from curvlab.models.encoder import Encoder

@@ -12,14 +12,13 @@ from torch_geometric.data import Data
 
 from curvlab.data.vocabulary import vocabulary_of
 from curvlab.errors import UsageError
-from curvlab.layers.global_sums import summed_over_processes
 from curvlab.layers.lorentz import Inner
 from curvlab.layers.sparse_graph import SparseGraph
-from curvlab.layers.stereographic_logits import LogitCurvature
+from curvlab.layers.stereographic import LogitCurvature
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import FromData, Passed, PositiveFloat
-from curvlab.process import all_gather_pieces, alone, own_share
+from curvlab.process import all_gather_pieces, alone, own_share, summed_over_processes
 from curvlab.tasks.decoders import Decoder, decoder_of
 from curvlab.tasks.labels import kind_of_labels
 from curvlab.tasks.task import SelectedTask

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from curvlab.manifolds.compilable import Compilable
+from curvlab.compilation import Compilable
 from curvlab.manifolds.curved_trig import ARSIN_SQUARED
 
 # Floors that keep quotients of two zeros finite and are far below what float32 resolves; roots of
@@ -54,6 +54,8 @@ class Profile:
 
 class Evaluate(Compilable):
     """`Profile.evaluate` of any profile as a module, which compilation fuses."""
+
+    dynamic = False  # a graph has tiles of at most three shapes
 
     def forward(self, profile: Profile, *tiles: Tensor) -> None:
         """Evaluate a profile on tiles."""

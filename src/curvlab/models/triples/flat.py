@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.layers.dropout import Dropout as DropoutLayer
+from curvlab.layers.elementwise import Dropout as DropoutLayer
 from curvlab.manifolds.products import product
 from curvlab.models.encoder import FlatEncoder
 from curvlab.models.triple_scorer import DotProductScorer, TripleScorer, check_even, table

@@ -1,11 +1,50 @@
-"""Dropout that costs a processor little."""
+"""Activations by name, dropout that costs a processor little, and batch normalisation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from curvlab.errors import UsageError
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "elu": F.elu,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+}
+
+
+def activation_function(name: str) -> Callable[[Tensor], Tensor]:
+    """The activation called `name`.
+
+    Raises:
+        UsageError: the name is unknown.
+    """
+    if name not in ACTIVATIONS:
+        raise UsageError(f"activation is one of {', '.join(ACTIVATIONS)}, not {name!r}.")
+    return ACTIVATIONS[name]
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """`torch.nn.BatchNorm1d`, with the running statistics where a batch has one row.
+
+    One row has no variance, and PyTorch refuses to train on it. As in evaluation, the row is
+    normalised by the running statistics, which it does not update.
+
+    Shapes: `[nodes, dim]` to `[nodes, dim]`.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise the rows."""
+        if not self.training or len(input) > 1:
+            return super().forward(input)
+        return F.batch_norm(
+            input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+        )
+
 
 _LEVELS = 2**16
 

@@ -4,13 +4,34 @@ Compiled in place a module keeps its parameters' names, so that checkpoints of c
 runs are the same.
 """
 
+from typing import Any
+
 import torch
 from torch import nn
 
 from curvlab.errors import UsageError
-from curvlab.manifolds.compilable import Compilable
 
-__all__ = ["Compilable", "compile_parts"]
+# Random numbers are drawn as without compilation, so that the same seed gives the same dropout; a
+# product and a sum become one instruction where the processor has it, as in compiled libraries.
+_OPTIONS = {"fallback_random": True, "cpp.enable_floating_point_contract_flag": "fast"}
+
+
+class Compilable(nn.Module):
+    """A module of many small operations that become few when it is compiled as a whole.
+
+    Attributes:
+        dynamic: False for one compiled function a shape of the inputs; None for one that takes all
+            shapes, from the second one on.
+        compiled: whether it has been compiled.
+    """
+
+    dynamic: bool | None = None
+    compiled = False
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile in place; arguments are those of `torch.compile`."""
+        self.compiled = True
+        super().compile(*args, **{"dynamic": self.dynamic, "options": _OPTIONS, **kwargs})
 
 
 def compile_parts(module: nn.Module, accelerator: str) -> None:
