@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from curvlab.manifolds import products
+from curvlab.manifolds.products import FULL, _precisions
 
 # Positions of the factors; what is added is not rounded.
 FACTORS = {
@@ -34,7 +34,7 @@ class _RoundedFactors(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         positions = FACTORS.get(func.overloadpacket.__name__, ())
         if positions and args[positions[0]].dtype == torch.float32:
-            if products.FULL.issuperset(products._precisions()):
+            if FULL.issuperset(_precisions()):
                 self.full += 1
             else:
                 self.rounded += 1
