@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.layers.elementwise import activation_function, dropout
+from curvlab.layers.lorentz import exponential_factors
 from curvlab.layers.spaces import TakesManifold
 from curvlab.layers.sparse_graph import (
     FeatureLinear,
@@ -24,7 +25,6 @@ from curvlab.layers.sparse_graph import (
     as_matrix,
 )
 from curvlab.manifolds import Lorentz, lorentz
-from curvlab.manifolds.curved_trig import sin_ratio
 from curvlab.manifolds.kernels import curvature_like, split_time, squared_norm, upcast_half
 
 SMALLEST = 1e-4
@@ -127,12 +127,9 @@ class HyboNetFeatureLinear(HyboNetLinear):
     def forward(self, x: Tensor | Features) -> Tensor:
         """Map features to points."""
         x = as_features(x)
-        squared = x.squared_norms()
-        kappa = curvature_like(self.space.kappa, squared.dtype, squared)
-        z = kappa * squared
-        cut = LONGEST_TANGENT * (-z).clamp(min=LONGEST_TANGENT**2).rsqrt()
-        factor = sin_ratio(z.clamp(min=-(LONGEST_TANGENT**2))) * cut
-        time = (factor.square() * squared - 1 / kappa).sqrt()
+        kappa = self.space.kappa
+        longest = LONGEST_TANGENT * (-kappa).rsqrt()
+        time, factor = exponential_factors(x.squared_norms(), kappa, longest)
         if self.activation is not None:
             point = self.activation(torch.cat([time, factor * x.dense], dim=-1))
             point = F.dropout(point, self.dropout, self.training)

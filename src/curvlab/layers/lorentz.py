@@ -123,18 +123,28 @@ class LorentzFeatureLinear(LorentzLinear):
     def forward(self, x: Tensor | Features) -> Tensor:
         """Map features `[nodes, in_features]` to points `[nodes, 1 + out_features]`."""
         x = as_features(x)
-        time, c = _exponential_factors(x.squared_norms(), self.space_in, self.input_lift)
+        longest = self.space_in.longest_tangent(LONGEST_TANGENT)
+        squared = x.squared_norms()
+        time, c = exponential_factors(squared, self.space_in.kappa, longest, self.input_lift)
         out = c * self.product(x, self.weight[:, 1:])
         out = out + F.linear(time, self.weight[:, :1], self.bias)
         factor = self.factor
         return from_space_part(out if factor is None else out * factor, self.space_out)
 
 
-def _exponential_factors(squared: Tensor, space: Lorentz, input_lift: str) -> tuple[Tensor, Tensor]:
-    """Time of exponentials at the origin and factor of the vectors, `[..., 1]` each."""
-    kappa = curvature_like(space.kappa, squared.dtype, squared)
+def exponential_factors(
+    squared: Tensor, kappa: Tensor, longest: Tensor, input_lift: str = "exp0"
+) -> tuple[Tensor, Tensor]:
+    """Time of exponentials at the origin and factor of the vectors, `[..., 1]` each.
+
+    Args:
+        squared: squared norms of the vectors, `[..., 1]`.
+        kappa: curvature, `[]`.
+        longest: length at which tangent vectors are cut, `[]`.
+        input_lift: see `LorentzFeatureLinear`.
+    """
+    kappa, longest = curvature_like(kappa, squared.dtype, squared), longest.to(squared.dtype)
     tangent = (squared - 1).clamp(min=0) if input_lift == "exp0_ref" else squared
-    longest = space.longest_tangent(LONGEST_TANGENT).to(squared.dtype)
     cut = longest * torch.maximum(tangent, longest.square()).rsqrt()
     factor = sin_ratio(kappa * torch.minimum(tangent, longest.square())) * cut
     return (factor.square() * squared - 1 / kappa).sqrt(), factor
@@ -145,7 +155,8 @@ def vectors_to_points(v: Tensor, space: Lorentz, input_lift: str) -> Tensor:
     if input_lift == "exp0":
         return space.expmap0_shortened(v, LONGEST_TANGENT)
     v = upcast_half(v)
-    time, factor = _exponential_factors(squared_norm(v), space, input_lift)
+    longest = space.longest_tangent(LONGEST_TANGENT)
+    time, factor = exponential_factors(squared_norm(v), space.kappa, longest, input_lift)
     return torch.cat([time, factor * v], dim=-1)
 
 

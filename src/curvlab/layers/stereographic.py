@@ -360,7 +360,8 @@ class StereographicLogits(TakesManifold, nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map points `[nodes, dim]` to logits `[nodes, classes]`."""
-        kappa = self._kappa(x)
+        kappa = x.new_zeros(self.space.components) if self.space.kappa is None else self.space.kappa
+        kappa = kappa.to(x.dtype)[:, None, None]
         point, offset, normal = (
             self.space.split(part).movedim(-2, 0)
             for part in (x, self.space.expmap0(self.offset), self.normal)
@@ -369,26 +370,12 @@ class StereographicLogits(TakesManifold, nn.Module):
         beta = kernels.conformal_denominator(point, kappa)  # [components, nodes, 1]
         along = (offset * normal).sum(-1).unsqueeze(-2)  # <P, a>
         shift = product(point, normal.mT) - along  # <s, a>
-        squared = _squared_distances(point, offset)  # |s|^2
+        norms = point.square().sum(-1).unsqueeze(-1) + offset.square().sum(-1).unsqueeze(-2)
+        squared = (norms - 2 * product(point, offset.mT)).clamp_min(0)  # |s|^2
         length = normal.square().sum(-1).clamp_min(_SMALLEST_SQUARE).sqrt().unsqueeze(-2)
         numerator = alpha * shift + kappa * squared * along
-        angle = self._arsin(2 * numerator / (alpha * beta * length), kappa)
+        bend = kappa * kappa.abs() if self.curvature == "paper" else kappa
+        angle = stereographic.arsin_k(2 * numerator / (alpha * beta * length), bend)
         side = (alpha * numerator / (alpha * beta - kappa * squared)).sum(0).sign()
         distance = angle.square().sum(0).clamp_min(_SMALLEST_SQUARE).sqrt()
         return 2 * length.square().sum(0).sqrt() * distance * side
-
-    def _kappa(self, x: Tensor) -> Tensor:
-        """Curvatures `[components, 1, 1]`, 0 on flat space."""
-        kappa = self.space.kappa
-        if kappa is None:
-            return x.new_zeros(self.space.components, 1, 1)
-        return kappa.to(x.dtype)[:, None, None]
-
-    def _arsin(self, u: Tensor, kappa: Tensor) -> Tensor:
-        return stereographic.arsin_k(u, kappa * kappa.abs() if self.curvature == "paper" else kappa)
-
-
-def _squared_distances(x: Tensor, y: Tensor) -> Tensor:
-    """`|x_i - y_j|^2`, `[..., n, m]`, through a matrix product."""
-    norms = x.square().sum(-1).unsqueeze(-1) + y.square().sum(-1).unsqueeze(-2)
-    return (norms - 2 * product(x, y.mT)).clamp_min(0)

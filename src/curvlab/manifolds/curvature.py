@@ -82,14 +82,12 @@ class Curvature(nn.Module):
                 f"The initial curvature kappa={kappa:g} must lie strictly between "
                 f"min={self.min} and max={self.max}: move the value or the bound."
             )
-        if not self.learnable:
+        if not self.learnable or (math.isinf(low) and math.isinf(high)):
             return kappa
-        if self.min is not None and self.max is not None:
-            return math.log((kappa - low) / (high - kappa))
-        if self.min is not None or self.max is not None:
-            gap = kappa - low if self.min is not None else high - kappa
+        if math.isinf(low) or math.isinf(high):
+            gap = min(kappa - low, high - kappa)
             return gap + math.log(-math.expm1(-gap))
-        return kappa
+        return math.log((kappa - low) / (high - kappa))
 
     def forward(self) -> Tensor:
         """Return the signed curvature, `[components]` or `[]`."""

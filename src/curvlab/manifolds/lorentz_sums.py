@@ -82,7 +82,9 @@ def _literal_parallel_transport(
     x: Tensor, y: Tensor, kappa: Tensor | float, *_weights: Weight
 ) -> Tensor:
     o = _origin_like(x, kappa)
-    return _exp(x, _transport(o, x, _log(o, y, kappa), kappa), kappa)
+    u = _log(o, y, kappa)
+    push = lorentz.inner(x, u) / (-1 / kappa - lorentz.inner(o, x))
+    return _exp(x, u + push.unsqueeze(-1) * (o + x), kappa)
 
 
 def _literal_tangent_space(x: Tensor, y: Tensor, kappa: Tensor | float, *weights: Weight) -> Tensor:
@@ -111,12 +113,6 @@ def _exp(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     norm = lorentz.inner(v, v).clamp(min=torch.finfo(x.dtype).eps ** 2).sqrt().unsqueeze(-1)
     a = _root(kappa) * norm
     return a.cosh() * x + a.sinh() / a * v
-
-
-def _transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
-    """V + <y, v>_L / (-1 / kappa - <x, y>_L) (x + y)."""
-    push = lorentz.inner(y, v) / (-1 / kappa - lorentz.inner(x, y))
-    return v + push.unsqueeze(-1) * (x + y)
 
 
 STABLE: Mapping[str, Sum] = MappingProxyType(

@@ -166,7 +166,7 @@ class _NonNeighbourSums(torch.autograd.Function):
                 parts[i].baddbmm_(features[j], weights.mT)
                 if i != j:
                     parts[j].baddbmm_(features[i], weights)
-        tiles.give_back(work)
+        tiles.idle = work
         grad_left = _all_reduce(grad_left.mul_(-arithmetic.profiles[0].by_form), tiles)
         grad_kappa = None
         if ctx.entries is not None:

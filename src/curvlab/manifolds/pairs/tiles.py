@@ -1,6 +1,7 @@
 """The pairs of a graph's nodes that are no neighbours, in tiles, and the arrays that these take."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -67,20 +68,12 @@ class PairTiles:
             for i in range(per_side)
             for j in range(i, per_side)
         ][rank::ranks]
-        self._idle: Workspace | None = None
+        self.idle: Workspace | None = None
 
-    def take_workspace(
-        self, components: int, device: torch.device, dtype: torch.dtype
-    ) -> "Workspace":
-        """The arrays of the last finished pass, or new ones."""
-        workspace, self._idle = self._idle, None
-        if workspace is None or workspace.kind != (components, device, dtype):
-            workspace = Workspace(self, components, device, dtype)
-        return workspace
-
-    def give_back(self, workspace: "Workspace") -> None:
-        """Keep the arrays for the next pass."""
-        self._idle = workspace
+    def take_workspace(self, *kind: Any) -> "Workspace":
+        """The arrays of the last finished pass, or new ones; kind: components, device, dtype."""
+        workspace, self.idle = self.idle, None
+        return workspace if workspace and workspace.kind == kind else Workspace(self, *kind)
 
 
 class Workspace:
