@@ -70,7 +70,7 @@ def test_masked_attention_is_that_among_the_tokens_it_leaves(make):
     torch.testing.assert_close(branch(x, torch.eye(5).bool()), alone)
 
 
-def test_the_midpoint_is_the_specifications_and_geoopts_and_commutes_with_isometries():
+def test_the_midpoint_is_geoopts_and_commutes_with_the_isometries():
     weights = torch.tensor([[0.5, 0.3, 0.2], [0.0, 1.0, 0.0]])
     found = weighted_midpoints(weights, points(), MINUS_ONE)
     expected = torch.tensor([0.17386496, -0.01344068])
@@ -81,6 +81,29 @@ def test_the_midpoint_is_the_specifications_and_geoopts_and_commutes_with_isomet
     a = torch.tensor([-0.4, 0.2])
     moved = weighted_midpoints(weights, k_space.mobius_add(a, points(), -1.0), MINUS_ONE)
     torch.testing.assert_close(moved, k_space.mobius_add(a, found, -1.0))
+
+
+def printed_sum(weights, points):
+    """CAT, Section 3.2: an ordinary sum of Moebius multiples, projected."""
+    multiples = [k_space.mobius_scalar_mul(w, points, -1.0) for w in weights]
+    return k_space.project(torch.stack([m.sum(0) for m in multiples]), -1.0)
+
+
+def test_the_printed_sum_leaves_the_ball():
+    """N copies of exp0(3 e) with weights 1/N: their plain sum is clipped but for N = 1."""
+    found = printed_sum(torch.tensor([[0.5, 0.3, 0.2]]), points())[0]
+    expected = torch.tensor([0.23280478, -0.02539295])
+    torch.testing.assert_close(found, expected, atol=1e-7, rtol=0)
+    point = torch.zeros(1, DIM, dtype=torch.float32)
+    point[0, 0] = 3
+    for count, length in ((1, 3.0), (8, 3.10630305), (64, 3.10630305)):
+        copies = k_space.expmap0_projected(point.expand(count, DIM), -1.0)
+        weights = torch.full((1, count), 1 / count, dtype=torch.float32)
+        printed = printed_sum(weights, copies)
+        assert float(k_space.logmap0(printed, -1.0).norm()) == pytest.approx(length, abs=2e-4)
+        # Out there the middle needs more digits than float32 has.
+        middle = weighted_midpoints(weights.double(), copies.double(), MINUS_ONE)
+        assert float(k_space.logmap0(middle, -1.0).norm()) == pytest.approx(3, abs=2e-4)
 
 
 def test_the_sphere_of_the_specification():
