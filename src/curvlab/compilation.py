@@ -22,15 +22,12 @@ class Compilable(nn.Module):
     Attributes:
         dynamic: False for one compiled function a shape of the inputs; None for one that takes all
             shapes, from the second one on.
-        compiled: whether it has been compiled.
     """
 
     dynamic: bool | None = None
-    compiled = False
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile in place; arguments are those of `torch.compile`."""
-        self.compiled = True
         super().compile(*args, **{"dynamic": self.dynamic, "options": _OPTIONS, **kwargs})
 
 
