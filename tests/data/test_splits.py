@@ -109,6 +109,12 @@ def test_a_class_of_one_node_turns_stratification_off(split, caplog):
     assert [len(part) for part in parts(masks)] == [109, 37, 37]
 
 
+@pytest.mark.parametrize(("nodes", "expected"), [(183, [109, 37, 37]), (251, [151, 50, 50])])
+def test_fpsts_sizes_are_rounded(nodes, expected, split):
+    masks = split("fpst")(labelled([nodes - 40, 40]), 0)
+    assert [len(part) for part in parts(masks)] == expected
+
+
 def test_several_labels_a_node_can_be_split_but_not_by_class(split):
     data = Data(y=torch.randint(0, 2, (40, 3)).float(), num_nodes=40)
     assert [len(part) for part in parts(split("fpst")(data, 0))] == [24, 8, 8]
