@@ -13,7 +13,7 @@ from curvlab.data.loaders.triple_batches import TripleDataModule
 from curvlab.errors import UsageError
 from curvlab.models.triples.flat import ComplEx
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
-from curvlab.tasks.triple_losses import SAMPLED, corrupt
+from curvlab.tasks.triple_losses import REGULARIZERS, SAMPLED, corrupt
 
 TRUE = torch.tensor([[0.3], [-1.2]], dtype=torch.float64)
 SAMPLES = torch.tensor([[0.1, -0.4, 2.0], [0.0, -3.0, -1.0]], dtype=torch.float64)
@@ -58,6 +58,14 @@ def test_a_loss_is_the_papers(expected):
     left_out = torch.cat([SAMPLES, torch.full((2, 1), -torch.inf)], 1)
     if expected is not margin:  # a mean over the samples
         torch.testing.assert_close(loss(TRUE, left_out, 0.7, 0.5), expected())
+
+
+def test_regularisers_by_hand():
+    moduli = torch.tensor([[[1.0, 2.0]], [[3.0, 0.5]], [[0.0, 1.0]]])
+    query = torch.tensor([[3.0, 4.0]])
+    assert REGULARIZERS["n3"](moduli, query).item() == pytest.approx((1 + 8 + 27 + 0.125 + 1) / 3)
+    assert REGULARIZERS["l2"](moduli, query).item() == pytest.approx((5 + 9.25 + 1) / 2)
+    assert REGULARIZERS["dura"](moduli, query).item() == pytest.approx(25 + 1)
 
 
 def test_n3_adds_the_cubes_of_the_moduli():

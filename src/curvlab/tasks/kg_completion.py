@@ -33,7 +33,7 @@ from curvlab.process import all_reduce_sum, own_share
 from curvlab.results.files import atomic_write
 from curvlab.tasks.one_vs_all import one_vs_all_loss
 from curvlab.tasks.task import SelectedTask
-from curvlab.tasks.triple_losses import SAMPLED, corrupt
+from curvlab.tasks.triple_losses import REGULARIZERS, SAMPLED, corrupt
 
 RAW = ("mrr", "hits10")
 
@@ -77,7 +77,8 @@ class KnowledgeGraphCompletion(SelectedTask):
         shared_negatives: draw the samples once for all triples of a batch; `corruption=tail`.
         margin: of the losses `margin` and `self_adversarial`.
         temperature: of the samples' weights in `self_adversarial`.
-        regularizer: of the embeddings: `n3` (Lacroix et al. 2018, equation 7); null for none.
+        regularizer: of the embeddings of a batch's triples: `n3` (Lacroix et al. 2018), `l2` or
+            `dura` (Zhang et al. 2020); null for none.
         regularization: weight of the regulariser.
     """
 
@@ -102,7 +103,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         shared_negatives: bool = False,
         margin: NonNegativeFloat = 1.0,
         temperature: NonNegativeFloat = 1.0,
-        regularizer: Literal["n3"] | None = None,
+        regularizer: Literal["n3", "l2", "dura"] | None = None,
         regularization: NonNegativeFloat = 0.01,
     ) -> None:
         super().__init__(encoder, optimizer, scheduler)
@@ -132,8 +133,9 @@ class KnowledgeGraphCompletion(SelectedTask):
             how = self.loss == "bce", self.compared == "k_vs_all"
             loss = one_vs_all_loss(scores, sources, shape, *truth, *how)
         if self.regularizer is not None:
-            moduli = self.encoder.moduli(_triples_of(batch))
-            loss = loss + self.regularization * (moduli.pow(3).sum((0, -1)) / 3).mean()
+            triples = _triples_of(batch)
+            moduli, query = self.encoder.moduli(triples), self.encoder(triples)
+            loss = loss + self.regularization * REGULARIZERS[self.regularizer](moduli, query).mean()
         auxiliary = self.encoder.auxiliary_loss()
         return loss if auxiliary is None else loss + auxiliary
 

@@ -1,4 +1,4 @@
-"""Losses of sampled negative triples.
+"""Losses of sampled negative triples, and regularisers of embeddings.
 
 Ruffinelli et al. 2020, "You CAN teach an old dog new tricks! On training knowledge graph
 embeddings", compare them.
@@ -25,6 +25,16 @@ SAMPLED: Mapping[str, Callable[..., Tensor]] = {
 }
 """Losses `[triples]` of the scores p `[triples, 1]` of true triples and n `[triples, negatives]` of
 sampled ones, of margin and temperature; a score of -inf adds nothing."""
+
+REGULARIZERS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
+    # Lacroix et al. 2018, equation 7
+    "n3": lambda moduli, _: moduli.pow(3).sum((0, -1)) / 3,
+    "l2": lambda moduli, _: moduli.square().sum((0, -1)) / 2,
+    # Zhang et al. 2020, equation 5: the side of the tail; inverse relations have the head's
+    "dura": lambda moduli, query: query.square().sum(-1) + moduli[2].square().sum(-1),
+}
+"""Costs `[triples]` of the moduli `[3, triples, dim]` of head, relation and tail, and of the
+query's embedding `[triples, dim]`."""
 
 
 def corrupt(
