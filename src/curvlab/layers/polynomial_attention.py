@@ -214,6 +214,7 @@ def mix_tokens(
         padding = needed - width if needed <= 2 * width else 0
     if padding:
         q, k, v = (F.pad(x, (0, padding)) for x in (q, k, v))
-    scores = (q @ k.mT).tanh() * bias
-    mixed = (scores if kept is None else scores * kept) @ v
+    scores = (q @ k.mT).tanh()
+    # A factor of a column of the scores is one of its row of the values, a smaller array.
+    mixed = (scores if kept is None else scores * kept) @ (v * bias.mT)
     return mixed[..., :width].movedim(2, 0).flatten(2)
