@@ -1,9 +1,12 @@
 """Comparisons on W&B: the report of a table, the dashboard, stored runs as runs of W&B."""
 
 import json
+from io import StringIO
 
+import pandas as pd
 import pytest
 
+from curvlab.cli.wandb_files import read_offline
 from curvlab.cli.wandb_sync import offline_runs
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
@@ -68,16 +71,23 @@ def test_the_dashboard_groups_all_runs_and_shows_score_curvature_and_cost():
 
 
 @pytest.mark.slow
-def test_stored_runs_are_replayed_offline(tmp_path, script, monkeypatch):
+def test_stored_runs_are_replayed_offline_and_drawn(tmp_path, script, monkeypatch):
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
-    folder = tmp_path / "wandb_replayed"
-    code, said, error = script("wandb_sync.py", str(folder), "--from", str(STORED))
+    folder, picture = str(tmp_path / "wandb_replayed"), tmp_path / "dashboard.png"
+    words = folder, "--from", str(STORED), "--picture", str(picture)
+    code, said, error = script("wandb_sync.py", *words)
     assert code == 0, error
     assert "replayed 6 runs" in said
+    assert picture.read_bytes().startswith(b"\x89PNG")
     assert len(offline_runs(tmp_path)) == 6
-    rows = read_rows(STORED.with_suffix(SUFFIX)).values()
-    logged = b"".join(file.read_bytes() for file in folder.rglob("*.wandb"))
-    assert all(f"{row['score']}".encode() in logged for row in rows)
+    runs, curves = read_offline(tmp_path)
+    rows = list(read_rows(STORED.with_suffix(SUFFIX)).values())
+    assert sorted(runs["score"]) == sorted(row["score"] for row in rows)
+    for row in rows:
+        own = curves[curves["run"].str.endswith(row["config_hash"])].dropna(subset="loss")
+        kept = pd.read_csv(StringIO(row["files"]["metrics.csv"]))
+        assert own["trainer/global_step"].tolist() == kept["step"].tolist()
+        assert own["loss"].tolist() == pytest.approx(kept["loss"].tolist())
 
 
 CELL = {"model": "gcn", "dataset": "cora", "task": "", "manifold": "", "seed": 0, "config": {}}

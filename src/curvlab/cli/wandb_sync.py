@@ -6,6 +6,7 @@ curvlab wandb_sync --dry-run              only name them
 curvlab wandb_sync --dashboard            a workspace on W&B: score by model, curvature, cost
 curvlab wandb_sync --report fpst/fig3     a report on W&B with the methods of a table side by side
 curvlab wandb_sync --from docs/results/tables/fpst   stored runs as runs of W&B, offline too
+curvlab wandb_sync FOLDER --picture dashboard.png    the dashboard's panels, from offline runs
 """
 
 import argparse
@@ -103,6 +104,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--dry-run", action="store_true", help="name what would be uploaded")
     parser.add_argument("--dashboard", action="store_true", help="save the dashboard instead")
     parser.add_argument("--report", metavar="TABLE", help="save the report of this table instead")
+    parser.add_argument("--picture", type=Path, help="draw the dashboard to this file instead")
     parser.add_argument("--from", type=Path, dest="source", help="replay the runs stored here")
     parser.add_argument("--project", default="curvlab", help="on W&B (default: curvlab)")
     parser.add_argument("--entity", help="on W&B (default: the account's)")
@@ -115,6 +117,12 @@ def _wandb_sync(args: argparse.Namespace) -> None:
         folder = args.folder or folder / REPLAYED / "-".join(args.source.parts[-2:])
         number = replay(args.source, folder, args.project, args.entity)
         print(f"replayed {number} runs in {folder}: upload by curvlab wandb_sync {folder}")
+    if args.picture is not None:
+        from curvlab.cli.wandb_files import draw_dashboard  # matplotlib, likewise
+
+        print(f"wrote {draw_dashboard(folder, args.picture)}")
+    elif args.source is not None:
+        return
     elif args.report is not None or args.dashboard:
         specs = load_table(CONFIGS, args.report) if args.report is not None else []
         require_account()
