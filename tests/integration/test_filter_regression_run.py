@@ -46,7 +46,7 @@ def test_a_filter_for_each_node_fits_what_one_for_all_cannot(run_here):
 @pytest.mark.smoke
 @pytest.mark.usefixtures("keeps_last")
 def test_the_rate_is_halved_when_the_fit_does_not_improve(run_here, tmp_path):
-    words = ("task=filter_regression__decay", "trainer.max_steps=60", "trainer.steps_per_epoch=1")
+    words = ("task=filter_regression__decay", "trainer.max_steps=20", "trainer.steps_per_epoch=1")
     run_here("model=polyattn_cheb", *PIXELS, *words, "trainer.patience=null", "optimizer.lr=0.5")
     best, bad, rate = -torch.inf, 0, 0.5
     scores = pd.read_csv(tmp_path / "run" / "metrics.csv")["val/r2"]

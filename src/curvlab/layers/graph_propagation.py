@@ -31,6 +31,7 @@ class GraphConvolutionBranch(Checked, nn.Module):
         residual: add `x_0` to every layer's output.
         weight: a linear map in every layer.
         initial: map `[u ; x_0]`; includes `weight`.
+        activation: apply the ReLU after each propagation; the first layer always has one.
 
     Source: the graph branch of SGFormer's authors' code, which Hypformer takes over; there, too,
     the residual connection leads to the first layer's output instead of the one before.
@@ -46,6 +47,7 @@ class GraphConvolutionBranch(Checked, nn.Module):
         residual: bool = True,
         weight: bool = False,
         initial: bool = False,
+        activation: bool = True,
     ) -> None:
         super().__init__()
         self.features = FeatureLinear(in_channels, dim)
@@ -59,7 +61,7 @@ class GraphConvolutionBranch(Checked, nn.Module):
         )
         self.dim = dim
         self.dropout = dropout
-        self.residual, self.initial = residual, initial
+        self.residual, self.initial, self.activation = residual, initial, activation
 
     def forward(self, features: Tensor | Features, adjacency: Tensor | SparseMatrix) -> Tensor:
         """Map features and propagate them."""
@@ -103,7 +105,8 @@ class GraphConvolutionBranch(Checked, nn.Module):
             u = F.linear(u, weight_u, linear.bias) + F.linear(first, weight_first)
         else:
             u = linear(u)
-        u = self._drop(F.relu(norm(u)))
+        u = norm(u)
+        u = self._drop(F.relu(u) if self.activation else u)
         return u + first if self.residual else u
 
     def _drop(self, x: Tensor) -> Tensor:
