@@ -32,6 +32,16 @@ def test_a_shipped_run_evaluates_to_its_score(name, mirror, tmp_path):
     assert torch.isfinite(run.embed()).all()
 
 
+def test_weights_with_an_option_that_is_gone_load(tmp_path, caplog):
+    kept = torch.load(WEIGHTS / "hypformer" / "cora.ckpt", weights_only=True)
+    kept["config"]["model"]["attention"]["phi_on_value"] = False
+    torch.save(kept, tmp_path / "older.ckpt")
+    run = curvlab.load(tmp_path / "older.ckpt")
+    assert "no option phi_on_value=False" in caplog.text
+    weights = run.model.state_dict()
+    assert all(torch.equal(v, kept["state_dict"][f"encoder.{k}"]) for k, v in weights.items())
+
+
 def test_an_unknown_name_is_answered_by_the_names_there_are(tmp_path):
     with pytest.raises(UsageError, match="fpst/web_edu"):
         curvlab.load("fpst/nowhere")

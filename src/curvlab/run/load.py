@@ -1,5 +1,6 @@
 """Load a trained run from its folder or its `best.ckpt`: `curvlab.load(path)`."""
 
+import logging
 import os
 from collections.abc import Mapping
 from functools import cached_property, partial
@@ -18,6 +19,7 @@ from torch_geometric.utils import is_undirected
 from curvlab.callbacks import PointShares
 from curvlab.checksums import DamagedError, check_archive
 from curvlab.config.resolvers import data_name, register_resolvers
+from curvlab.config.schema import options_of
 from curvlab.data.loaders.datamodule import GraphDataModule, in_default_dtype
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
@@ -41,6 +43,8 @@ from curvlab.run.parts import (
 )
 from curvlab.run.predictions import PredictionQuery, predictions
 from curvlab.tasks.task import Task
+
+log = logging.getLogger(__name__)
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
 """Runs that ship with the package, `PAPER/DATASET.ckpt`."""
@@ -303,8 +307,11 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
     moved = {"data_dir": data_dir, "mirror": mirror}
     places = {key: place for key, place in moved.items() if place is not None}
     start = Path(kept.pop("directory", "."))
-    config = OmegaConf.create(replace_places(kept.pop("config"), places, start))
-    assert isinstance(config, DictConfig)
+    gone: list[str] = []
+    content = replace_places(kept.pop("config"), places, start)
+    config = OmegaConf.create({key: _with_known_options(v, gone) for key, v in content.items()})
+    if gone:
+        log.warning("%s: this version has no option %s, which is left out", file, ", ".join(gone))
     register_resolvers()
     known = DataSpec(kept.pop("facts"))
     with isolate_rng(), default_dtype(config.trainer.precision):
@@ -315,6 +322,19 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
     own = (folder / BEST).is_file() and (folder / BEST).samefile(file)
     result, place = (read_result(folder), folder) if own else (None, None)
     return Run(task.eval(), config, kept, result, known, place)
+
+
+def _with_known_options(node: Any, gone: list[str], nested: bool = False) -> Any:
+    """A configuration without the options that the classes in its groups no longer have."""
+    if isinstance(node, list):
+        return [_with_known_options(each, gone, nested=True) for each in node]
+    if not isinstance(node, dict):
+        return node
+    known = options_of(node["_target_"]) if nested and "_target_" in node else {}
+    former = [key for key in node if known and key not in known and not key.startswith("_")]
+    gone += [f"{key}={node[key]}" for key in former]
+    left = {key: value for key, value in node.items() if key not in former}
+    return {key: _with_known_options(value, gone, nested=True) for key, value in left.items()}
 
 
 def shipped() -> list[str]:
