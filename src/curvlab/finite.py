@@ -63,7 +63,7 @@ def check_finite(what: str, values: Any, module: nn.Module, act: Callable[[], An
 
 
 def finite_scores(module: nn.Module, score: str, evaluate: Callable[[], Scores]) -> Scores:
-    """Evaluate a model: metrics of each part, of which `score` is finite."""
+    """Evaluate a model: metrics of each part; `score` is finite."""
     found = evaluate()
     for part, metrics in found.items():
         check_finite(f"{part}/{score}", metrics.get(score, 0.0), module, evaluate)

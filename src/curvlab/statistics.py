@@ -26,7 +26,7 @@ FEWEST, FEWEST_NORMAL, FEWEST_RANKED = 3, 5, 6
 PRINTED_SPREADS = {
     "ci95": "1.96 std/√n",
     "bootstrap95": "the distance to the farther end of the mean's 95% bootstrap interval",
-    "std": "the standard deviation",  # of which divisor is not known
+    "std": "the standard deviation",  # with an unknown divisor
     "std_population": "the population standard deviation",
     "std_in_code": "not defined; its code prints the sample standard deviation",
 }

@@ -85,7 +85,7 @@ class BestValidation(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Validate after every `interval` steps, each of which may have several batches."""
+        """Validate after every `interval` steps; a step may have several batches."""
         if trainer.global_step == self._steps:
             return
         self._steps = trainer.global_step

@@ -7,7 +7,7 @@ curvlab evaluate RUN --data FOLDER     metrics on another graph, where the model
 RUN is a run's folder or its best.ckpt; FOLDER is as dataset=graph_folder reads it, or
 dataset=kg_folder for knowledge graphs. Nodes of another graph are scored in the parts that it comes
 with, else all that have a label; of its edges, those that the task's split holds out; all of them
-for reconstruction. Of triples valid.txt and test.txt are scored, one of which must be there; the
+for reconstruction. Of triples valid.txt and test.txt are scored, one must be there; the
 run's own triples and those of train.txt are left out of filtered ranks.
 """
 

@@ -47,7 +47,7 @@ SCORING = ("task", "task.metric", "dataset.metric")
 """Keys that decide what the score of a run is."""
 
 ADDED = {"trainer", "paths", "search", ""}
-"""Parts of which a key is read by nobody if no class has it; others pass theirs to a class."""
+"""Parts whose keys only a class reads; others pass theirs to a class."""
 
 
 def complain(message: str) -> NoReturn:

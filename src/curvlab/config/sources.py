@@ -88,7 +88,7 @@ class _Completed:
         return result
 
     def _shared(self, name: str) -> ConfigResult | None:
-        """The file of which a configuration is a key; None where there is none."""
+        """The file that holds a configuration under a key; None without one."""
         file, key = section_of(name)
         whole = self._file(file) if key and self._is_file(file) else None
         return whole if whole is not None and key in _sections(whole, name) else None

@@ -119,7 +119,7 @@ class Lorentz(GeooptManifold):
         lorentz_step(x, g, m, v, self.kappa, rates)
 
     def mean_vectors(self, x: Tensor, scale: Tensor | None = None) -> Tensor:  # noqa: ARG002
-        """The points themselves, of which `mean_point` makes the Lorentzian centroid."""
+        """The points themselves; `mean_point` makes their Lorentzian centroid."""
         return x.unsqueeze(0)
 
     def mean_point(self, sums: Tensor) -> Tensor:

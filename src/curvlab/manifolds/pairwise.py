@@ -22,7 +22,7 @@ _BLOCK_ELEMENTS = {"cpu": 2**16, "cuda": 2**24}
 
 
 def difference_factors(x: Tensor, y: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    """Factors of |x_i - y_j|^2 in two products, of which the first is exact and the other small.
+    """Factors of |x_i - y_j|^2 in two products; the first is exact and the other small.
 
     Points are split at a power of two: x = h + l, where h has so few digits that all sums of
     |h_x - h_y|^2 are exact. The rest is a number for each point and -2 (l_x . y + h_x . l_y), whose

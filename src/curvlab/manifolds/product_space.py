@@ -177,7 +177,7 @@ class Product(Manifold):
         return torch.cat([F.pad(v, (0, longest - v.shape[-1])) for v in vectors])
 
     def mean_point(self, sums: Tensor) -> Tensor:
-        """Weighted means of the factors, of which those of a signature have dim + 1 numbers."""
+        """Weighted means of the factors; those of a signature have dim + 1 numbers."""
         widths = [sums.shape[-1]] * self.components
         if self.dims is not None:
             times = (sums.shape[-1] - 1) // max(self.dims)

@@ -196,7 +196,7 @@ class RunDirectory:
             return "unknown" if any(_products(self.path)) else None
 
     def _make_room(self) -> None:
-        """Move the files here to `previous/HASH`, of which a result that ended is not replaced."""
+        """Move the files here to `previous/HASH`; a result that ended is never replaced."""
         name = self._hash_of_contents()
         if name is None:
             return

@@ -394,7 +394,7 @@ def _of_triples(task: KnowledgeGraphCompletion, run: "Run", graph: Data) -> Scor
 def triples_in(folder: str | Path, run: "Run") -> Data:
     """Triples of a folder by the numbers of a run's entities and relations, and the run's own.
 
-    `valid.txt` and `test.txt`, of which one must be there, are the parts that are scored. The run's
+    `valid.txt` and `test.txt`, at least one of them, are the parts that are scored. The run's
     own triples and those of the folder's `train.txt` are known: filtered ranks leave them out.
     """
     own, names = run.data.graph.cpu(), run.ids()

@@ -29,7 +29,7 @@ class Added:
 
 
 def add_runs(source: Path, into: Path) -> Added:
-    """Add the run folders of all tables to tables of runs, each of which is written once.
+    """Add the run folders of all tables to tables of runs; write each table once.
 
     A run is refused if its result is damaged, if it has not ended, if it belongs to another table,
     if its identity is not that of its configuration, or if a class of it has another revision

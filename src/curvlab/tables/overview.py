@@ -70,7 +70,7 @@ def verdicts(cells: pd.DataFrame) -> dict[str, int]:
 
 
 def _rows_of(status: str, report: Report) -> str:
-    """Rows all of whose cells have this status."""
+    """Rows where every cell has this status."""
     others = set(report.cells.loc[report.cells["status"] != status, "row"])
     return ", ".join(report.labels["row", row] for row in report.rows if row not in others)
 

@@ -40,7 +40,7 @@ DEFAULT = "default"
 
 _NUMBERS = count()
 VARYING = ("published_each", "own_each")
-"""Draws of a split of which each seed has its own."""
+"""Draws of a split that differ from seed to seed."""
 
 
 def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None) -> pd.DataFrame:

@@ -109,7 +109,7 @@ class LorentzianScore(LinkDecoder):
 
     The i-th edge is compared with the i-th pair that is none,
     `L = (margin + mean_i relu(margin - edge_i + none_i)) / 2`: the mean over both columns of
-    `[edge, none]`, of which the first is the constant.
+    `[edge, none]`; the first is the constant.
 
     Source: the code of HyboNet, which LRN takes over (their papers say Fermi-Dirac).
     """

@@ -87,7 +87,7 @@ class NodeClassification(SelectedTask):
         return logits, labels.to(logits.device)
 
     def on_fit_start(self) -> None:
-        """Refuse a graph, two embeddings of whose nodes need more memory than there is."""
+        """Refuse a graph if two embeddings of its nodes do not fit into memory."""
         data = self.trainer.datamodule  # type: ignore[attr-defined]
         if getattr(data, "evaluation", "parts") == "parts" or self.encoder.node_wise:
             return

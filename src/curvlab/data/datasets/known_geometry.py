@@ -1,4 +1,4 @@
-"""Small graphs of which one knows the space that they fit into: trees, a sphere, a grid."""
+"""Small graphs that are known to fit into a space: trees, a sphere, a grid."""
 
 from abc import abstractmethod
 from typing import Annotated

@@ -77,7 +77,7 @@ class OwnGraph(CheckedFields, ABC):
         super().__post_init__()
         if self.mutual and self.directed:
             raise UsageError(
-                "mutual=True keeps edges that go both ways, of which none has a direction: drop "
+                "mutual=True keeps edges that go both ways and so have no direction: drop "
                 "directed=True, or mutual=True"
             )
         self.place = Path(self.path or "path=None").expanduser()

@@ -24,7 +24,7 @@ FILES = {"train": "train.txt", "val": "valid.txt", "test": "test.txt"}
 
 
 class TripleFolder(CheckedFields):
-    """A folder with `train.txt`, `valid.txt` and `test.txt`, each of which may end in `.gz`.
+    """A folder with `train.txt`, `valid.txt` and `test.txt`, each may end in `.gz`.
 
     A line is head, relation and tail, separated by tabs. Entities and relations are numbered by
     first appearance over the three files. A triple that `train.txt` has more than once counts once.

@@ -87,7 +87,7 @@ class Table:
         return texts.mask(unknown & bool(numbers.notna().all()), "")
 
     def ids(self, column: Hashable) -> "pd.Series[Any]":
-        """A column as texts, none of which may be empty."""
+        """A column as texts; none may be empty."""
         texts = self.texts(column)
         self.refuse(texts.eq(""), column, "is no id: write one, or take the line out")
         return texts

@@ -43,7 +43,7 @@ class GraphTransform(CheckedFields, BaseTransform, ABC):
         transductive_reason: why a model trained with it works on its own graph alone; empty if it
             works on others.
         fitted: what it has taken from the first graph and applies to others too.
-        alternatives: attributes of which one stands for what it writes.
+        alternatives: attributes; one of them replaces what it writes.
     """
 
     cacheable = False

@@ -67,7 +67,7 @@ class EigenvectorFeatures(GraphTransform):
 
     See `LaplacianEigenvectors`. As in the authors' code just one vector is left out as trivial,
     although eigenvalue 0 occurs once per component: in a graph of many components the others of
-    that eigenvalue come first, each of which is non-zero on one component only.
+    that eigenvalue come first; each is non-zero on one component only.
 
     Source: NAGphormer (Chen et al. 2023).
 

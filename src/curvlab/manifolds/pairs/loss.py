@@ -10,7 +10,7 @@ The neighbours' distances are differences of coordinates; the others go through 
 `D` is a function of one bilinear form of the two nodes' features
 (`curvlab.manifolds.pairs.form`). A space without such a form has plain autograd instead.
 Since `D` is symmetric, only tiles on and above the diagonal are visited, in arrays that stay in
-cache, and the backward pass is written out: it needs one matrix per component, of which half is
+cache, and the backward pass is written out: it needs one matrix per component; half of it is
 kept. The arrays live from step to step, since fresh memory costs more than the arithmetic on it.
 
 With a clamp `c` the loss is, as in the code that the paper builds on,
@@ -57,7 +57,7 @@ def reconstruction_loss(
     Args:
         x: points of `space`, `[nodes, dim]`.
         space: where they lie; on a product `D` is the sum over components.
-        tiles: the graph; of several ranks, all of which call this, and backward, equally often.
+        tiles: the graph; several ranks call this, and backward, equally often.
         power: 2 for squared distances, 1 for distances, in both terms.
         clamp: smallest value, below 1, of `exp(-D)` of a pair and of an edge's share of the
             negatives' sum; None for none.

@@ -59,7 +59,7 @@ class RelationFrequency(FlatEncoder, TripleScorer):
 
 
 class ReverseLookup(RelationFrequency):
-    """First the tails t of which (t, r, h) is a training triple, then by relation frequency.
+    """Rank tails t with a training triple (t, r, h) first, then by relation frequency.
 
     Finds symmetric relations, a third of WN18RR's test triples.
 
