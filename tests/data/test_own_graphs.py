@@ -373,7 +373,7 @@ REFUSED = [
     ({"g.graphml": "<graphml"}, {}, "is not read as graphml"),
     ({"g.xlsx": "a"}, {}, "ends in .xlsx"),
     ({"g.edgelist": "a b\n"}, {"directed": True}, "is undirected: drop"),
-    ({"edges.csv": EDGES}, {"directed": True, "mutual": True}, "none has a direction"),
+    ({"edges.csv": EDGES}, {"directed": True, "mutual": True}, "have no direction"),
 ]  # fmt: skip
 
 
