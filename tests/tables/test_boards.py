@@ -48,7 +48,7 @@ def of_task(configs, tmp_path):
 
 
 @pytest.fixture
-def of_scores(configs, write_run, tmp_path):
+def write_scores(configs, write_run, tmp_path):
     """The board of a task with the runs of `SCORES`."""
     for model, columns in SCORES.items():
         for dataset, values in columns.items():
@@ -160,8 +160,8 @@ def test_the_largest_block_has_no_gap_and_no_other_is_larger():
             assert not any(isnan(x) for x in found.to_numpy().ravel())
 
 
-def test_mean_ranks_by_hand(of_scores):
-    leaders = of_scores().block
+def test_mean_ranks_by_hand(write_scores):
+    leaders = write_scores().block
     assert dict(leaders.mean_ranks) == {"FPS-T": 1.5, "GCN": 2.0, "TokenGT": 2.5}
     assert leaders.scores.loc["FPS-T"].tolist() == [96.0, 80.0]
     # Friedman 1937: 12 / (N k (k + 1)) sum of squared rank sums - 3 N (k + 1), chi-squared
@@ -170,11 +170,11 @@ def test_mean_ranks_by_hand(of_scores):
     assert f"all are alike: p = {p:.2g}." in leaders.text()
 
 
-def test_counterparts_are_paired_by_seed_and_have_measures_of_the_graph(of_scores, tmp_path):
+def test_counterparts_are_paired_by_seed_and_have_measures_of_the_graph(write_scores, tmp_path):
     with (tmp_path.parent / GRAPHS).open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerows([("dataset", "mean_delta", "homophily"), ("web_edu", "0.25", "")])
-    pair, other = of_scores("fpst:tokengt").counterparts.itertuples()
+    pair, other = write_scores("fpst:tokengt").counterparts.itertuples()
     (tmp_path.parent / GRAPHS).unlink()
     assert (pair.curved, pair.flat, pair.dataset) == ("FPS-T", "TokenGT", "Web-Edu")
     assert pair.difference == pytest.approx(2.0)
@@ -188,14 +188,14 @@ def test_counterparts_are_paired_by_seed_and_have_measures_of_the_graph(of_score
 @pytest.mark.parametrize(
     ("word", "why"), [("fpst", "CURVED:FLAT"), (":gcn", "CURVED:FLAT"), ("fpst:gnc", "of gnc")]
 )
-def test_a_word_that_is_no_pair_is_refused(of_scores, word, why):
+def test_a_word_that_is_no_pair_is_refused(write_scores, word, why):
     with pytest.raises(UsageError, match=why):
-        of_scores(word)
+        write_scores(word)
 
 
-def test_it_is_drawn(of_scores, tmp_path):
+def test_it_is_drawn(write_scores, tmp_path):
     """Bars join the longest groups."""
-    found = of_scores("fpst:tokengt")
+    found = write_scores("fpst:tokengt")
     leaders = found.block
     assert leaders.critical_difference > 1  # of three models on two datasets
     assert groups(leaders) == [(0, 2)]

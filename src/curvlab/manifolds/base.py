@@ -124,11 +124,11 @@ class Manifold(Checked, nn.Module, ABC):
 
     def expmap(self, x: Tensor, u: Tensor) -> Tensor:
         """Exponential map at x of a tangent vector there, the inverse of `logmap`, `[..., dim]`."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} defines no expmap")
 
     def logmap(self, x: Tensor, y: Tensor) -> Tensor:
         """Logarithm of y at x, a tangent vector there."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} defines no logmap")
 
     def geodesic(self, t: Tensor | float, x: Tensor, y: Tensor) -> Tensor:
         """Points `[..., dim]` at the shares t `[...]` of the geodesic from x to y."""

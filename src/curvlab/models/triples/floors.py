@@ -46,7 +46,7 @@ class RelationFrequency(FlatEncoder, TripleScorer):
     @property
     def entity_points(self) -> Tensor:
         """Refused: there are none."""
-        raise UsageError("a floor has no embeddings of entities: export those of another model")
+        raise UsageError("a floor does not embed entities: export another model's embeddings")
 
     def forward(self, batch: Data) -> Tensor:
         """Counts of all tails `[queries, entities]`."""
