@@ -38,7 +38,7 @@ def test_a_run_leaves_result_curves_and_a_picture(run_here, folder):
     curves = pd.read_csv(folder / "metrics.csv")
     assert curves["step"].tolist() == [7, 14, 21]
     assert curves["val/mrr"].max() == pytest.approx(result.val_score, abs=1e-6)
-    assert {path.name for path in (folder / "plots").iterdir()} == {"curves.png"}
+    assert {path.name for path in (folder / "plots").iterdir()} == {"curves.png", "relations.png"}
     assert not (folder / "embeddings.npz").exists()
     rankings = pd.read_csv(folder / "rankings.csv").query("by == 'all' and ties == 'realistic'")
     for prefix, kind in (("", "filtered"), ("raw_", "raw")):
@@ -199,7 +199,7 @@ def test_cat_leaves_its_routing_by_relation(run_here, folder):
     np.testing.assert_allclose(table[names].sum(axis=1), 1, atol=1e-3)
     assert table.loc["all", "queries"] == table["queries"].iloc[1:].sum() == 27
     pictures = {path.name for path in (folder / "plots").iterdir()}
-    assert pictures == {"routing_test.png", "curves.png"}
+    assert pictures == {"routing_test.png", "curves.png", "relations.png"}
     curves = pd.read_csv(folder / "metrics.csv")
     assert curves["val/routing_entropy"].between(0, np.log(3) + 1e-6).all()
 

@@ -1,4 +1,4 @@
-"""Figures of what models have learned: weights of branches, filters of nodes."""
+"""Figures of what models have learned: weights of branches, filters of nodes, relations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,9 @@ from itertools import cycle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
 from curvlab.analysis.filters import EIGENVALUES, FilterCluster
 from curvlab.analysis.style import (
@@ -19,6 +21,8 @@ from curvlab.analysis.style import (
     styled,
 )
 from curvlab.errors import UsageError
+
+SHOWN_RELATIONS = 30
 
 
 @styled
@@ -81,4 +85,24 @@ def filters_figure(filters: Mapping[str, FilterPanel]) -> Figure:
         axis.set(xlabel="eigenvalue of the normalised Laplacian", ylabel="response")
         axis.set(title=title, xlim=(0, 2))
         axis.legend(fontsize=8)
+    return figure
+
+
+@styled
+def relations_figure(relations: pd.DataFrame, title: str) -> Figure:
+    """MRR of the relations with most test queries, coloured by category; both sides if ranked."""
+    shown = relations[relations["side"] == relations["side"].min()].head(SHOWN_RELATIONS)[::-1]
+    figure, (axis,) = panels(1, 6.4, 0.8 + 0.24 * len(shown), title)
+    categories = sorted(shown["category"].unique())
+    colors = dict(zip(categories, LINES, strict=False))
+    names = [name if len(name) <= 40 else f"...{name[-37:]}" for name in shown["relation"]]
+    places = np.arange(len(shown))
+    axis.barh(places, shown["mrr"], color=shown["category"].map(colors))
+    labels = [f"{name} ({count:,})" for name, count in zip(names, shown["queries"], strict=True)]
+    axis.set_yticks(places, labels, fontsize=8)
+    side = {"both": "heads and tails", "tail": "tails"}[shown["side"].iloc[0]]
+    axis.set(xlabel=f"mean reciprocal rank of {side}", xlim=(0, 1))
+    handles = [Patch(color=color, label=name) for name, color in colors.items()]
+    figure.legend(handles=handles, loc="outside right upper", fontsize=8)
+    axis.grid(visible=False, axis="y")
     return figure

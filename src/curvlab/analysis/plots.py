@@ -13,7 +13,13 @@ from curvlab.analysis.embedding_figures import NodeLooks, embedding_figure
 from curvlab.analysis.embeddings import load_embedding, principal_components, tangent_coordinates
 from curvlab.analysis.figures import curves_figure
 from curvlab.analysis.filters import EIGENVALUES, FILE, filter_clusters, load_filters
-from curvlab.analysis.model_figures import FilterPanel, filters_figure, ternary_figure
+from curvlab.analysis.model_figures import (
+    FilterPanel,
+    filters_figure,
+    relations_figure,
+    ternary_figure,
+)
+from curvlab.analysis.ranks import RELATIONS
 from curvlab.analysis.routing import FILE as ROUTING
 from curvlab.analysis.routing import load_routing
 from curvlab.analysis.style import save_figure
@@ -30,7 +36,7 @@ FILTER_CLUSTERS = 5
 def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
     """Draw what there is of a run into its folder `plots` and return the paths.
 
-    Reads `metrics.csv` and, if they exist, the embeddings, filters and routing. Nodes are coloured
+    Reads `metrics.csv` and, if they exist, the embeddings, ranks, filters and routing. Nodes are coloured
     by their class if they have one, else by their degree.
     """
     title = title or run_title(run_dir)
@@ -46,6 +52,9 @@ def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
         flat, explained = principal_components(tangent_coordinates(points, space))
         edges, words = embedding.edge_index.numpy(), space.in_words(points.shape[1])
         figures["embedding"] = embedding_figure(flat.numpy(), explained, edges, looks, title, words)
+    if (run_dir / RELATIONS).exists():
+        relations = pd.read_csv(run_dir / RELATIONS, keep_default_na=False)
+        figures["relations"] = relations_figure(relations, title)
     if (run_dir / FILE).exists():
         figures["filters"] = filters_figure({title: filter_panel(run_dir)})
     paths = [save_figure(figure, run_dir / f"plots/{name}.png") for name, figure in figures.items()]
