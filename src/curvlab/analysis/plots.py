@@ -36,8 +36,8 @@ FILTER_CLUSTERS = 5
 def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
     """Draw what there is of a run into its folder `plots` and return the paths.
 
-    Reads `metrics.csv` and, if they exist, the embeddings, ranks, filters and routing. Nodes are coloured
-    by their class if they have one, else by their degree.
+    Reads `metrics.csv` and, if they exist, the embeddings, ranks, filters and routing. Nodes are
+    coloured by their class if they have one, else by their degree.
     """
     title = title or run_title(run_dir)
     figures = {"curves": curves_figure(_metrics(run_dir), title)}
