@@ -42,7 +42,6 @@ class FeedForward(nn.Module):
         self.activation = activation_function(activation)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map `[..., in_dim]` to `[..., dim]`."""
         return self.reduce(self.activation(self.expand(x)))
 
 
@@ -60,7 +59,6 @@ class FeedForwardBranch(Checked, nn.Module):
         self.feed_forward = FeedForward(dim, ffn_ratio * dim, dim, activation)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:  # noqa: ARG002
-        """Map `[batch, tokens, dim]`; a mask changes nothing."""
         return x + self.feed_forward(x)
 
 
@@ -86,7 +84,6 @@ class EuclideanBranch(Checked, nn.Module):
         self.attention_norm, self.norm = nn.LayerNorm(dim), nn.LayerNorm(dim)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map `[batch, tokens, dim]`."""
         h = self.attention_norm(x + self._attend(x, mask))
         return self.norm(h + self.feed_forward(h))
 
@@ -142,7 +139,6 @@ class HyperbolicBranch(Checked, nn.Module):
         return Stereographic(kappa=-1.0, learnable=False).shares(value)["at_rim"]
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map `[batch, tokens, dim]`."""
         kappa = self.curvature()
         value = k_space.expmap0_projected(self.value(x), kappa)
         if x.shape[-2] > 1:
@@ -201,7 +197,6 @@ class SphericalBranch(Checked, nn.Module):
         self.residual = residual
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Map `[batch, tokens, dim]`."""
         root = self.curvature().sqrt()
         u = root * self.project(x)
         norm = u.norm(dim=-1, keepdim=True).clamp(min=1e-12)
@@ -243,7 +238,6 @@ class BranchRouter(nn.Module):
         self.logits = FeedForward(dim, dim // 2, branches, activation)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Weights `[..., branches]` of tokens `[..., dim]`."""
         return self.logits(x).softmax(-1)
 
 

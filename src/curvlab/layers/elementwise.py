@@ -38,7 +38,6 @@ class BatchNorm(nn.BatchNorm1d):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise the rows."""
         if not self.training or len(input) > 1:
             return super().forward(input)
         return F.batch_norm(
@@ -93,5 +92,4 @@ class Dropout(nn.Dropout):
     """`torch.nn.Dropout` by `dropout`."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Drop entries of x, of any shape."""
         return dropout(x, self.p, self.training)

@@ -64,7 +64,6 @@ class GraphConvolutionBranch(Checked, nn.Module):
         self.residual, self.initial, self.activation = residual, initial, activation
 
     def forward(self, features: Tensor | Features, adjacency: Tensor | SparseMatrix) -> Tensor:
-        """Map features and propagate them."""
         adjacency = as_matrix(adjacency)
         x = first = self._first(features)
         for linear, norm in zip(self.maps, self.norms[1:], strict=True):

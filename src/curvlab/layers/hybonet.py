@@ -55,7 +55,6 @@ class SigmoidTime(TakesManifold, nn.Module):
         self.log_scale = nn.Parameter(torch.tensor(math.log(FIRST_SCALE)))
 
     def forward(self, h: Tensor) -> Tensor:
-        """Map vectors to points."""
         h = upcast_half(h)
         kappa = curvature_like(self.space.kappa, h.dtype, h)
         scale = self.log_scale.exp()
@@ -99,7 +98,6 @@ class HyboNetLinear(TakesManifold, FeatureLinear):
         self.point = SigmoidTime(manifold, time_offset, max_scale)
 
     def reset_parameters(self) -> None:
-        """Draw the weight, and set its first column and the bias to 0."""
         bound = self.out_features**-0.5
         nn.init.uniform_(self.weight, -bound, bound)
         with torch.no_grad():
@@ -107,7 +105,6 @@ class HyboNetLinear(TakesManifold, FeatureLinear):
             self.bias.zero_()
 
     def forward(self, x: Any) -> Tensor:
-        """Map points to points."""
         if self.activation is not None:
             x = self.activation(x)
         x = dropout(x, self.dropout, self.training)
@@ -125,7 +122,6 @@ class HyboNetFeatureLinear(HyboNetLinear):
     """
 
     def forward(self, x: Tensor | Features) -> Tensor:
-        """Map features to points."""
         x = as_features(x)
         kappa = self.space.kappa
         longest = LONGEST_TANGENT * (-kappa).rsqrt()

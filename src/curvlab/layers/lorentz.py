@@ -69,12 +69,10 @@ class LorentzLinear(TakesManifold, FeatureLinear):
         self.curvature_mode = curvature_mode
 
     def reset_parameters(self) -> None:
-        """Draw `W` (Xavier-uniform, gain `sqrt 2`) and set the bias to 0."""
         nn.init.xavier_uniform_(self.weight, gain=2**0.5)
         nn.init.zeros_(self.bias)
 
     def forward(self, x: Any) -> Tensor:
-        """Map points `[..., 1 + in_features]` to points `[..., 1 + out_features]`."""
         return from_space_part(self.space_part(x), self.space_out)
 
     def space_part(self, x: Tensor) -> Tensor:
@@ -121,7 +119,6 @@ class LorentzFeatureLinear(LorentzLinear):
         self.input_lift = input_lift
 
     def forward(self, x: Tensor | Features) -> Tensor:
-        """Map features `[nodes, in_features]` to points `[nodes, 1 + out_features]`."""
         x = as_features(x)
         longest = self.space_in.longest_tangent(LONGEST_TANGENT)
         squared = x.squared_norms()
@@ -174,7 +171,6 @@ class LorentzMap(TakesManifold, nn.Module):
         self.function, self.space = function, manifold
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map points `[..., 1 + dim]` to points `[..., 1 + out]`."""
         return from_space_part(self.function(lorentz.space(x)), self.space)
 
 
@@ -238,7 +234,6 @@ class LorentzPrototypes(TakesManifold, nn.Module):
         self.bias = nn.Parameter(torch.zeros(logits))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map points `[..., 1 + dim]` to logits `[..., logits]`."""
         kappa = self.space.kappa
         prototypes = lorentz.project(self.prototypes, kappa)
         doubled = 2 * inner_factor(self.space, self.inner)
@@ -310,7 +305,6 @@ class LorentzResidual(TakesManifold, nn.Module):
         return self._fixed if self.log_weight is None else self.log_weight.exp()
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Sum of points x and y, both `[..., 1 + dim]`."""
         total, kappa = FORMS[self.form][self.operator], self.space.kappa
         weights = self.weight_x, self.weight_y
         if self.reverse:

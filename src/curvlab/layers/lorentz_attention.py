@@ -148,7 +148,6 @@ class LorentzLinearAttention(_Heads):
         self.psi = nn.Linear(dim, dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map points `[nodes, 1 + dim]` to points `[nodes, 1 + dim]`."""
         query, key, value = self._features(x)
         return self._fuse(query, value, *attention_sums(key, value))
 
@@ -199,7 +198,6 @@ class PointAttention(_Heads):
         """Sums of values for each query, points `[heads, nodes, 1 + dim]` as all three."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map points `[nodes, 1 + dim]` to points `[nodes, 1 + dim]`."""
         return self._join_heads(self.weighted_sums(*(self.points(part) for part in self.split(x))))
 
     def summary(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -252,7 +250,6 @@ class LorentzSoftmaxAttention(PointAttention):
         self.scale = nn.Parameter(torch.tensor(dim**0.5))
 
     def weighted_sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """Sums of values by a softmax of products, points `[heads, nodes, 1 + dim]`."""
         query = lorentz.reflect_time(query) * (
             2 * inner_factor(self.space, self.inner) / self.scale
         )
@@ -313,7 +310,6 @@ class _DistanceAttention(PointAttention):
         self.raw_beta = nn.Parameter(torch.zeros(()))
 
     def weighted_sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """Sums of values by a softmax of distances, points `[heads, nodes, 1 + dim]`."""
         beta = F.softplus(self.raw_beta)
 
         def attend_rows(rows: slice) -> Tensor:
@@ -339,11 +335,9 @@ class TangentDistanceAttention(_DistanceAttention):
         self.projection = nn.Linear(dim, 3 * heads * dim, bias=False)
 
     def project(self, x: Tensor) -> Tensor:
-        """Tangent vectors at the origin of points `[nodes, 1 + dim]`, side by side."""
         return self.projection(self.space.logmap0(x))
 
     def points(self, part: Tensor) -> Tensor:
-        """Points `[heads, nodes, 1 + dim]` of tangent vectors `[nodes, heads, dim]`."""
         return self.space.expmap0_shortened(part.movedim(-2, 0), LONGEST_TANGENT)
 
 

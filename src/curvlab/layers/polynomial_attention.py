@@ -34,7 +34,6 @@ class OrderwiseMLP(nn.Module):
         self.weight2, self.bias2 = _orderwise_linear(orders, hidden, dim)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Map the tokens of each order by its network."""
         hidden = torch.baddbmm(self.bias1, tokens, self.weight1).relu_()
         return torch.baddbmm(self.bias2, hidden, self.weight2)
 
@@ -96,7 +95,6 @@ class PolynomialAttention(Checked, nn.Module):
         self.residual = residual
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Mix each node's tokens."""
         values, query, key = self._project(tokens)
         bias, kept = self._bias, None
         if self.training and self.dropout > 0:
@@ -176,7 +174,6 @@ class SharedCoefficients(nn.Module):
         self.alpha = nn.Parameter(start)
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Weigh the orders."""
         return self.alpha[:, None, None] * tokens
 
     def coefficients(self, tokens: Tensor) -> Tensor:

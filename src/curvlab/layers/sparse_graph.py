@@ -144,18 +144,15 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, *parts: Tensor) -> Tensor:
-        """`[rows, dim]`."""
         with torch.autocast(x.device.type, enabled=False):
             return row_sums(x, *parts[:3])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:  # noqa: ARG004
-        """Keep the matrices."""
         ctx.save_for_backward(*inputs[1:])
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """The transpose times the gradient."""
         rows, columns = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
         return _Product.apply(grad, *columns, *rows), *[None] * 6
 
@@ -346,7 +343,6 @@ class FeatureLinear(nn.Linear):
         self.dropout = dropout
 
     def forward(self, x: Tensor | Features) -> Tensor:
-        """Map features `[nodes, in_features]`."""
         return self.product(x, self.weight, self.bias)
 
     def product(self, x: Tensor | Features, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -35,7 +35,6 @@ class GPRFilter(Checked, nn.Module):
         self.gamma = nn.Parameter(gamma)
 
     def forward(self, y: Tensor, adjacency: Tensor | SparseMatrix) -> Tensor:
-        """Filter signals."""
         powers = polynomials("mono", len(self.gamma) - 1, y, as_matrix(adjacency).__matmul__)
         return _weighted_sum(self.gamma, list(powers))
 
@@ -64,7 +63,6 @@ class BernsteinFilter(Checked, nn.Module):
         self.register_buffer("binomials", weights, persistent=False)
 
     def forward(self, y: Tensor, adjacency: Tensor | SparseMatrix) -> Tensor:
-        """Filter signals."""
         adjacency = as_matrix(adjacency)
         weights = F.relu(self.theta) * self.binomials
         power, total = y, weights[0] * y
@@ -104,7 +102,6 @@ class ChebyshevInterpolation(Checked, nn.Module):
         self.register_buffer("transform", transform, persistent=False)
 
     def forward(self, y: Tensor, adjacency: Tensor | SparseMatrix) -> Tensor:
-        """Filter signals."""
         terms = polynomials("cheb", len(self.theta) - 1, y, as_matrix(adjacency).__matmul__)
         return _weighted_sum(self.transform @ F.relu(self.theta), list(terms))
 

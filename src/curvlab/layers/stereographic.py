@@ -53,7 +53,6 @@ class TokenLinear(nn.Linear):
     """`torch.nn.Linear` in the layout of `linear`."""
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map `[tokens, in_features]` to `[tokens, out_features]`."""
         return linear(x, self.weight, self.bias)
 
 
@@ -88,13 +87,11 @@ class StereographicLinear(TakesManifold, nn.Linear):
         self.weight_dropout = weight_dropout
 
     def reset_parameters(self) -> None:
-        """Draw `W` (Xavier-uniform, gain `1 / sqrt 2`) and set the bias to 0."""
         nn.init.xavier_uniform_(self.weight, gain=0.5**0.5)
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map points `[..., in_features]` to points `[..., out_features]`."""
         return self.from_tangent(self.space.logmap0(x))
 
     def from_tangent(self, v: Tensor) -> Tensor:
@@ -117,7 +114,6 @@ class StereographicLayerNorm(TakesManifold, nn.LayerNorm):
         self.space = manifold
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map points `[..., dim]` to points `[..., dim]`."""
         return self.space.expmap0(self.tangent(self.space.logmap0(x)))
 
     def tangent(self, v: Tensor) -> Tensor:
@@ -154,7 +150,6 @@ class StereographicFeedForward(TakesManifold, nn.Module):
         self.function = function
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map points `[..., dim]` to points `[..., dim]`."""
         return self.from_tangent(self.space.logmap0(x))
 
     def from_tangent(self, v: Tensor) -> Tensor:
@@ -235,7 +230,6 @@ class StereographicAttention(TakesManifold, nn.Module):
             nn.init.zeros_(linear.bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map points to points."""
         return self.from_points(x, self.space.logmap0(x))
 
     def from_points(self, x: Tensor, v: Tensor, rows: int | None = None) -> Tensor:
@@ -359,7 +353,6 @@ class StereographicLogits(TakesManifold, nn.Module):
         self.offset = nn.Parameter(torch.zeros(classes, dim))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map points `[nodes, dim]` to logits `[nodes, classes]`."""
         kappa = x.new_zeros(self.space.components) if self.space.kappa is None else self.space.kappa
         kappa = kappa.to(x.dtype)[:, None, None]
         point, offset, normal = (

@@ -279,7 +279,6 @@ class GeooptManifold(Manifold, geoopt.Manifold):
         return f"{type(self).__name__}, {dim} dimensions"
 
     def extra_repr(self) -> str:
-        """Show the number of components if there are several."""
         return f"components={self.components}" if self.components > 1 else ""
 
     def _check_point_on_manifold(self, *_: Any, **__: Any) -> tuple[bool, str | None]:

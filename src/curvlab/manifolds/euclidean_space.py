@@ -44,7 +44,6 @@ class Euclidean(GeooptManifold):
         return y - x
 
     def scale_coordinates(self, x: Tensor, factor: Tensor) -> Tensor:
-        """The product of both."""
         return x * factor
 
     def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
@@ -62,7 +61,6 @@ class Euclidean(GeooptManifold):
         return weighted_form(blocks, torch.ones_like(blocks[..., :1]), None, self.scale**2)
 
     def picture(self, x: Tensor) -> tuple[Tensor, "Euclidean"]:
-        """The points themselves."""
         return x, self
 
     def arrays(self) -> dict[str, Any]:

@@ -61,7 +61,6 @@ class Lorentz(GeooptManifold):
 
     @property
     def kappa(self) -> Tensor:
-        """Signed curvature `[]`."""
         return self.curvature()
 
     expmap0 = by_function(lorentz.expmap0)
@@ -123,7 +122,6 @@ class Lorentz(GeooptManifold):
         return x.unsqueeze(0)
 
     def mean_point(self, sums: Tensor) -> Tensor:
-        """Weighted centroids."""
         return lorentz.normalise(sums[0], self.kappa)
 
     def proju(self, x: Tensor, u: Tensor) -> Tensor:

@@ -105,7 +105,6 @@ class Product(Manifold):
         return torch.stack([torch.zeros(()) if k is None else k.reshape(()) for k in found])
 
     def extra_repr(self) -> str:
-        """Show the dimensions."""
         return "" if self.dims is None else f"dims={self.dims}"
 
     def _dims(self, width: int) -> list[int]:
@@ -163,7 +162,6 @@ class Product(Manifold):
         return PairForm(left, right, torch.cat(kappa))
 
     def tangent_scale(self, x: Tensor) -> Tensor:
-        """Scales of the factors, `[components, ..., 1]`."""
         parts = zip(self._spaces, self._split_points(x), strict=True)
         scales = [space.tangent_scale(points) for space, points in parts]
         one = x.new_ones(1, *x.shape[:-1], 1)

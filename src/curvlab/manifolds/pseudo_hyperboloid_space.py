@@ -45,7 +45,6 @@ class PseudoHyperboloid(Manifold):
 
     @property
     def kappa(self) -> Tensor:
-        """Signed curvature `[]`."""
         return self.curvature()
 
     expmap0 = by_function(pseudo.expmap0, "time_dims")
@@ -57,7 +56,6 @@ class PseudoHyperboloid(Manifold):
     logmap = by_function(pseudo.logmap, "time_dims")
 
     def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:
-        """Exponential of v, transported from the origin to the point of u."""
         return self.expmap(self.expmap0(u), v)
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
@@ -75,5 +73,4 @@ class PseudoHyperboloid(Manifold):
         return PairForm(*sides, kappa.reshape(1), profile=PseudoProfile)
 
     def extra_repr(self) -> str:
-        """Show the number of axes of time."""
         return f"time_dims={self.time_dims}"

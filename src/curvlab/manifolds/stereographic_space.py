@@ -64,7 +64,6 @@ class Stereographic(GeooptManifold):
 
     @property
     def kappa(self) -> Tensor:
-        """Signed curvatures `[components]`."""
         return self.curvature()
 
     def _blocks(self, x: Tensor) -> Tensor:
@@ -108,12 +107,10 @@ class Stereographic(GeooptManifold):
         return self._scaled(x, partial(trig.artan_ratio, projected=True))
 
     def expmap0_and_log(self, v: Tensor) -> tuple[Tensor, Tensor]:
-        """`expmap0(v)` and its logarithm, with one norm."""
         point, clipped = gyro.exp_and_log(self._blocks(v), self._kappa(v))
         return self._join(point), self._join(clipped)
 
     def clamp_tangent(self, v: Tensor) -> Tensor:
-        """`logmap0(expmap0(v))`."""
         return self._scaled(v, trig.log_rim_ratio)
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
@@ -146,7 +143,6 @@ class Stereographic(GeooptManifold):
         return self._join(gyro.half_quotient(sums, kappa, self.printed_midpoint))
 
     def scale_coordinates(self, x: Tensor, factor: Tensor) -> Tensor:
-        """The product of both, also where it leaves the ball."""
         return x * factor
 
     def project(self, x: Tensor) -> Tensor:
@@ -194,7 +190,6 @@ class Stereographic(GeooptManifold):
         return weighted_form(blocks, weight, kappa)
 
     def picture(self, x: Tensor) -> tuple[Tensor, "Stereographic"]:
-        """The points themselves."""
         return x, self
 
     def arrays(self) -> dict[str, Any]:

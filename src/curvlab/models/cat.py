@@ -310,12 +310,10 @@ class CAT(FlatEncoder, DotProductScorer):
 
     @property
     def num_entities(self) -> int:
-        """Number of entities."""
         return len(self.entity_points)
 
     @property
     def entity_points(self) -> Tensor:
-        """Embeddings of the entities `[entities, dim]`."""
         assert isinstance(self.tokens, TripleTokens)
         return self.tokens.entities.weight
 
@@ -324,7 +322,6 @@ class CAT(FlatEncoder, DotProductScorer):
         return self.entity_points if index is None else self.entity_points[index]
 
     def forward(self, batch: Data) -> Tensor:
-        """Outputs `[queries, dim]` of queries, or `[nodes, dim]` of nodes."""
         (x, mask), found = self.tokens(batch), []
         count = 1 if isinstance(self.tokens, NeighbourTokens) else x.shape[1]
         for block in self.blocks:
@@ -335,7 +332,6 @@ class CAT(FlatEncoder, DotProductScorer):
         return x[:, :count].flatten(0, 1)
 
     def share_at_rim(self, batch: Data) -> Tensor:
-        """Mean share of the hyperbolic branches' values; 0 without such a branch."""
         (x, mask), shares = self.tokens(batch), []
         for block in self.blocks:
             balls = [part for part in block.modules() if isinstance(part, HyperbolicBranch)]
@@ -344,7 +340,6 @@ class CAT(FlatEncoder, DotProductScorer):
         return torch.stack(shares).mean() if shares else super().share_at_rim(batch)
 
     def auxiliary_loss(self) -> Tensor | None:
-        """The entropy term of the last forward pass, of a training step."""
         if self.entropy is None or not self._weights:
             return None
         return self.entropy(torch.stack(self._weights))

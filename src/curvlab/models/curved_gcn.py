@@ -79,7 +79,6 @@ class CurvedGCN(Encoder):
         self.skip_average = skip_average
 
     def forward(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim]`."""
         v, adjacency = batch.x, SparseGraph.of(batch).matrix("adj_t")
         for layer in self.linears:
             own, aggregated = self.propagate(layer, v, adjacency)
@@ -140,7 +139,6 @@ class HGCN(CurvedGCN):
             linear.attention = nn.Linear(2 * dim, 1)
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
-        """Logarithms `[nodes, dim]` and their aggregation."""
         own = layer.space.logmap0(layer.from_tangent(v))
         return own, self.aggregate(layer, adjacency, own)
 
@@ -200,7 +198,6 @@ class HAT(CurvedGCN):
         self.linears = self.linear_maps_from(in_channels)
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
-        """Logarithms `[nodes, dim]`, and their sums weighted by the attention."""
         target, source = adjacency.ends
         h = layer.from_tangent(v)
         own = self.space.logmap0(h)
@@ -242,7 +239,6 @@ class HGNN(CurvedGCN):
         nn.init.zeros_(self.features.bias)
 
     def forward(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim]`."""
         graph = SparseGraph.of(batch)
         v = self.activation(self.features(graph.features))
         for layer in self.linears:
@@ -252,7 +248,6 @@ class HGNN(CurvedGCN):
         return self.space.expmap0((own + v) / 2) if self.skip_average else h
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
-        """Linear maps of the tangent vectors and their means, dropped out."""
         own = layer(v)
         return own, dropout(neighbourhood_mean(adjacency, own), self.dropout, self.training)
 
@@ -295,7 +290,6 @@ class KappaGCN(CurvedGCN):
         return own, self.space.logmap0(self.midpoints(adjacency, own))
 
     def tangent(self, own: Tensor) -> Tensor:
-        """The logarithms of points."""
         return self.space.logmap0(own)
 
     def midpoints(self, adjacency: Tensor | SparseMatrix, x: Tensor) -> Tensor:
@@ -313,7 +307,6 @@ class PseudoLinear(StereographicLinear):
     """`StereographicLinear` that starts as in the authors' code of Q-GCN."""
 
     def reset_parameters(self) -> None:
-        """Draw `W` (Xavier-uniform, gain `sqrt 2`) and set the bias to 0."""
         nn.init.xavier_uniform_(self.weight, gain=2**0.5)
         nn.init.zeros_(self.bias)
 
@@ -353,6 +346,5 @@ class QGCN(CurvedGCN):
         )
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
-        """Tangent vectors `[nodes, dim - 1]` and their means."""
         own = layer.space.logmap0(layer.from_tangent(v))
         return own, neighbourhood_mean(adjacency, own)

@@ -63,7 +63,6 @@ class GraphTokens(nn.Module):
         self.sign_flips = sign_flips
 
     def forward(self, batch: Data) -> Tensor:
-        """Tokens of one graph."""
         source, target = batch.edge_index
         vectors: Tensor = batch.eigenvectors
         if self.sign_flips and self.training:
@@ -191,11 +190,9 @@ class FPST(Encoder):
 
     @property
     def manifold_out(self) -> Manifold:
-        """Space of the embeddings: the last layer's."""
         return self.spaces[-1]
 
     def forward(self, batch: Data) -> Tensor:
-        """Node embeddings `[nodes, dim]`."""
         *others, last = self.blocks
         x = self.tokens(batch)
         for block, space in zip(others, self.spaces, strict=False):

@@ -140,7 +140,6 @@ class GraphNetwork(FlatEncoder):
         self.last_activation = last_activation
 
     def forward(self, batch: Data) -> Tensor:
-        """Node embeddings `[nodes, dim_out]`."""
         x, graph = SparseGraph.of(batch).features.tensor(), self.graph(batch)
         if self.input_layer is not None:
             x = self.input_layer(x)
@@ -228,7 +227,6 @@ class MatrixGCN(GCNConv):
     """`GCNConv` by a product with the normalised adjacency; None for a graph without edges."""
 
     def forward(self, x: Tensor, adjacency: SparseMatrix | None) -> Tensor:
-        """Map features `[nodes, in_channels]` to `[nodes, out_channels]`."""
         mapped = self.lin(x)
         return (mapped if adjacency is None else adjacency @ mapped) + self.bias
 
@@ -270,7 +268,6 @@ class DropEdge(GCN):
         self.edge_dropout = edge_dropout
 
     def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
-        """The adjacency, in training of the edges that are left."""
         (matrix,) = super().graph(batch, linked)
         if matrix is None or not self.training:
             return (matrix,)
@@ -350,7 +347,6 @@ class MeanSAGE(nn.Module):
         self.mean = SimpleConv(aggr="mean")
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        """Map features `[nodes, in_channels]`."""
         neighbours, own = self.lin(x).chunk(2, dim=-1)
         return self.mean(neighbours, edge_index) + own + self.bias
 
@@ -359,7 +355,6 @@ class MatrixSAGE(SAGEConv):
     """`SAGEConv` with the mean of a sparse matrix, which projects first unless that widens."""
 
     def forward(self, x: Tensor, adjacency: Tensor | SparseMatrix | None) -> Tensor:
-        """Map features `[nodes, in_channels]` to `[nodes, out_channels]`."""
         if adjacency is None:
             return self.lin_r(x) + self.lin_l.bias
         adjacency = as_matrix(adjacency)
@@ -394,7 +389,6 @@ class MatrixSGC(SGConv):
     """`SGConv` by products with a normalised matrix, which projects first unless that widens."""
 
     def forward(self, x: Tensor, adjacency: SparseMatrix | None) -> Tensor:
-        """Map features `[nodes, in_channels]` to `[nodes, out_channels]`."""
         widens = self.in_channels < self.out_channels
         x = x if widens else x @ self.lin.weight.T
         for _ in range(self.K):
@@ -425,7 +419,6 @@ class SGC(GraphNetwork):
         super().__init__(in_channels, layer=partial(MatrixSGC, K=K), **network)
 
     def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
-        """The normalised adjacency, made of `adj_t`."""
         if not linked:
             return (None,)
         graph = SparseGraph.of(batch)

@@ -69,7 +69,6 @@ class NodeTransformer(AttentionNetwork):
         self.norm = nn.LayerNorm(dim)
 
     def forward(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim]`."""
         x = self.input(SparseGraph.of(batch).features).unsqueeze(0)
         for layer in self.layers:
             x = layer(x)
@@ -124,7 +123,6 @@ class GraphTrans(AttentionNetwork):
         )
 
     def forward(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim]`."""
         x = self.norm(self.graph_network(batch)).unsqueeze(0)
         for layer in self.layers:
             x = layer(x)
@@ -174,7 +172,6 @@ class GraphGPS(AttentionNetwork):
         self.dropout = dropout
 
     def forward(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim]`."""
         x = F.relu(self.input(SparseGraph.of(batch).features))
         x = dropout(x, self.dropout, self.training)
         for layer in self.layers:
@@ -199,7 +196,6 @@ class SpatialAttention(nn.Module):
         self.heads, self.distances = heads, distances
 
     def forward(self, x: Tensor, hops: Tensor) -> Tensor:
-        """Attend to all nodes."""
         parts = self.projection(x).unflatten(-1, (3, self.heads, -1)).movedim(0, -2)
         query, key, value = parts.unbind(0)
         # A look-up in one array of numbers: by rows, its derivative takes fifty times as long.
@@ -264,7 +260,6 @@ class Graphormer(AttentionNetwork):
         self.dropout = dropout
 
     def forward(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim]`."""
         x = self.input(SparseGraph.of(batch).features)
         for ends, table in zip((1, 0), self.degrees, strict=True):
             degrees = degree(batch.edge_index[ends], len(x), torch.long)

@@ -68,7 +68,6 @@ class HyboNet(Encoder):
         self.aggregate = CentroidAggregation(self.space)
 
     def forward(self, batch: Data) -> Tensor:
-        """Node embeddings `[nodes, 1 + dim]`."""
         return self.points(batch)[-1]
 
     def points(self, batch: Data) -> list[Tensor]:
@@ -129,14 +128,12 @@ class LRN(HyboNet):
         self.residuals = nn.ModuleList(residual(manifold=self.space) for _ in range(layers - 1))
 
     def forward(self, batch: Data) -> Tensor:
-        """Node embeddings `[nodes, 1 + dim]`."""
         points = self.points(batch)
         if self.skip_mode == "aggregate_all" and self.residuals:
             return self._sum(points)
         return points[-1]
 
     def connect(self, layer: int, x: Tensor, z: Tensor) -> Tensor:
-        """A layer's input x and output z, added."""
         return self.residuals[layer](x, z) if self.skip_mode == "sequential" else z
 
     def _sum(self, points: list[Tensor]) -> Tensor:

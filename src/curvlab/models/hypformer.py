@@ -91,7 +91,6 @@ class HyperbolicTransformer(nn.Module):
         self.last = LorentzLinear(dim, dim, self.space, space_out, curvature_mode)
 
     def forward(self, features: Tensor | Features) -> Tensor:
-        """Map features to points and let all attend to all."""
         x = self._embed(features)
         for i, attention in enumerate(self.attentions):
             x = self._finish_layer(i, attention(x), x)
@@ -238,11 +237,9 @@ class Hypformer(Encoder):
 
     @property
     def manifold_out(self) -> Manifold:
-        """Flat space with the ordinary distance, or the hyperboloid."""
         return self.space if self.fusion == "midpoint" else self.flat
 
     def forward(self, batch: Data) -> Tensor:
-        """Node embeddings `[nodes, dim_out]`."""
         graph, point, vector = SparseGraph.of(batch), None, None
         if self.transformer is not None:
             point = self.transformer(graph.features)
@@ -252,7 +249,6 @@ class Hypformer(Encoder):
 
     @torch.no_grad()
     def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:
-        """Result of `forward` in evaluation; the processes of a group share the chunks."""
         point = vector = None
         if self.transformer is not None:
             point = self.transformer.encode_in_chunks(batch.x, chunk)

@@ -35,7 +35,6 @@ class WeightedCosine(nn.Module):
         self.threshold = threshold
 
     def forward(self, x: Tensor, anchors: Tensor | None) -> Tensor:
-        """Compare each node with each anchor `[anchors]`, or with each node."""
         others = x if anchors is None else x[anchors]
         similarity = self._directions(x) @ self._directions(others).T / len(self.weight)
         return torch.where(similarity > self.threshold, similarity, 0)
@@ -140,7 +139,6 @@ class IDGL(FlatEncoder):
         self._costs = LastPass()
 
     def later_embeddings(self) -> list[Tensor]:
-        """Logits of the graphs after the first, of the last training step."""
         later, self._later = self._later, LastPass()
         return later
 
@@ -152,7 +150,6 @@ class IDGL(FlatEncoder):
         return costs[0] + torch.stack(costs[1:]).mean() if costs[1:] else costs[0]
 
     def forward(self, batch: Data) -> Tensor:
-        """Logits `[nodes, num_classes]`."""
         anchors = self._anchors(batch.x)
         adjacency = SparseGraph.of(batch).matrix("normalised_adj")
         step = step_to_neighbours if anchors is None else step_over_anchors

@@ -158,7 +158,6 @@ class LDS(FlatEncoder):
         self.dim_out, self.dropout = num_classes, dropout
 
     def forward(self, batch: Data) -> Tensor:
-        """Logits `[nodes, num_classes]`; in training after steps of the inner problem."""
         if not self.training:
             return self._mean_logits(batch.x)
         if "inner_mask" not in batch:

@@ -32,7 +32,6 @@ class TokenAttention(nn.MultiheadAttention):
     def forward(  # type: ignore[override]
         self, tokens: Tensor, *_: Tensor, **__: Any
     ) -> tuple[Tensor, None]:
-        """Mix each node's tokens."""
         projected = F.linear(tokens, self.in_proj_weight, self.in_proj_bias)
         parts = projected.unflatten(-1, (3, self.num_heads, self.head_dim))
         query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
@@ -96,7 +95,6 @@ class NAGphormer(TokenNetwork):
         self.dim_out = dim // 2
 
     def forward_tokens(self, tokens: Tensor) -> Tensor:
-        """Embeddings `[nodes, dim / 2]`."""
         x = tokens.transpose(0, 1).contiguous()  # or norms and dropout would copy it each time
         for layer in self.layers:
             x = layer(x)

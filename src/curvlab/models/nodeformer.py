@@ -134,7 +134,6 @@ class KernelAttention(nn.Module):
     def forward(
         self, x: Tensor, relations: Tensor | SparseMatrix | None, edge_index: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """Pass messages; see above."""
         v = self.values(x).unflatten(-1, (self.heads, -1))
         directions, noise, term = self.directions, None, None
         if self.training:
@@ -220,7 +219,6 @@ class NodeFormer(FlatEncoder):
         return -self.edge_loss * torch.stack(terms).mean() if terms else None
 
     def forward(self, batch: Data) -> Tensor:
-        """Node embeddings `[nodes, dim_out]`."""
         graph, edges = SparseGraph.of(batch), None
         if self.training and self.edge_loss and batch.num_edges:
             edges, _ = add_self_loops(batch.edge_index, num_nodes=batch.num_nodes)

@@ -92,7 +92,6 @@ class TokenMixer(TokenNetwork):
         self.dropout = dropout
 
     def forward_tokens(self, tokens: Tensor) -> Tensor:
-        """Embeddings `[nodes, dim]` of mapped tokens."""
         for mixer, feed_forward in zip(self.mixers, self.feed_forwards, strict=True):
             tokens = feed_forward(mixer(tokens))
         z = tokens.sum(0)
@@ -139,7 +138,6 @@ class TokenFeedForward(nn.Module):
         self.dropout = dropout
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Map tokens."""
         mapped = self.outer(F.gelu(self.inner(self.norm(tokens))))
         return tokens + dropout(mapped, self.dropout, self.training)
 

@@ -97,7 +97,6 @@ class SimpleTransformer(nn.Module):
         self.weight_decay = weight_decay  # read by `parameter_groups`
 
     def forward(self, features: Tensor | Features) -> Tensor:
-        """Map features and let all nodes attend to all."""
         x = F.relu(self.feature_norm(self.features(features)))
         x = dropout(x, self.dropout, self.training)
         for attention, norm in zip(self.layers, self.norms, strict=True):
@@ -134,7 +133,6 @@ class GCNBranch(Checked, nn.Module):
         self.dropout = dropout
 
     def forward(self, features: Tensor | Features, adjacency: Tensor | SparseMatrix) -> Tensor:
-        """Convolve features along the edges."""
         adjacency = as_matrix(adjacency)
         x = adjacency @ self.maps[0](features) + self.biases[0]
         for linear, bias in zip(self.maps[1:], self.biases[1:], strict=True):
@@ -235,7 +233,6 @@ class SGFormer(TwoBranches, FlatEncoder):
         super().__init__(in_channels, residual, dim, **branches)
 
     def forward(self, batch: Data) -> Tensor:
-        """Node embeddings `[nodes, dim]`."""
         convolved = self.convolve(batch)
         return torch.lerp(self.attend(batch).to(convolved.dtype), convolved, self.graph_weight)
 
@@ -268,7 +265,6 @@ class BranchSum(LorentzResidual):
         self.before = before
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Points of two flat branches."""
         z, g = (
             self.space.expmap0_shortened(branch if weight == 1 else weight * branch)
             for weight, branch in zip(self.before, (x, y), strict=True)
@@ -307,5 +303,4 @@ class LRNSGFormer(TwoBranches):
         self.residual = residual(manifold=self.space, graph_weight=self.graph_weight)
 
     def forward(self, batch: Data) -> Tensor:
-        """Node embeddings `[nodes, 1 + dim]`."""
         return self.residual(self.attend(batch), self.convolve(batch))

@@ -37,7 +37,6 @@ class EigenvalueEncoding(nn.Module):
         self.linear = nn.Linear(dim + 1, dim)
 
     def forward(self, eigenvalues: Tensor) -> Tensor:
-        """Encode eigenvalues."""
         values = eigenvalues.unsqueeze(1)
         angles = values * self.frequencies
         return self.linear(torch.cat([values, angles.sin(), angles.cos()], dim=1))
@@ -132,7 +131,6 @@ class Specformer(LearnedFilters):
         self.start_small()
 
     def forward(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim_out]`."""
         filters, vectors = self.filters(batch.spectrum_values), batch.spectrum_vectors
         x = self.second(F.relu(self.first(SparseGraph.of(batch).features)))
         x = dropout(x, self.feature_dropout, self.training)
@@ -182,7 +180,6 @@ class LargeSpecformer(LearnedFilters):
         self.start_small()
 
     def forward(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim]`."""
         filters, vectors = self.filters(batch.spectrum_values), batch.spectrum_vectors
         x = self.input(SparseGraph.of(batch).features)
         for weight, norm in zip(self.weights, self.norms, strict=True):

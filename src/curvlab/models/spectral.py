@@ -63,7 +63,6 @@ class MLPThenFilter(FlatEncoder):
         self.transforms = (NormalisedAdjacency(self.self_loops),)
 
     def forward(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim_out]`."""
         graph = SparseGraph.of(batch)
         y = self.input(graph.features)
         for linear in self.maps:

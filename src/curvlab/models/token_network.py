@@ -59,16 +59,13 @@ class TokenNetwork(FlatEncoder):
         """Embeddings of mapped tokens `[orders + 1, nodes, dim]`."""
 
     def forward(self, batch: Data) -> Tensor:
-        """Embeddings of all nodes."""
         return self.forward_tokens(self.project_tokens(batch))
 
     def forward_nodes(self, batch: Data, nodes: Tensor) -> Tensor:
-        """Embeddings of some nodes, without making those of the others."""
         return self.forward_tokens(self.project_tokens(batch, nodes))
 
     @torch.no_grad()
     def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:
-        """Result of `forward` in evaluation, from `chunk` nodes at a time."""
         parts = torch.arange(batch.num_nodes, device=self.input.weight.device).split(chunk)
         return torch.cat([self.forward_nodes(batch, nodes) for nodes in parts])
 

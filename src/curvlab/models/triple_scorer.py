@@ -73,15 +73,12 @@ class DotProductScorer(TripleScorer):
         """Embeddings of all entities as tails `[entities, dim_out]`, or of these."""
 
     def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
-        """Scores `[queries, entities]`, one matrix product."""
         return self(batch) @ self.tails(among).T
 
     def triple_scores(self, batch: Data) -> Tensor:
-        """Dot products `[triples]`."""
         return (self(batch) * self.tails(batch.tail)).sum(-1)
 
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
-        """Products of the queries, which are made once, with all tails."""
 
         def scores(rows: slice, queries: Tensor, tails: Tensor) -> Tensor:
             return queries[rows] @ tails.T

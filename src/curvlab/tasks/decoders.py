@@ -38,7 +38,6 @@ class TangentLogits(nn.Linear):
             self.bias.data.mul_(maps**0.5)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map points."""
         return super().forward(self.space.logmap0(x))
 
 
@@ -124,11 +123,9 @@ class LorentzianScore(LinkDecoder):
         self.space, self.margin = space, margin
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Scores `[pairs]`."""
         return 2 * lorentz.inner(x, y) - 2 / self.space.kappa
 
     def loss(self, edges: Tensor, non_edges: Tensor) -> Tensor:
-        """Margin loss."""
         return (self.margin + F.relu(self.margin - edges + non_edges).mean()) / 2
 
 
@@ -145,15 +142,12 @@ class FermiDirac(LinkDecoder):
         self.space, self.radius, self.temperature = space, radius, temperature
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        """Logits `[pairs]`."""
         return (self.radius - self.space.sqdist(x, y)) / self.temperature
 
     def probability(self, scores: Tensor) -> Tensor:
-        """Sigmoid."""
         return scores.sigmoid()
 
     def loss(self, edges: Tensor, non_edges: Tensor) -> Tensor:
-        """Binary cross-entropy, mean over all pairs."""
         return (F.softplus(-edges).mean() + F.softplus(non_edges).mean()) / 2
 
 

@@ -54,7 +54,6 @@ class FilterRegression(SelectedTask):
         return F.mse_loss(predicted, target, reduction="sum")
 
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
-        """R2 and the sum of squared errors, of all scored nodes in each part."""
         predicted, target = self(batch)
         errors = F.mse_loss(predicted, target, reduction="sum")
         return {"r2": r2_score(predicted, target), "sse": errors}

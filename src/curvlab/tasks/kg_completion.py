@@ -212,7 +212,6 @@ class KnowledgeGraphCompletion(SelectedTask):
         return Routing(torch.cat(weights).numpy(), relation.cpu().numpy(), *names)
 
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
-        """All metrics of a part, the one that weights are chosen by first; once for weights."""
         if part not in self._evaluated:
             found = self.rank_part(batch, part)
             self._evaluated[part] = {self.score: found[self.score], **found}

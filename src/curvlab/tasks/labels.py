@@ -80,7 +80,6 @@ class OneOfMany(Labels):
             self.on_request = {"roc_auc": lambda x, y: _roc_auc(x.diff(), y.unsqueeze(1))}
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Cross-entropy or margin loss."""
         if self.margin is None:
             return F.cross_entropy(logits, labels)
         own = logits.gather(1, labels.unsqueeze(1))
@@ -103,11 +102,9 @@ class YesOrNo(OneOfMany):
         return super().score(name, F.pad(logits, (1, 0)), labels)
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Binary cross-entropy."""
         return F.binary_cross_entropy_with_logits(logits.squeeze(-1), labels.to(logits.dtype))
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """Sigmoid of the negated logit and of the logit."""
         return torch.cat([-logits, logits], -1).sigmoid()
 
 
@@ -129,11 +126,9 @@ class ManyOfMany(Labels):
         self.metrics = {"f1_micro": f1("micro"), "f1_macro": f1("macro"), "roc_auc": _roc_auc}
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """Binary cross-entropy, mean over nodes and labels."""
         return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """Sigmoid of each logit."""
         return logits.sigmoid()
 
 

@@ -82,11 +82,9 @@ class LinkPrediction(SelectedTask):
         return loss if auxiliary is None else loss + auxiliary
 
     def validation_score(self, batch: Data) -> Tensor:
-        """The metric that selects the weights, in percent, on the validation edges."""
         return self.scores(batch, "val")[self.metric]
 
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
-        """Compute all metrics of a part, in percent."""
         edges, others = self(batch, batch[f"{part}_edges"], batch[f"{part}_non_edges"])
         return link_scores(edges, others)
 

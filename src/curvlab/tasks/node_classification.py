@@ -123,11 +123,9 @@ class NodeClassification(SelectedTask):
     on_test_start = on_train_batch_start
 
     def validation_score(self, batch: Data) -> Tensor:
-        """The metric that selects the weights, in percent, on the validation nodes."""
         return self.labels.score(self.score, *self(batch, "val"))
 
     def test_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the result."""
         super().test_step(batch, batch_idx)
         self._warn_of_collapse(batch)
 
@@ -142,7 +140,6 @@ class NodeClassification(SelectedTask):
         self.log_dict(logged, batch_size=1, rank_zero_only=True)
 
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
-        """Compute all metrics of a part, the one that selects the weights first."""
         found = self.labels.scores(*self(batch, part))
         return {self.score: found.pop(self.score), **found}
 
@@ -158,7 +155,6 @@ class NodeClassification(SelectedTask):
         return self.labels.probabilities(self.logits(batch, nodes).float())
 
     def report(self, batch: Data, folder: Path) -> None:
-        """Write metrics of each class and the confusion matrix of the test nodes."""
         from curvlab.analysis.classes import save_classes  # waits for scikit-learn
 
         nodes, labels = split_parts(batch)["test"]

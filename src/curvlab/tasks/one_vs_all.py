@@ -85,7 +85,6 @@ class _OneVsAll(Function):
         truth: tuple[Any, ...],
         *sources: Tensor,
     ) -> Tensor:
-        """Go through the rows in blocks."""
         rows, entities = shape
         query, tail, among, weight, smoothing, binary = truth
         other, dtype = smoothing / (entities - 1), weight.dtype
@@ -120,5 +119,4 @@ class _OneVsAll(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Scale the gradients."""
         return (None,) * 3 + tuple(gradients[0] * made for made in ctx.saved_tensors)

@@ -79,7 +79,6 @@ class Reconstruction(Task):
         self.log("test/map", self.precision(batch), batch_size=1)
 
     def loss_scale(self, batch: Data) -> int:
-        """Number of directed edges: logs show the loss per edge."""
         return batch.edge_index.shape[1]
 
     @torch.no_grad()

@@ -76,7 +76,6 @@ class SelectedTask(Task):
         self.scheduler = scheduler
 
     def configure_optimizers(self) -> Any:
-        """Make the optimiser, with a group of its own for curvatures, and the rate's scheduler."""
         optimizer = super().configure_optimizers()
         if self.scheduler is None:
             return optimizer

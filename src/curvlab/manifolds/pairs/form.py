@@ -58,7 +58,6 @@ class Evaluate(Compilable):
     dynamic = False  # a graph has tiles of at most three shapes
 
     def forward(self, profile: Profile, *tiles: Tensor) -> None:
-        """Evaluate a profile on tiles."""
         profile.evaluate(*tiles)
 
 

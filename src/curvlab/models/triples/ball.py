@@ -79,7 +79,6 @@ class HyperbolicScorer(TripleScorer):
         return k_space.expmap0_projected(self.scale(batch) * self.entities(batch.tail), UNIT)
 
     def triple_scores(self, batch: Data) -> Tensor:
-        """Minus squared distances `[triples]`, with biases."""
         with torch.autocast(batch.head.device.type, enabled=False):
             squared = k_space.sqdist(self(batch), self.tails(batch), UNIT)
             squared = squared / self.scale(batch).squeeze(1).square()
@@ -101,7 +100,6 @@ class HyperbolicScorer(TripleScorer):
     def block_scores(
         self, batch: Data, among: Tensor | None = None
     ) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
-        """Scores from factors that are made once, with all entities or some."""
         every = among is None
         v = self.entities.weight if every else self.entities(among)
         tail_bias = self.tail_bias if every else self.tail_bias[among]
@@ -146,12 +144,10 @@ class MuRP(HyperbolicScorer):
         nn.init.ones_(self.stretches.weight)
 
     def forward(self, batch: Data) -> Tensor:
-        """Stretched heads `[queries, dim]`, points of the unit ball."""
         stretched = self.stretches(batch.relation) * self.entities(batch.head)
         return k_space.expmap0_projected(self.scale(batch) * stretched, UNIT)
 
     def tails(self, batch: Data) -> Tensor:
-        """Tails moved by their relation's translation, `[triples, dim]`."""
         w = k_space.expmap0_projected(self.scale(batch) * self.translations(batch.relation), UNIT)
         return k_space.mobius_add(super().tails(batch), w, UNIT)
 
@@ -174,7 +170,6 @@ class MuRP(HyperbolicScorer):
         return (rows * linear, 4 * rows * x, w), (of_entities, columns.sqrt() * t)
 
     def sqdist(self, queries: Sequence[Tensor], entities: Sequence[Tensor]) -> Tensor:
-        """4 arsinh(u)^2."""
         squared: Tensor = _SquaredToMoved.apply(*queries, *entities)
         return squared
 
@@ -203,7 +198,6 @@ class RotH(HyperbolicScorer):
         nn.init.uniform_(self.rotations.weight, -1, 1)
 
     def forward(self, batch: Data) -> Tensor:
-        """Moved heads `[queries, dim]`, points of the unit ball."""
         scale = self.scale(batch)
         head, first, last = (
             k_space.expmap0_projected(scale * embedding(index), UNIT)
@@ -229,7 +223,6 @@ class RotH(HyperbolicScorer):
         return (x, p, self.scale(batch).expand(len(x), 1)), (v / length, length)
 
     def sqdist(self, queries: Sequence[Tensor], entities: Sequence[Tensor]) -> Tensor:
-        """4 arsinh(u)^2."""
         rim = math.atanh(1 - tolerance(self.entities.weight.dtype).boundary)
         (x, p, scale), (rays, length) = queries, entities
         return squared_to_rays(x, p, scale, rays, length, rim)
@@ -259,7 +252,6 @@ class AttH(RotH):
         del self.last_translations
 
     def forward(self, batch: Data) -> Tensor:
-        """Moved heads `[queries, dim]`, points of the unit ball."""
         scale, head = self.scale(batch), self.entities(batch.head)
         turned = rotate(self.rotations(batch.relation), head)
         both = torch.stack([turned, reflect(self.reflections(batch.relation), head)], 1)
@@ -331,7 +323,6 @@ class _SquaredToMoved(Function):
 
     @staticmethod
     def forward(ctx: Any, *factors: Tensor) -> Tensor:
-        """Keep the derivatives by the three products."""
         a, x, w, b, t = (factor.double() for factor in factors)
         first, along, across = a @ b.T, x @ t.T, w @ t.T
         squared, *kept = first.new_empty((4, *first.shape), dtype=FINAL)
@@ -348,7 +339,6 @@ class _SquaredToMoved(Function):
     @once_differentiable
     @full_precision()
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, ...]:
-        """Products with the derivative by u^2."""
         a, x, w, b, t, *kept = ctx.saved_tensors
         first, along, across = (gradients[0] * derivative for derivative in kept)
         of_t = along.T @ x + across.T @ w
@@ -360,7 +350,6 @@ class _SquaredToRays(Function):
 
     @staticmethod
     def forward(ctx: Any, *values: Any) -> Tensor:
-        """Keep the derivatives by p, q and a."""
         *factors, rim = values
         x, p, scale, rays, length = (factor.double() for factor in factors)
         q = x @ rays.T

@@ -83,14 +83,12 @@ class DistMult(_FlatScorer, DotProductScorer):
         self.relations = table(own, dim, init, sparse)
 
     def forward(self, batch: Data) -> Tensor:
-        """The vectors `[queries, dim]` whose products with a tail are the scores."""
         head, own = self.drop(self.entities(batch.head)), self.relations.num_embeddings
         relation = self.drop_relation(self.relations(batch.relation % own))
         inverse = (batch.relation >= own).unsqueeze(-1)
         return self.combine(head, torch.where(inverse, self.invert(relation), relation))
 
     def moduli(self, batch: Data) -> Tensor:
-        """Absolute values of the three embeddings."""
         head, tail = self.entities(batch.head), self.entities(batch.tail)
         relation = self.relations(batch.relation % self.relations.num_embeddings)
         return self.modulus(torch.stack([head, relation, tail]))
@@ -120,15 +118,12 @@ class ComplEx(DistMult):
     is_complex = True
 
     def modulus(self, numbers: Tensor) -> Tensor:
-        """Moduli of the complex numbers, `[..., dim / 2]`."""
         return torch.linalg.vector_norm(torch.stack(numbers.chunk(2, -1)), dim=0)
 
     def combine(self, head: Tensor, relation: Tensor) -> Tensor:
-        """Real and imaginary part of h r, whose product with those of t is Re(h r conj(t))."""
         return complex_product(head, relation)
 
     def invert(self, relation: Tensor) -> Tensor:
-        """The conjugate."""
         real, imaginary = relation.chunk(2, -1)
         return torch.cat([real, -imaginary], -1)
 
@@ -137,12 +132,10 @@ class _DistanceScorer(_FlatScorer):
     """score(h, r, t) = -|h moved by r - t|."""
 
     def triple_scores(self, batch: Data) -> Tensor:
-        """Minus distances `[triples]`."""
         away = self(batch) - self.tails(batch.tail)
         return -torch.linalg.vector_norm(away, dim=-1)
 
     def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
-        """Minus distances `[queries, entities]`, by a matrix product."""
         x, y = self(batch), self.tails(among)
         squares = x.square().sum(-1, keepdim=True) + y.square().sum(-1)
         return -(squares - 2 * product(x, y.T)).clamp(min=SMALLEST).sqrt()
@@ -169,7 +162,6 @@ class TransE(_DistanceScorer):
         self.relations = table(num_relations, dim, init, sparse)
 
     def forward(self, batch: Data) -> Tensor:
-        """The place of the tail, `[queries, dim]`."""
         head = self.drop(self.entities(batch.head))
         return head + self.drop_relation(self.relations(batch.relation))
 
@@ -202,7 +194,6 @@ class RotatE(_DistanceScorer):
         nn.init.uniform_(self.angles.weight, -math.pi, math.pi)
 
     def forward(self, batch: Data) -> Tensor:
-        """The rotated head, `[queries, dim]`."""
         angle = self.angles(batch.relation)
         rotation = torch.cat([angle.cos(), angle.sin()], -1)
         return complex_product(self.drop(self.entities(batch.head)), rotation)

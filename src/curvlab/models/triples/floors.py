@@ -40,20 +40,16 @@ class RelationFrequency(FlatEncoder, TripleScorer):
 
     @property
     def num_entities(self) -> int:
-        """Number of entities."""
         return self.counts.shape[1]
 
     @property
     def entity_points(self) -> Tensor:
-        """Refused: there are none."""
         raise UsageError("a floor does not embed entities: export another model's embeddings")
 
     def forward(self, batch: Data) -> Tensor:
-        """Counts of all tails `[queries, entities]`."""
         return self.counts[batch.relation]
 
     def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
-        """Scaled counts `[queries, entities]`."""
         counts = self(batch)
         return self.log_scale.exp() * (counts if among is None else counts[:, among])
 

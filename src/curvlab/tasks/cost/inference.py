@@ -18,6 +18,5 @@ class Inference(CostTask, Reconstruction):
 
     @torch.no_grad()
     def cost(self, batch: Data) -> dict[str, float]:
-        """`inference_ms` and `inference_mb` of the encoder."""
         encoder = self.encoder
         return time_and_memory("inference", lambda: encoder(batch), encoder, batch, self.passes)

@@ -43,7 +43,6 @@ class ResidualCost(CostTask, Task):
 
     @torch.no_grad()
     def cost(self, batch: Data) -> dict[str, float]:
-        """`addition_ms` and `addition_mb`."""
         x = self.residual.space.expmap0(batch.x)
         y = x.flip(0)
         return time_and_memory("addition", lambda: self.residual(x, y), self, batch, self.passes)

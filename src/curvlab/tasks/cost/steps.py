@@ -53,12 +53,10 @@ class ClassificationCost(CostTask, NodeClassification):
         super().__init__(encoder, passes=passes, **options)
 
     def on_train_batch_start(self, batch: Data | None = None, batch_idx: int = 0) -> None:
-        """Keep the batch for the test."""
         super().on_train_batch_start(batch, batch_idx)
         self._trained_on = batch
 
     def cost(self, batch: Data) -> dict[str, float]:
-        """`step_ms`, `step_mb`, `inference_ms` and `inference_mb`."""
         if self._trained_on is None:
             raise UsageError("interrupted between training and measuring: add rerun=true")
 
@@ -91,7 +89,6 @@ class PreparationCost(ClassificationCost):
         self.preparation_seconds = preparation_seconds
 
     def cost(self, batch: Data) -> dict[str, float]:
-        """The costs of a step and an evaluation, and `preparation_s`."""
         return super().cost(batch) | {"preparation_s": self.preparation_seconds}
 
 
