@@ -73,6 +73,13 @@ def test_only_what_is_worth_it_is_compiled_and_names_stay():
     torch.testing.assert_close(task["square"](x), x**2)
 
 
+def test_a_block_that_fails_on_a_gpu_is_not_compiled_there(monkeypatch):
+    monkeypatch.setattr(compilation, "_check_compiler", lambda _: None)
+    parts = nn.ModuleList([Square(), block(Stereographic(2))])
+    compile_parts(parts, "cuda")
+    assert [part._compiled_call_impl is not None for part in parts] == [True, False]
+
+
 def test_without_a_compiler_one_sentence_says_what_to_do(monkeypatch):
     def missing(*_, **__):
         raise RuntimeError("No working C++ compiler found")

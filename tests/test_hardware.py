@@ -56,12 +56,20 @@ def test_numbers_are_of_a_runs_type_until_it_ends():
         assert torch.zeros(1).dtype == torch.float32
 
 
-@pytest.mark.parametrize("accelerator", ["cuda", "mps"])
+@pytest.mark.parametrize("accelerator", ["cuda", "gpu", "mps"])
 def test_a_device_that_is_not_there_is_refused(monkeypatch, accelerator):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(UsageError, match=f"trainer.accelerator={accelerator}.*use auto or cpu"):
         run_device(accelerator)
+
+
+def test_gpu_is_the_accelerator_that_is_there(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert run_device("gpu") == run_device("auto") == torch.device("mps")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert run_device("gpu") == run_device("auto") == torch.device("cuda")
 
 
 def test_each_process_of_a_launcher_has_a_gpu(monkeypatch):
@@ -71,4 +79,5 @@ def test_each_process_of_a_launcher_has_a_gpu(monkeypatch):
         monkeypatch.setattr(multiprocessing.current_process(), "_name", name)
         found.append(trainer_devices("auto"))
     assert found == [[0], [0], [2], [1]]
+    assert trainer_devices("gpu") == trainer_devices("cuda") == [1]
     assert (trainer_devices("cpu"), trainer_devices("auto", 2)) == (1, 2)

@@ -22,9 +22,11 @@ class Compilable(nn.Module):
     Attributes:
         dynamic: False for one compiled function a shape of the inputs; None for one that takes all
             shapes, from the second one on.
+        on_gpu: whether it is compiled there, too.
     """
 
     dynamic: bool | None = None
+    on_gpu: bool = True
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile in place; arguments are those of `torch.compile`."""
@@ -42,10 +44,12 @@ def compile_parts(module: nn.Module, accelerator: str) -> None:
         UsageError: There is no working compiler here.
     """
     torch.compiler.reset()
-    found = torch.accelerator.current_accelerator() if accelerator == "auto" else accelerator
-    _check_compiler(torch.device(found or "cpu"))
+    any_device = accelerator in ("auto", "gpu")
+    found = torch.accelerator.current_accelerator() if any_device else accelerator
+    device = torch.device(found or "cpu")
+    _check_compiler(device)
     for part in module.modules():
-        if isinstance(part, Compilable):
+        if isinstance(part, Compilable) and (part.on_gpu or device.type == "cpu"):
             part.compile()
 
 

@@ -203,11 +203,12 @@ def _own(folder: Path) -> Iterator[Stored]:
 
 
 def _shipped() -> Iterator[Stored]:
-    """The runs in the repository."""
+    """The runs in the repository that were made on a processor."""
     folder = Path(REPOSITORY or "", "docs", "results", "tables")
     for table in folder.rglob(f"*{SUFFIX}") if REPOSITORY is not None else ():
         for name, row in read_rows(table).items():
-            yield Stored(folder_of(table) / name, row, own=False)
+            if row["device"] == "cpu":
+                yield Stored(folder_of(table) / name, row, own=False)
 
 
 def _factor(own: Sequence[Stored], shipped: Sequence[Stored]) -> float:

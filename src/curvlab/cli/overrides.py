@@ -134,7 +134,7 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
             validate(config)
         check_machine(config)
         remote = any(re.match("hydra/launcher=(?!basic|joblib)", word) for word in words)
-        if config.trainer.accelerator in ("cuda", "mps") and not remote:
+        if config.trainer.accelerator in ("gpu", "cuda", "mps") and not remote:
             from curvlab.run.hardware import run_device  # which imports torch
 
             run_device(config.trainer.accelerator)

@@ -53,7 +53,7 @@ def trainer_accelerator(accelerator: str, precision: str) -> str:
     """Accelerator of Lightning's trainer; Metal has no double precision."""
     if precision != DOUBLE or run_device(accelerator).type != "mps":
         return accelerator
-    if accelerator == "mps":
+    if accelerator != "auto":
         raise UsageError(
             f"trainer.precision={precision}: Metal computes in single precision alone; use "
             "trainer.accelerator=cpu, or trainer.precision=32-true"
@@ -63,7 +63,7 @@ def trainer_accelerator(accelerator: str, precision: str) -> str:
 
 def trainer_devices(accelerator: str, devices: int = 1) -> int | list[int]:
     """Devices of Lightning's trainer: one GPU per process of a launcher."""
-    gpus = torch.cuda.device_count() if accelerator in ("auto", "cuda") else 0
+    gpus = torch.cuda.device_count() if accelerator in ("auto", "gpu", "cuda") else 0
     if devices > 1 or gpus < 2:
         return devices
     worker = re.search(r"-(\d+)$", current_process().name)
@@ -73,13 +73,13 @@ def trainer_devices(accelerator: str, devices: int = 1) -> int | list[int]:
 def run_device(accelerator: str) -> torch.device:
     """The kind of device that Lightning's trainer will use."""
     kinds = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if not kinds.get(accelerator, True):
+    found = next((kind for kind, there in kinds.items() if there), "cpu")
+    if not {**kinds, "gpu": found != "cpu"}.get(accelerator, True):
         raise UsageError(
             f"trainer.accelerator={accelerator}: torch {torch.__version__} finds no such device "
             "here; use auto or cpu"
         )
-    found = next((kind for kind, there in kinds.items() if there), "cpu")
-    return torch.device(found if accelerator == "auto" else accelerator)
+    return torch.device(found if accelerator in ("auto", "gpu") else accelerator)
 
 
 def reset_peak_memory() -> None:

@@ -113,7 +113,7 @@ class FixedSteps(Checked):
     Attributes:
         max_steps: optimiser steps.
         steps_per_epoch: between two points of the curves, two looks at the loss, two checkpoints.
-        accelerator: auto, cpu, cuda or mps.
+        accelerator: auto, cpu, gpu, cuda or mps.
         devices: number of devices; with trainer.accelerator=cpu, of processes.
         sync_batch_norm: on several GPUs, normalise by the batches of all; false: each by its own.
         precision: of Lightning: 32-true, 64-true (double precision) or bf16-mixed.
@@ -121,8 +121,8 @@ class FixedSteps(Checked):
         deterministic: repeat a run of as many threads to the last bit; null: on the processor,
             where it costs nothing; true: also on a GPU, slower.
         threads: processor threads; null: all, or a fair share under a launcher.
-        compile: compile what is worth it (FPS-T's blocks, the loss of reconstruction): minutes
-            before faster steps.
+        compile: compile what is worth it (the loss of reconstruction; on the processor FPS-T's
+            blocks): minutes before faster steps.
         cuda_graph: on a GPU, record the step on one graph and replay it: fewer launches, the same
             curve.
         progress: show the progress bar.
@@ -135,7 +135,7 @@ class FixedSteps(Checked):
 
     max_steps: PositiveInt = 10000
     steps_per_epoch: PositiveInt = 100
-    accelerator: Incidental[Literal["auto", "cpu", "cuda", "mps"]] = "auto"
+    accelerator: Incidental[Literal["auto", "cpu", "gpu", "cuda", "mps"]] = "auto"
     devices: PositiveInt = 1
     sync_batch_norm: bool = False
     precision: Precision = "32-true"

@@ -47,6 +47,8 @@ _NOT_FOR_THE_USER = (
     r".*isinstance\(treespec, LeafSpec\).*",
     ".*Sparse invariant checks are implicitly disabled.*",
     ".*The `srun` command is available.*",  # where SLURM is, which a run need not use
+    ".*TensorFloat32 tensor cores .*",
+    ".*The AccumulateGrad node's stream does not match.*",  # of recorded steps
 )
 
 
