@@ -12,7 +12,6 @@ from test_command import kill_after
 from tiny_runs import LARGE, TINY, composed
 from torch import nn
 
-from curvlab.errors import UsageError
 from curvlab.run import fit
 from curvlab.run.parts import build_data, build_task
 
@@ -116,7 +115,6 @@ def test_two_processes_that_share_the_loss_of_all_pairs_are_one(
 
 
 def test_no_process_sees_a_node_of_another_and_together_they_see_all(prepared, monkeypatch):
-    """They map the graph from one file, which goes with the run."""
     config, result, folder = prepared(*PLAIN, "trainer.max_steps=6", "trainer.steps_per_epoch=6")
     monkeypatch.setattr(fit, "_run_process", work.train_and_note)
     fit.run(config, result, folder, None)
@@ -130,15 +128,6 @@ def test_no_process_sees_a_node_of_another_and_together_they_see_all(prepared, m
         assert len(mine) + len(theirs) == 600
         assert torch.equal(torch.cat([mine, theirs]).unique(dim=0), everything.unique(dim=0))
     assert not torch.equal(torch.cat(first[:3]), torch.cat(first[3:]))
-    for maps in folder.path.glob("maps*"):  # where the system tells what is mapped
-        assert fit.SHARED_GRAPH in maps.read_text()
-    assert not (folder.path / fit.SHARED_GRAPH).exists()
-
-
-def test_a_machine_that_does_not_see_the_folder_ends_the_run(prepared):
-    config, result, folder = prepared(*PLAIN)
-    with pytest.raises(UsageError, match="let all machines of the run see"):
-        fit._run_process(1, config, result, folder, None)
 
 
 SHARED = "trainer.sync_batch_norm=true"

@@ -12,7 +12,7 @@ from tiny_runs import FAST, TINY, TREE
 import curvlab
 from curvlab.errors import UsageError
 from curvlab.results.folder import BEST
-from curvlab.run.predictions import scores_on, triples_in
+from curvlab.run.predictions import triples_in
 
 CLASSES = (*TREE, "trainer.plots=false", "optimizer.lr=0.05")
 TRIPLES = (*tiny_runs.TRIPLES, "trainer.epochs=12", "trainer.plots=false", "optimizer.lr=0.5")
@@ -309,7 +309,7 @@ def test_other_triples_are_ranked_by_name(run_here, tmp_path, capsys, caplog, in
         ({"valid": val, "test": test}, ["val", "test"]),
     ):
         folder = kg_folder(tmp_path / f"of_{len(parts)}", **parts)
-        found = scores_on(run.task, run, triples_in(folder, run))
+        found = run.evaluate(graph=triples_in(folder, run))
         assert found == {name: pytest.approx(own_metrics[name]) for name in names}
     assert run.evaluate() == own_metrics == result.metrics
 
@@ -338,7 +338,7 @@ def test_triples_known_to_the_folder_leave_the_ranking(run_here, tmp_path):
     query = [(names[0], relation, names[-1])]
     rest = [(names[0], relation, name) for name in names[:-1]]
     scores = [
-        scores_on(run.task, run, triples_in(kg_folder(tmp_path / "kg", test=query, **more), run))
+        run.evaluate(graph=triples_in(kg_folder(tmp_path / "kg", test=query, **more), run))
         for more in ({}, {"train": rest})
     ]
     assert scores[1]["test"]["mrr"] == 1

@@ -97,11 +97,7 @@ class Curves(Callback):
             logger.log_metrics(logged, step=trainer.global_step)
 
     def tail_mean(self, metric: str) -> float | None:
-        """The mean of a metric over its evaluations in the last 2,000 steps.
-
-        The last step of a run alone is a draw from what it wavers between. None for a shorter run,
-        and where there are fewer than 20 evaluations in these steps.
-        """
+        """Mean of a metric over the last 2,000 steps; None where these have under 20 values."""
         start = self.rows[-1]["step"] - TAIL_STEPS if self.rows else -1
         values = [row[metric] for row in self.rows if metric in row and row["step"] > start]
         if start < 0 or len(values) < TAIL_POINTS:
@@ -110,11 +106,7 @@ class Curves(Callback):
 
 
 class PointShares(Callback):
-    """Logs the `shares` of a graph's embeddings, as `points/beyond_equator` and `points/at_rim`.
-
-    They are taken from the first forward pass of a validation or test, and stay on the device: no
-    pass, and no wait, is added. Scores of triples have none.
-    """
+    """Logs the `shares` of the embeddings of the first forward pass of a validation or test."""
 
     def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Wait for the first forward pass."""
@@ -139,11 +131,7 @@ class PointShares(Callback):
 
 
 class StepTimer(Callback):
-    """Median over epochs of the mean time of a step in an epoch, without evaluation; wall time.
-
-    The device is waited for at the end of an epoch, never in a step. The first epoch, which warms
-    up, is left out if there are others. Both survive an interruption.
-    """
+    """Median over epochs, but the first, of the mean time of a step; and wall time."""
 
     def __init__(self) -> None:
         self._epochs: list[float] = []

@@ -105,11 +105,7 @@ def _reader(value: str) -> str:
 
 
 def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[str]:
-    """Read a user's graph, say what is in it, and add the task that its labels choose.
-
-    Words of another data set, of several graphs and wrong ones come back as they are. With
-    `only_shown` nothing stays in the cache, and the report goes to stderr.
-    """
+    """Read a user's graph, say what is in it, and add the task that its labels choose."""
     config = _config(words)
     if config is None:
         return list(words)

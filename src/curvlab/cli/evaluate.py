@@ -13,7 +13,6 @@ run's own triples and those of train.txt are left out of filtered ranks.
 
 import argparse
 from collections.abc import Sequence
-from functools import partial
 
 import curvlab
 from curvlab.cli.verbs import answered, graph_in, parser_of, show
@@ -31,17 +30,12 @@ def main(arguments: Sequence[str]) -> int:
 def _evaluate(args: argparse.Namespace) -> None:
     import pandas as pd
 
-    from curvlab.finite import finite_scores
-    from curvlab.run.predictions import scores_on, triples_in
+    from curvlab.run.predictions import triples_in
 
     run = curvlab.load(args.run)
     triples = args.data is not None and run.task.data_kind == "triples"
     graph = triples_in(args.data, run) if triples else graph_in(args.data, run)
-    if graph is None:
-        found = run.evaluate(args.accelerator)
-    else:
-        on = partial(scores_on, run.task, run, graph)
-        found = finite_scores(run.task, run.task.score, on)
+    found = run.evaluate(args.accelerator, graph)
     rows = [
         {"part": part, "metric": metric, "value": value}
         for part, metrics in found.items()

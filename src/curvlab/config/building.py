@@ -25,12 +25,7 @@ LITERALS = {"None": "null", "True": "true", "False": "false"}
 
 
 def build(config: DictConfig | dict[Any, Any], key: str = "", /, **arguments: Any) -> Any:
-    """Instantiate a configuration, which lies at `key` in the run's if it is a copy.
-
-    What its constructor raises comes out as it was raised, not wrapped by Hydra, so that a wrong
-    value stays the user's error and a lack of memory one of memory. What constructors of other
-    packages say of values is a `UsageError`.
-    """
+    """Instantiate a configuration, which lies at `key` in the run's if it is a copy."""
     try:
         return instantiate(config, **arguments)
     except InstantiationException as error:

@@ -32,11 +32,7 @@ LINKS = "links"
 
 
 def run_name(overrides: Sequence[str], *, _root_: Mapping[str, Any]) -> str:
-    """Name a run's folder after the words that decide its result, `dim=8-lr=0.01` for instance.
-
-    Not after what the folders above it say, nor after what is `Incidental`. The first three
-    overrides are shown, and a hash of all where there are more or characters were left out.
-    """
+    """Name a run's folder after the words that decide its result, `dim=8-lr=0.01` for instance."""
     words, shown = [], []
     for override in sorted(str(word).lstrip("+") for word in overrides):
         key, _, value = override.partition("=")
@@ -87,10 +83,7 @@ def only_with(value: Any, *pairs: Any) -> Any:
 
 
 def recipe(task: str, model: str, dataset: str | None = None, split: str | None = None) -> str:
-    """The address below `configs/recipe` of a model's values in a task, for all data or for some.
-
-    A model without them takes those of the one that its key `recipe` names.
-    """
+    """Where `configs/recipe` has a model's values in a task, for all data or for some."""
     name = "_" if dataset is None else name_of_recipe(task, dataset, split)
     task = recipe_name("task", task)
     while (other := recipe_name("model", model)) != model:

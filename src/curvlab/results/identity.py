@@ -7,7 +7,7 @@ at its default changes nothing, and a class whose numbers change raises its `rev
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
@@ -26,7 +26,8 @@ def stored(config: DictConfig) -> dict[str, Any]:
     """The configuration as a result stores it: resolved, without local folders."""
     plain = OmegaConf.to_container(config, resolve=True)
     assert isinstance(plain, dict)
-    return {str(k): _without_places(v) for k, v in plain.items() if k in DECISIVE}
+    parts = {str(k): v for k, v in plain.items() if k in DECISIVE}
+    return dict(mapped(parts, lambda node: {k: v for k, v in node.items() if k not in PLACES}))
 
 
 def built(config: Node, revisions: Mapping[str, int] | None = None) -> dict[str, Any]:
@@ -126,8 +127,8 @@ def _targets(node: Any) -> set[str]:
     return own.union(*map(_targets, node.values()))
 
 
-def _without_places(node: Any) -> Any:
-    """A copy without the keys that name folders of this machine."""
+def mapped(node: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """A copy of a configuration with each mapping changed, the inner ones first."""
     if isinstance(node, dict):
-        return {k: _without_places(v) for k, v in node.items() if k not in PLACES}
-    return [_without_places(v) for v in node] if isinstance(node, list) else node
+        return change({key: mapped(value, change) for key, value in node.items()})
+    return [mapped(value, change) for value in node] if isinstance(node, list) else node

@@ -25,7 +25,6 @@ from curvlab.callbacks import (
 from curvlab.compilation import compile_parts
 from curvlab.config.building import in_words_of
 from curvlab.config.resolvers import register_resolvers
-from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import UsageError, one_sentence
 from curvlab.process import default_dtype, in_group
 from curvlab.results.folder import EARLIER, LAST, RunDirectory
@@ -54,20 +53,13 @@ from curvlab.run.reporting import say, shown
 PICTURED_NODES = 100_000
 """Of larger graphs no embedding is saved and drawn, which would take longer than many a run."""
 
-SHARED_GRAPH = "graph.pt"
-"""The file of a run's folder that its processes map the graph from, while it runs."""
-
 
 class CheckpointError(RuntimeError):
     """A checkpoint is whole and of this run, but of other code."""
 
 
 class EndsBySignal(Callback):
-    """Ends a training that was sent a signal after its next checkpoint, or when time is over.
-
-    It must come after what writes the checkpoint. Processes of a group end in the same epoch: one
-    that ended alone would leave the others waiting.
-    """
+    """Ends a training that was sent a signal, after the callback that writes its checkpoint."""
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Take the signals back from Lightning."""
@@ -95,16 +87,12 @@ def run(config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Pa
     if devices == 1:
         _run_process(0, config, result, folder, checkpoint)
         return
-    shared = folder.path / SHARED_GRAPH
-    try:
-        with default_dtype(config.trainer.precision):
-            data = build_data(config)
-            data.prepare_data()
-            shared.unlink(missing_ok=True)
-            data.share(shared)
-        launch(_run_process, devices, config, result, folder, checkpoint)
-    finally:
-        shared.unlink(missing_ok=True)
+    with default_dtype(config.trainer.precision):
+        data = build_data(config)
+        data.prepare_data()
+        data.setup()  # once, so that the processes find files and caches
+        del data
+    launch(_run_process, devices, config, result, folder, checkpoint)
     written = read_result(folder.path)
     assert written is not None
     vars(result).update(vars(written))
@@ -131,10 +119,6 @@ def _fit(
     """Build, train, test, and write the result."""
     options = config.trainer
     data = build_data(config)
-    if options.devices > 1 and type(data).share is GraphDataModule.share:  # others have a store
-        data.shared = folder.path / SHARED_GRAPH
-        if not data.shared.exists():
-            raise UsageError(f"let all machines of the run see paths.output_dir: no {data.shared}")
     task = build_task(config, data)
     accelerator = trainer_accelerator(options.accelerator, options.precision)
     if options.compile:

@@ -84,12 +84,7 @@ def on_this_machine(devices: int) -> int:
 
 
 def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
-    """Call `work(rank, *arguments)` in each process of a run and wait for their end.
-
-    Processes of torchrun or srun run already. Others are started here, and find the environment
-    variables by which `torch.distributed` and Lightning's `LightningEnvironment` meet. The first
-    error is raised here, with its traceback as a note, and the other processes are ended.
-    """
+    """Call `work(rank, *arguments)` in each process of a run; the first error ends all of them."""
     if group() is not None:
         _lead(work, arguments)
         return

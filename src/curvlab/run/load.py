@@ -23,13 +23,13 @@ from curvlab.config.schema import options_of
 from curvlab.data.loaders.datamodule import GraphDataModule, in_default_dtype
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
-from curvlab.finite import Scores, check_finite
+from curvlab.finite import Scores, check_finite, finite_scores
 from curvlab.manifolds import Manifold
 from curvlab.models.encoder import Encoder
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.process import default_dtype
 from curvlab.results.folder import BEST
-from curvlab.results.identity import outdated_classes
+from curvlab.results.identity import mapped, outdated_classes
 from curvlab.results.result import Result, SchemaError, check_schema, read_result
 from curvlab.run import reporting
 from curvlab.run.hardware import prepare_determinism, prepare_processor
@@ -41,7 +41,7 @@ from curvlab.run.parts import (
     build_transforms,
     evaluate_parts,
 )
-from curvlab.run.predictions import PredictionQuery, predictions
+from curvlab.run.predictions import ANSWERS, PredictionQuery, predictions, scores_on
 from curvlab.tasks.task import Task
 
 log = logging.getLogger(__name__)
@@ -192,25 +192,36 @@ class Run:
         """
         with default_dtype(self.config.trainer.precision):
             fields = PredictionQuery(**query)
+            for name, (what, tasks) in ANSWERS.items():
+                if getattr(fields, name) and not isinstance(self.task, tasks):
+                    raise UsageError(
+                        f"{name}=true asks for {what}, which task={self.config.task.name} does not "
+                        "predict: ask without it"
+                    )
             found = predictions(self.task, self, graph, fields)
             numbers = found.select_dtypes("number").to_numpy(copy=True)
             act = partial(predictions, self.task, self, graph, fields)
             check_finite("predictions", numbers, self.task, act)
             return found
 
-    def evaluate(self, accelerator: str | None = None) -> Scores:
-        """Evaluate the run as it was: `{"test": {"map": 98.91}, ...}`.
+    def evaluate(self, accelerator: str | None = None, graph: Data | None = None) -> Scores:
+        """Evaluate the run as it was: `{"test": {"map": 98.91}, ...}`; or on another graph.
 
         On the same device, with as many threads, these are the metrics of its result to the last
         digit. Threads and kernels of this process are set for it meanwhile.
 
         Args:
             accelerator: of Lightning, if another than then.
+            graph: another graph, see `embed`, with what the task scores; or `triples_in` a folder.
 
         Raises:
             UsageError: the data are not there, or not the device.
             DivergedError: the score is not finite.
         """
+        if graph is not None:
+            with torch.no_grad(), default_dtype(self.config.trainer.precision):
+                on = partial(scores_on, self.task, self, graph)
+                return finite_scores(self.task, self.task.score, on)
         threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
         config = OmegaConf.merge(self.config, {"trainer": {"devices": 1}})
         assert isinstance(config, DictConfig)
@@ -309,7 +320,16 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
     start = Path(kept.pop("directory", "."))
     gone: list[str] = []
     content = replace_places(kept.pop("config"), places, start)
-    config = OmegaConf.create({key: _with_known_options(v, gone) for key, v in content.items()})
+
+    def with_known_options(node: dict[str, Any]) -> dict[str, Any]:
+        known = options_of(node.get("_target_", ""))
+        former = [key for key in node if known and key not in known and not key.startswith("_")]
+        gone.extend(f"{key}={node[key]}" for key in former)
+        return {key: value for key, value in node.items() if key not in former}
+
+    for group in (group for group in content.values() if isinstance(group, dict)):
+        group |= {key: mapped(value, with_known_options) for key, value in group.items()}
+    config = OmegaConf.create(content)
     if gone:
         log.warning("%s: this version has no option %s, which is left out", file, ", ".join(gone))
     register_resolvers()
@@ -322,19 +342,6 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
     own = (folder / BEST).is_file() and (folder / BEST).samefile(file)
     result, place = (read_result(folder), folder) if own else (None, None)
     return Run(task.eval(), config, kept, result, known, place)
-
-
-def _with_known_options(node: Any, gone: list[str], nested: bool = False) -> Any:
-    """A configuration without the options that the classes in its groups no longer have."""
-    if isinstance(node, list):
-        return [_with_known_options(each, gone, nested=True) for each in node]
-    if not isinstance(node, dict):
-        return node
-    known = options_of(node["_target_"]) if nested and "_target_" in node else {}
-    former = [key for key in node if known and key not in known and not key.startswith("_")]
-    gone += [f"{key}={node[key]}" for key in former]
-    left = {key: value for key, value in node.items() if key not in former}
-    return {key: _with_known_options(value, gone, nested=True) for key, value in left.items()}
 
 
 def shipped() -> list[str]:
@@ -368,16 +375,9 @@ def _read(file: Path) -> dict[str, Any]:
 
 def replace_places(node: Any, places: Mapping[str, str | None], start: Path) -> Any:
     """A copy of a configuration with other folders, absolute ones, wherever it names them."""
-    if isinstance(node, list):
-        return [replace_places(value, places, start) for value in node]
-    if not isinstance(node, dict):
-        return node
-    made = {}
-    for key, value in node.items():
-        if key in places:
-            made[key] = places[key]
-        elif key in PLACES and isinstance(value, str):
-            made[key] = str(start / value) if (start / value).exists() else value
-        else:
-            made[key] = replace_places(value, places, start)
-    return made
+
+    def moved(key: str, value: Any) -> Any:
+        is_here = key in PLACES and isinstance(value, str) and (start / value).exists()
+        return places.get(key, str(start / value) if is_here else value)
+
+    return mapped(node, lambda mapping: {key: moved(key, v) for key, v in mapping.items()})

@@ -43,27 +43,18 @@ def build_transforms(config: DictConfig) -> list[GraphTransform]:
 
 
 def build_data(config: DictConfig) -> GraphDataModule:
-    """Build the data module: the dataset, its split, its features, and what the model asks for.
-
-    A task that splits the edges brings its split; else it is that of the nodes, if there is one.
-    """
+    """Build the data module: the dataset, its split, its features, and what the model asks for."""
     split = config.task.get("split") or config.split
     if split is config.split and split and is_if_needed(split) and "metric" not in config.task:
         split = None
-    transforms = build_transforms(config)
-    splitting = build(split) if split else None
-    known = options_of(
-        config.batching._target_
-    )  # not the keys of a batching that a recipe replaces
-    options = {k: v for k, v in _without(config.batching).items() if k in known or k[0] == "_"}
-    make = build(options, "batching")
+    make = build(_options(config.batching), "batching")
     return make(
         source=build_source(config.dataset, config.paths),
-        transforms=transforms,
+        transforms=build_transforms(config),
         steps_per_epoch=min(config.trainer.steps_per_epoch, config.trainer.max_steps),
         seed=config.seed,
         cache_dir=Path(config.paths.data_dir) / "cache",
-        split=splitting,
+        split=build(split) if split else None,
         one_logit=config.dataset.get("metric") == "roc_auc",
     )
 
@@ -82,7 +73,9 @@ class DataSpec(SimpleNamespace):
 def data_spec(config: DictConfig, data: GraphDataModule) -> dict[str, Any]:
     """Plain values and tensors that `build_task` takes from a data module (see `DataSpec`)."""
     taken = {}
-    for name in (*_from_data(config.model), *_from_data(config.task)):
+    signatures = [options_of(group._target_) for group in (config.model, config.task)]
+    names = (n for each in signatures for n, option in each.items() if FROM_DATA in option.marks)
+    for name in names:
         value = getattr(data, name)
         if isinstance(value, Data):
             dense = (k for k, v in value if isinstance(v, Tensor) and v.layout == torch.strided)
@@ -92,33 +85,14 @@ def data_spec(config: DictConfig, data: GraphDataModule) -> dict[str, Any]:
 
 
 def build_encoder(config: DictConfig, data: GraphDataModule | DataSpec) -> nn.Module:
-    """Build the model from its configuration without what only describes it.
-
-    The size of the inputs and what else the constructor takes of the data come from there, the
-    maker of spaces from `manifold=`.
-    """
-    signature = options_of(config.model._target_)
-    options = _without(config.model, "name", "label", "requires")
-    kept = {k: v for k, v in options.items() if k in signature or k.startswith("_")}
-    for name, option in signature.items():
-        if option.spaces:
-            kept[name] = _without(config.manifold, "name")
-        elif FROM_DATA in option.marks:
-            kept[name] = getattr(data, name)
-    return build(kept, "model", **data.inputs)
+    """Build the model from its configuration without what only describes it."""
+    return build(_options(config.model, data, config.manifold), "model", **data.inputs)
 
 
 def build_task(config: DictConfig, data: GraphDataModule | DataSpec) -> Any:
-    """Build the task, a LightningModule.
-
-    What its constructor takes of the data comes from there. A task that is not about embeddings of
-    nodes has `save(graph, folder)`, which writes what there is to see instead of them.
-    """
-    encoder = build_encoder(config, data)
-    signature = options_of(config.task._target_)
-    kept = {k: v for k, v in _without(config.task).items() if k in signature or k.startswith("_")}
-    kept |= {name: getattr(data, name) for name in _from_data(config.task)}
-    return build(kept, "task", encoder=encoder, optimizer=build(config.optimizer, "optimizer"))
+    """Build the task, a LightningModule."""
+    encoder, optimizer = build_encoder(config, data), build(config.optimizer, "optimizer")
+    return build(_options(config.task, data), "task", encoder=encoder, optimizer=optimizer)
 
 
 def build_selection(config: DictConfig, data: GraphDataModule) -> BestValidation:
@@ -138,11 +112,7 @@ def build_logger(
     folder: Path,
     resumed_at: int | None,
 ) -> AbstractContextManager[Logger | None]:
-    """Build the logger beside the curves' file, if there is one, as what is open during a run.
-
-    Runs are grouped by table or task, and have the model as job type. Keys of their configuration
-    are flat, `model/dim`; names of the parts have keys of their own.
-    """
+    """Build the logger beside the curves' file, if there is one, as what is open during a run."""
     if not options:
         return nullcontext()
     # Two tables may have the same cell, which is a run in the group of each.
@@ -185,7 +155,7 @@ def build_trainer(
             )
     users = [build(part) for part in (config.get("callbacks") or {}).values()]
     known = options_of(options._target_)
-    given = {k: v for k, v in _without(options).items() if k in known and not known[k].settable}
+    given = {k: v for k, v in _options(options).items() if k in known and not known[k].settable}
     arguments = {
         "max_steps": options.max_steps,
         "max_epochs": -1,
@@ -281,14 +251,14 @@ def evaluate_parts(trainer: Trainer, task: Any, data: GraphDataModule) -> Scores
     return finite_scores(task, task.score, test)
 
 
-def _from_data(config: DictConfig) -> list[str]:
-    """Arguments of what a configuration builds that come from the data."""
-    signature = options_of(config._target_)
-    return [name for name, option in signature.items() if FROM_DATA in option.marks]
-
-
-def _without(config: DictConfig, *keys: str) -> dict[str, Any]:
-    """A group's options, resolved, without the keys that only describe it."""
-    options = OmegaConf.to_container(config, resolve=True)
+def _options(group: DictConfig, data: Any = None, manifold: Any = None) -> dict[str, Any]:
+    """What a group's class takes: its keys, resolved, values of the data, the maker of spaces."""
+    options, signature = OmegaConf.to_container(group, resolve=True), options_of(group._target_)
     assert isinstance(options, dict)
-    return {str(key): value for key, value in options.items() if key not in keys}
+    kept = {str(k): v for k, v in options.items() if k in signature or str(k).startswith("_")}
+    for name, option in signature.items():
+        if option.spaces:
+            kept[name] = _options(manifold)
+        elif FROM_DATA in option.marks:
+            kept[name] = getattr(data, name)
+    return kept

@@ -2,7 +2,7 @@
 
 import difflib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import singledispatch
@@ -24,7 +24,6 @@ from curvlab.data.loaders.triple_batches import with_inverses
 from curvlab.errors import UsageError
 from curvlab.finite import Scores
 from curvlab.metrics.ranking import rank_counts, ranks
-from curvlab.process import default_dtype
 from curvlab.tasks.filter_regression import FilterRegression
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 from curvlab.tasks.link_prediction import LinkPrediction
@@ -43,8 +42,11 @@ ENTRIES = 2**22
 UNLABELLED = "unlabelled"
 """The part of a node without a label."""
 
-ANSWERS = {"all_pairs": "links between nodes", "unlabelled": "classes of nodes"}
-"""Answers of the fields of a query that some tasks alone have."""
+ANSWERS: Mapping[str, tuple[str, tuple[type[Task], ...]]] = {
+    "all_pairs": ("links between nodes", (LinkPrediction, Reconstruction)),
+    "unlabelled": ("classes of nodes", (NodeClassification,)),
+}
+"""Answers of the fields of a query that some tasks alone have, and these tasks."""
 
 PARTS_OF_LINKS = ("train_edges", "val_edges", "test_edges")
 
@@ -83,7 +85,6 @@ def predictions(
 def _classes(
     task: NodeClassification, run: "Run", graph: Data | None, query: PredictionQuery
 ) -> pd.DataFrame:
-    _refuse(run, query, "all_pairs")
     batch, ids = run.prepared(graph), run.ids(graph)
     nodes = batch.nodes.argsort() if "nodes" in batch else torch.arange(len(ids))
     chosen, names = _numbers(query.nodes, ids, "node"), class_names(task, run)
@@ -127,7 +128,6 @@ def class_names(task: NodeClassification, run: "Run") -> list[str]:
 def _likely_links(
     task: LinkPrediction, run: "Run", graph: Data | None, query: PredictionQuery
 ) -> pd.DataFrame:
-    _refuse(run, query, "unlabelled")
     points = run.embed(graph)
 
     def scores(rows: Tensor, columns: Tensor) -> Tensor:
@@ -147,7 +147,6 @@ def _near_nodes(
     graph: Data | None,
     query: PredictionQuery,
 ) -> pd.DataFrame:
-    _refuse(run, query, "unlabelled")
     points = run.embed(graph).double()
 
     def scores(rows: Tensor, columns: Tensor) -> Tensor:
@@ -162,7 +161,6 @@ def _near_nodes(
 def _values(
     task: FilterRegression, run: "Run", graph: Data | None, query: PredictionQuery
 ) -> pd.DataFrame:
-    _refuse(run, query, "all_pairs", "unlabelled")
     points, ids = run.embed(graph), run.ids(graph)
     chosen = _numbers(query.nodes, ids, "node")
     values = task.read_out(points[chosen]).squeeze(-1)
@@ -173,7 +171,6 @@ def _values(
 def _completions(
     task: KnowledgeGraphCompletion, run: "Run", graph: Data | None, query: PredictionQuery
 ) -> pd.DataFrame:
-    _refuse(run, query, "all_pairs", "unlabelled")
     if graph is not None:
         run.check_own()
     if not query.queries:
@@ -300,16 +297,6 @@ def _links(
     )
 
 
-def _refuse(run: "Run", query: PredictionQuery, *unused: str) -> None:
-    """Refuse a query that the run's task does not answer."""
-    for name in unused:
-        if getattr(query, name):
-            raise UsageError(
-                f"{name}=true asks for {ANSWERS[name]}, which task={run.config.task.name} does not "
-                "predict: ask without it"
-            )
-
-
 def _numbers(names: Sequence[str] | None, known: Sequence[str], what: str) -> list[int]:
     """Positions of names; of all without."""
     if names is None:
@@ -325,10 +312,7 @@ def _numbers(names: Sequence[str] | None, known: Sequence[str], what: str) -> li
 
 @singledispatch
 def scores_on(task: Task, run: "Run", graph: Data) -> Scores:  # noqa: ARG001
-    """Metrics of parts of another graph; a task of another package registers its own function.
-
-    The graph has `x`, `edge_index` and what the task scores; for triples see `triples_in`.
-    """
+    """Metrics of parts of another graph; a task of another package registers its own function."""
     raise UsageError(
         f"task={run.config.task.name} has no score on another graph; node classification, link "
         "prediction, reconstruction and knowledge-graph completion have"
@@ -336,18 +320,14 @@ def scores_on(task: Task, run: "Run", graph: Data) -> Scores:  # noqa: ARG001
 
 
 @scores_on.register(NodeClassification)
-@torch.no_grad()
 def _of_nodes(task: NodeClassification, run: "Run", graph: Data) -> Scores:
     if graph.get("y") is None:
         raise UsageError("the graph's nodes have no labels: nothing to score")
-    with default_dtype(run.config.trainer.precision):
-        batch = run.prepared(graph)
-        found = {}
-        for part, mask in part_masks(graph).items():
-            nodes = mask.nonzero().squeeze(-1).to(run.device)
-            logits = task.logits(batch, nodes)
-            scores = task.labels.scores(logits, batch.y[nodes])
-            found[part] = {name: float(score) for name, score in scores.items()}
+    batch, found = run.prepared(graph), {}
+    for part, mask in part_masks(graph).items():
+        nodes = mask.nonzero().squeeze(-1).to(run.device)
+        scores = task.labels.scores(task.logits(batch, nodes), batch.y[nodes])
+        found[part] = {name: float(score) for name, score in scores.items()}
     return found
 
 
@@ -365,38 +345,27 @@ def part_masks(graph: Data) -> dict[str, Tensor]:
 
 
 @scores_on.register(LinkPrediction)
-@torch.no_grad()
 def _of_links(task: LinkPrediction, run: "Run", graph: Data) -> Scores:
-    with default_dtype(run.config.trainer.precision):
-        split = build(run.config.task.split, "task.split")
-        batch = run.prepared(split(graph, run.config.seed))
-        scores = task.scores(batch, "test")
-        return {"test": {name: float(score) for name, score in scores.items()}}
+    split = build(run.config.task.split, "task.split")
+    scores = task.scores(run.prepared(split(graph, run.config.seed)), "test")
+    return {"test": {name: float(score) for name, score in scores.items()}}
 
 
 @scores_on.register(Reconstruction)
-@torch.no_grad()
 def _of_distances(task: Reconstruction, run: "Run", graph: Data) -> Scores:
-    with default_dtype(run.config.trainer.precision):
-        return {"test": {task.score: float(task.precision(run.prepared(graph)))}}
+    return {"test": {task.score: float(task.precision(run.prepared(graph)))}}
 
 
 @scores_on.register(KnowledgeGraphCompletion)
-@torch.no_grad()
 def _of_triples(task: KnowledgeGraphCompletion, run: "Run", graph: Data) -> Scores:
     batch = graph.to(str(run.device))
-    with default_dtype(run.config.trainer.precision):
-        parts = [part for part in task.tested if batch[MASKS[part]].any()]
-        found = {part: task.rank_part(batch, part) for part in parts}
+    parts = [part for part in task.tested if batch[MASKS[part]].any()]
+    found = {part: task.rank_part(batch, part) for part in parts}
     return {part: {k: float(v) for k, v in scores.items()} for part, scores in found.items()}
 
 
 def triples_in(folder: str | Path, run: "Run") -> Data:
-    """Triples of a folder by the numbers of a run's entities and relations, and the run's own.
-
-    `valid.txt` and `test.txt`, at least one of them, are the parts that are scored. The run's
-    own triples and those of the folder's `train.txt` are known: filtered ranks leave them out.
-    """
+    """Triples to score, and those known, by the numbers of a run."""
     own, names = run.data.graph.cpu(), run.ids()
     both = own.get("inverse_relations", False)
     relations = own.relation_names[: len(own.relation_names) // (2 if both else 1)]

@@ -51,11 +51,7 @@ _state = _State()
 
 
 def install(speaks: bool = True) -> None:
-    """Handle the signals in this process, unless somebody else does already.
-
-    One process of a group `speaks`: it says at its end that a signal has ended it, and is the one
-    that answers SIGINT, which a terminal sends to all of them.
-    """
+    """Handle the signals here; of a group, one process `speaks` and answers SIGINT."""
     if _state.handlers or threading.current_thread() is not threading.main_thread():
         return
     for number in GRACE_SECONDS:
@@ -92,10 +88,7 @@ def check(at_checkpoint: bool = False) -> None:
 
 @contextmanager
 def wait(children: Callable[[], Sequence[int]] | None = None) -> Iterator[None]:
-    """Let signals wait for `check` within the block, but for a second SIGINT.
-
-    Signals are passed on to `children`, which are waited for, but for SIGINT, which ends all.
-    """
+    """Let signals wait for `check` within the block and pass them on to `children`."""
     _state.waits += 1
     _state.children = children
     try:

@@ -31,11 +31,7 @@ from curvlab.search.run import (
 
 
 def adopt(folder: Path, configs: Path, force: bool = False) -> str:
-    """Write the winner of a search to the key `DATASET@SPLIT` of `CONFIGS/recipe/TASK/MODEL.yaml`.
-
-    The rest of the file stays as it is, with its comments. Without `force` no recipe is replaced
-    whose validation score is higher, or that no search has found.
-    """
+    """Write the winner of a search to `CONFIGS/recipe/TASK/MODEL.yaml`, key `DATASET@SPLIT`."""
     study = read_study(folder)
     result = read_result(folder)
     if result is None:
@@ -105,10 +101,7 @@ def _without_recipe(folder: Path, result: Result, configs: Path) -> dict[str, An
 
 
 def _compared(new: dict[str, Any], old: dict[str, Any] | None) -> tuple[str, bool]:
-    """The recipe that is there, in words, and whether only force replaces it.
-
-    A recipe that says that it was found on other draws of the split has no score to compare with.
-    """
+    """The recipe that is there, in words, and whether only force replaces it."""
     if old is None:
         return "", False
     if (found := old.get(PROVENANCE)) is None:

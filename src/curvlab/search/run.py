@@ -203,11 +203,7 @@ def _mean_score(trial: optuna.Trial, config: DictConfig, run: DictConfig, folder
 def validation_score(
     run: DictConfig, folder: Path, report: Callable[[int, float], None] | None = None
 ) -> float:
-    """Train one run and return its best validation score, with nothing written or drawn.
-
-    The score is the `val_score` of the result that the same configuration has in `train`.
-    `report` receives step and best score so far after each epoch.
-    """
+    """Train one run and return its best validation score, with nothing written or drawn."""
     lightning.seed_everything(run.seed, workers=True, verbose=False)
     data = build_data(run)
     task = build_task(run, data)
@@ -282,10 +278,7 @@ def read_study(folder: Path) -> optuna.Study:
 
 
 def running(study: optuna.Study, folder: Path) -> dict[int, Holder]:
-    """Trials of living workers, with these. Trials of dead ones fail, and are repeated.
-
-    To be called by who holds the folder: a worker takes its trials within that.
-    """
+    """Trials of living workers; those of dead ones fail. The caller holds the folder."""
     found = {}
     for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
         name = trial.user_attrs.get(WORKER)

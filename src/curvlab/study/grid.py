@@ -25,15 +25,7 @@ KNOWN = {
 
 
 def cells_of(folder: Path, x: str, y: str, model: str = "", space: str = "") -> pd.DataFrame:
-    """Read the studies below a folder whose command lines set two options, x (across) and y (up).
-
-    `space` is the curved one, empty for that with the best mean in each cell.
-
-    Returns:
-        A row for each study: `row` and `column` (the values of y and x), `space`, mean score in
-        `flat` space, mean paired `difference` over the seeds, `pm` (half of its 95 % interval),
-        `p_holm`, `found` (whether it is below 0.05), `seeds`, and mean `seconds` of a run.
-    """
+    """Read the studies below a folder whose commands set the options x (across) and y (up)."""
     rows = []
     for study in _studies(folder):
         pairs = (word.lstrip("+").partition("=") for word in study["words"])

@@ -42,14 +42,7 @@ COSTS = {
 
 
 def study(config: DictConfig) -> Result:
-    """Run a study and write its page.
-
-    Its runs are ordinary ones, in `runs/MODEL/SPACE_DIM/seedN` of the study's folder: those that
-    have a result are not repeated, so that a killed study goes on.
-
-    Returns:
-        The study's result: its score is the best mean; an error that ended it is in it too.
-    """
+    """Run a study and write its page; runs with a result are not repeated."""
     hydra = HydraConfig.get()
     folder = RunDirectory(Path(hydra.runtime.output_dir))
     result = describe(config)

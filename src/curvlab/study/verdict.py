@@ -36,13 +36,7 @@ class Report:
 
 
 def compared(table: pd.DataFrame) -> pd.DataFrame:
-    """Compare spaces with flat space, paired by seed.
-
-    Returns:
-        The table with `difference` (mean), `pm` (half of its 95 % interval), `interval`, `std`,
-        `pairs`, `p_t`, `p_ranks` (see `curvlab.statistics.Paired`), and `p_holm`, corrected for the
-        spaces of the model. Flat space and rows without scores have none of these.
-    """
+    """Compare spaces with flat space, paired by seed."""
     rows = table.iloc[1:].dropna(subset="scores")
     pairs = [paired(scores, table["scores"].iloc[0]) for scores in rows["scores"]]
     found = pd.DataFrame([asdict(pair) | {"interval": pair.interval} for pair in pairs], rows.index)
@@ -105,10 +99,7 @@ def _best(rows: pd.DataFrame) -> Any:
 
 
 def _budget(row: Any, tests: int) -> str:
-    """The effect that this number of runs detects, and how many runs detect a smaller one.
-
-    The level is that of Holm's first step, which the best of all comparisons has to pass.
-    """
+    """The effect that this number of runs detects, and how many runs detect a smaller one."""
     std, pairs, level = float(row["std"]), int(row["pairs"]), LEVEL / tests
     found = (
         f"The best curved space, {row['space']}, differs by {row['difference']:+.2f} points, "

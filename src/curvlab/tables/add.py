@@ -29,12 +29,7 @@ class Added:
 
 
 def add_runs(source: Path, into: Path) -> Added:
-    """Add the run folders of all tables to tables of runs; write each table once.
-
-    A run is refused if its result is damaged, if it has not ended, if it belongs to another table,
-    if its identity is not that of its configuration, or if a class of it has another revision
-    today. A run never replaces one of the same identity.
-    """
+    """Add the runs of a folder to tables of runs; none replaces one of the same identity."""
     done = Added()
     runs = (path.parent for path in result_files(source) if path.is_file())
     for table, folders in groupby(runs, key=lambda run: Path(*run.relative_to(source).parts[:2])):

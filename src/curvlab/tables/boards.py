@@ -138,11 +138,7 @@ class TaskBoard:
 
 
 def board(configs: Path, task: str, results: Path, pairs: Sequence[str] = ()) -> TaskBoard:
-    """Put the runs of a task together, of all tables that have models as rows, datasets as columns.
-
-    `pairs` are names of a curved model and of its flat counterpart, `CURVED:FLAT`, which are paired
-    within a table. What the graphs look like is read from `graphs.csv` next to the results.
-    """
+    """Put the runs of a task together, of all tables of models by datasets."""
     if task not in (known := choices(configs, "task")):
         raise UsageError(f"{task} is no task: there is {', '.join(known)}")
     specs: dict[str, TableSpec] = {}
@@ -196,21 +192,14 @@ def one_protocol_per_column(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def chosen_cells(runs: pd.DataFrame) -> pd.DataFrame:
-    """Of each model on each dataset the runs of the table where validation is best.
-
-    Without a validation score it is the first table.
-    """
+    """Of each model on each dataset the runs of the table with the best validation score."""
     val = runs.groupby([*CELL, "table"], sort=False)["val"].mean().reset_index()
     best = val.sort_values("val", ascending=False, kind="stable", na_position="last")
     return runs.merge(best.drop_duplicates(CELL)[[*CELL, "table"]])
 
 
 def largest_block(scores: pd.DataFrame, of_graph: "pd.Series[str]") -> pd.DataFrame | None:
-    """The part without gaps that has the most cells, of at least three models on two datasets.
-
-    Its datasets are those that some two models share, of the splits of one graph the first; its
-    models are all that have these.
-    """
+    """The part without gaps that has the most cells, of at least three models on two datasets."""
     present = scores.notna()
     best: pd.DataFrame | None = None
     for one, other in combinations_with_replacement(present.index, 2):
@@ -257,13 +246,7 @@ def counterparts(
     results: Path,
     pairs: Iterable[str],
 ) -> pd.DataFrame:
-    """Each curved model less its flat one, within the first table that has both on a dataset.
-
-    Returns:
-        Labels `curved`, `flat` and `dataset`, mean `difference` of the scores over common seeds,
-        `pm` (half of its 95 % interval), and of the graph `mean_delta` (of Gromov's delta over
-        quadruples of nodes) and `homophily` (share of edges within a class), NaN where not known.
-    """
+    """Each curved model less its flat one, within the first table that has both on a dataset."""
     path, measures = results.resolve().parent / GRAPHS, ["mean_delta", "homophily"]
     known = pd.DataFrame(columns=measures)
     if path.is_file():

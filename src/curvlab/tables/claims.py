@@ -23,11 +23,7 @@ CLAIMS_LEGEND = (
 
 
 def claims(reports: Callable[[str], Sequence[Report]]) -> pd.DataFrame:
-    """Judge each claim by the first report of its table, in text.
-
-    Returns:
-        `paper`, `claim` (a link in Markdown), `published` and `ours`, `verdict` and `hours`.
-    """
+    """Judge each claim by the first report of its table, in text."""
     with (files("curvlab.tables") / "claims.csv").open(encoding="utf-8") as file:
         listed = pd.read_csv(file, dtype=str).to_dict("records")
     return pd.DataFrame([judge(claim, reports(claim["table"])[0]) for claim in listed])

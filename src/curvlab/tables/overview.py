@@ -21,12 +21,7 @@ VERDICTS = ("within", "below", "above")
 
 
 def overview(specs: list[TableSpec], results: Path) -> tuple[pd.DataFrame, list[str]]:
-    """A row per table, and remarks; panels of the same runs count once, by the first one's metric.
-
-    Returns:
-        `table`, `cells` and `runs` (finished), `cells planned`, `runs planned`, `within`, `below`,
-        `above` (verdicts on the sweep's cells), `hours` (that the runs took), `title`.
-    """
+    """A row per table, and remarks; panels of the same runs count once."""
     panels: dict[tuple[object, ...], TableSpec] = {}
     for spec in specs:
         of_runs = (spec.name, spec.report.rows, spec.report.columns, *spec.report.where.items())
@@ -135,10 +130,7 @@ def status(tables: pd.DataFrame, remarks: list[str], results: Path, form: str) -
 
 
 def paper_figures() -> pd.DataFrame:
-    """Figures and tables of the papers that no sweep fills.
-
-    `pictures` are names of files next to the folder of all tables' results, with spaces between.
-    """
+    """Figures and tables of the papers that no sweep fills."""
     with (files("curvlab.tables") / "figures.csv").open(encoding="utf-8") as file:
         figures = pd.read_csv(file, dtype=str, keep_default_na=False)
     return figures[["paper", "item", "shows", "state", "command", "pictures"]]

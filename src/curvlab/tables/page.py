@@ -29,11 +29,7 @@ BETTER, WORSE = "0, 114, 178", "230, 159, 0"
 
 
 def page(configs: Path, paper: str, results: Path) -> str:
-    """The page of a paper: each table with its command, the pictures beside the results.
-
-    A pointer on a cell shows its runs. The same numbers in words are folded below the table.
-    Pictures are `PAPER_*.svg` or `.png` above the results.
-    """
+    """The page of a paper: each table with its command, the pictures beside the results."""
     names = [name for name in table_names(configs) if name.startswith(f"{paper}/")]
     if not names:
         papers = sorted({name.partition("/")[0] for name in table_names(configs)})

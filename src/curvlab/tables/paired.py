@@ -57,12 +57,7 @@ def grouped(results: Sequence[Result]) -> list[Group]:
 
 
 def comparison(groups: Sequence[Group]) -> pd.DataFrame:
-    """A row a group: settings, score with its 95 % interval, cost, and the test against the first.
-
-    `low` and `high` are Student's interval, NaN with fewer than three runs; `seconds`, `memory_mb`
-    and `parameters` are medians. `common` (seeds), `difference`, `difference_pm` and `p` are those
-    of `curvlab.statistics.paired` with the first group, `p_holm` is corrected for the others.
-    """
+    """A row per group: settings, score with its interval, cost, the test against the first."""
     table = pd.DataFrame([_row(group, groups[0]) for group in groups])
     return table.assign(p_holm=holm(table["p"].tolist()))
 

@@ -42,11 +42,7 @@ class PlannedRun(NamedTuple):
 
 
 def planned_runs(configs: Path, table: str, overrides: Sequence[str] = ()) -> list[PlannedRun]:
-    """All runs of a table's sweep, whether they are finished or not.
-
-    Overrides of the command line choose some of the cells, `model=gcn`, or another protocol,
-    `trainer.max_steps=100`.
-    """
+    """All runs of a table's sweep, whether they are finished or not."""
     sweep = _sweep(configs, table)
     fixed = [word for word in overrides if word.partition("=")[0] not in sweep]
     sweep |= {key: word for key, _, word in (w.partition("=") for w in overrides) if key in sweep}
@@ -142,12 +138,7 @@ def watch(look_again: Callable[[], Progress], show: Callable[[str], None]) -> No
 def outdated(
     configs: Path, results: Path, among: Container[str] | None = None
 ) -> list[tuple[str, int, str]]:
-    """Cells whose results have another identity than their command has today.
-
-    A command is composed for each cell, which takes minutes for all. Tables read the list instead
-    (`curvlab.tables.runs.outdated_cells`): the folder of a cell's seeds, how many runs it has, and
-    why: what they built, and what the command would.
-    """
+    """Folder, runs and reason of each cell whose result is not what its command gives today."""
     cells: dict[str, list[Path]] = {}
     for path in result_files(results):
         cell = path.parents[1].relative_to(results).as_posix()

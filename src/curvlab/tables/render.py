@@ -40,11 +40,7 @@ _MARK = re.compile(r"(?m)^<!-- (tables\.py .*|end) -->$")
 
 @dataclass(frozen=True)
 class Entry:
-    """A number with its spread and a remark, or only words in the remark.
-
-    The `place` is 1 for the best number of its column and kind, 2 for the second, else 0; `grey` is
-    what has another protocol than the table's.
-    """
+    """A number with its remark; its `place` in the column is 1, 2 or 0; `grey` deviates."""
 
     number: str = ""
     remark: str = ""

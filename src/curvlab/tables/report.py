@@ -224,11 +224,7 @@ class Report:
 
 
 def build_report(spec: TableSpec, results: Path, shipped: Path | None = None) -> Report:
-    """Join the paper's numbers with the runs below `results / spec.name`.
-
-    Runs of the folder `shipped`, which come with the repository, are shown next to those of
-    `results` and in their place in cells that these lack.
-    """
+    """Join the paper's numbers with the runs below `results / spec.name`."""
     paper = paper_numbers(spec.report, spec.folder)
     collected = table_runs(spec, results).assign(shipped=False)
     replaced = collected[:0]
@@ -375,10 +371,7 @@ def _facts(
 
 
 def _with_ranks(cells: pd.DataFrame, decimals: int, better: Better) -> pd.DataFrame:
-    """Add the places of all numbers of a column, and the ranks of those with a difference.
-
-    By numbers as they are printed; of equal ones the better rank for both.
-    """
+    """Add the places of all numbers of a column, and the ranks of those with a difference."""
     ranked = cells["difference"].notna() & (better is not Better.neither)
     counts = ranked.groupby(cells["column"]).transform("sum")
     ranked &= counts >= FEWEST_RANKED

@@ -314,11 +314,7 @@ def _chosen(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
 
 
 def protocols(runs: pd.DataFrame) -> list[dict[str, Any]]:
-    """Describe what each run of a cell built, except for the seed.
-
-    Left out are keys named after the seed whose value is the run's seed in all the runs
-    (`dataset.noise_seed`).
-    """
+    """Describe what each run of a cell built, except for the seed."""
     made = list(runs["built"])
     names = {key for run in made for key in run if key.endswith("seed")}
     follow = {key for key in names if all(run.get(key) == run.get("seed") for run in made)}

@@ -88,11 +88,7 @@ class ReportBlock:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A table: where its numbers come from, and the cells that its sweep is going to fill.
-
-    The planned rows, columns and seeds are what `hydra.sweeper.params` names; a half-done sweep
-    differs from a finished one by them. Each panel of a figure is a table of the same runs.
-    """
+    """A table: where its numbers come from, and the cells that its sweep is going to fill."""
 
     name: str
     report: ReportBlock
@@ -123,12 +119,7 @@ def table_names(configs: Path) -> list[str]:
 
 
 def load_table(configs: Path, name: str) -> list[TableSpec]:
-    """Read `configs/table/NAME.yaml`: a table, or one for each panel of a figure.
-
-    Raises:
-        UsageError: There is no such table, its file cannot be read, or its report block is
-            incomplete or mistyped.
-    """
+    """Read `configs/table/NAME.yaml`: a table, or one for each panel of a figure."""
     names = table_names(configs)
     if name not in names:
         near = get_close_matches(name, names, n=3) or names
@@ -166,14 +157,7 @@ def load_tables(configs: Path, names: Sequence[str] = ()) -> list[TableSpec]:
 
 
 def paper_numbers(report: ReportBlock, beside: Path | None = None) -> pd.DataFrame:
-    """The printed numbers that belong to a table, as strings, exactly as printed.
-
-    Their file lies in `beside`, the folder of the table's own, or with the package's. `row` and
-    `column` are the cell's coordinates; rows whose numbers stand in two columns are there twice.
-
-    Raises:
-        UsageError: The file does not exist, is no such table, or a row's coordinates are not known.
-    """
+    """The printed numbers that belong to a table, as strings, exactly as printed."""
     if report.paper is None:
         return pd.DataFrame(columns=[*PRINTED, "row", "column"], dtype=object)
     numbers = _read_numbers(report.paper, beside)

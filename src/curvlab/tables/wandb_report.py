@@ -20,15 +20,7 @@ NEEDED = "reports on W&B need wandb: pip install 'curvlab[wandb]'"
 
 
 def table_report(specs: Sequence[TableSpec], project: str, entity: str) -> "Report":
-    """Define the report of a table or of the panels of a figure; its `save()` puts it on the site.
-
-    It has bars of each row for each dataset, or points over columns that are numbers, the curves
-    of loss and curvature, the cost, and the settings in which runs differ. All of it reads the runs
-    that have the table's name as group, as those of its sweep with `logger=wandb` do.
-
-    Raises:
-        UsageError: wandb-workspaces is not installed.
-    """
+    """Define the report of a table or a figure; its `save()` puts it on the site."""
     try:
         import wandb_workspaces.reports.v2 as wr
     except ImportError as error:

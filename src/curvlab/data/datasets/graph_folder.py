@@ -94,11 +94,7 @@ class GraphFolder(TableGraph):
         return files
 
     def _has_header(self, names: list[str], below: Table, nodes: Table | None) -> bool:
-        """Whether the first line of edges names the columns.
-
-        So do names of ends of edges, names that the table of nodes does not have, two words above
-        numbers, and a third word above numbers. None of the first two is the end of an edge below.
-        """
+        """Whether the first line of edges names the columns."""
         called = {"source", "target"} <= named_columns(names).keys()
         repeated = below.frame.isin(names if called else names[:2]).any(axis=None)
         if self.header is not None or repeated:

@@ -57,10 +57,7 @@ class TableGraph(OwnGraph, ABC):
         array: np.ndarray | None = None,
         id_column: str | None = None,
     ) -> Data:
-        """Make the graph of a table of edges, and perhaps of nodes, and features from a file.
-
-        All that is wrong in both tables is in one error.
-        """
+        """Make the graph of the tables; all that is wrong in them is in one error."""
         edges = edge_table(edges)
         weights = [name for name in edges.frame if name not in ("source", "target")]
         if weights and not self.weighted:
@@ -143,11 +140,7 @@ class TableGraph(OwnGraph, ABC):
     def _numbered(
         self, edges: Table, ids: pd.Index | None, array: np.ndarray | None
     ) -> tuple[pd.Index, np.ndarray, np.ndarray | None]:
-        """Ids of the nodes, the edges by their numbers and their weights; notes what is wrong.
-
-        Where no table has ids they are the numbers of the rows of features, else the ends of edges
-        in the order of their first appearance.
-        """
+        """Ids of the nodes, the edges by their numbers and their weights; notes what is wrong."""
         found = {column: edges.ids(column) for column in ("source", "target")}
         remedy = "not in the table of nodes: add a line for it there, or remove the edge"
         if ids is None and array is not None:
@@ -192,10 +185,7 @@ class TableGraph(OwnGraph, ABC):
     def _encoded(
         self, nodes: Table, columns: Sequence[str], known: Sequence[str] | None
     ) -> pd.DataFrame:
-        """Columns of numbers as float32, with those of one-hot texts called `COLUMN=TEXT`.
-
-        `known` are those of the graph that a model was trained on, which are taken in its order.
-        """
+        """Columns of numbers as float32, with those of one-hot texts called `COLUMN=TEXT`."""
         made: dict[str, np.ndarray] = {}
         if known is not None:
             there = {*nodes.frame}
@@ -272,11 +262,7 @@ def edge_table(table: Table) -> Table:
 def encode_classes(
     nodes: Table, column: str, known: Sequence[str] | None = None
 ) -> tuple[Tensor, tuple[str, ...]]:
-    """Classes `[nodes]` by number, -1 where there is none, and their names.
-
-    Categories keep their order, others have that of numbers or of the alphabet; `known` are the
-    names that a trained model has, in their order.
-    """
+    """Classes `[nodes]` by number, -1 where there is none, and their names."""
     texts, kind = nodes.texts(column), nodes.frame[column].dtype
     counts = texts[texts != ""].value_counts()
     if known is None and len(counts) > 1 and counts.max() == 1:

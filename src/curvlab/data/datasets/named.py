@@ -22,10 +22,7 @@ def build_source(dataset: DictConfig, paths: Mapping[str, Any] | DictConfig) -> 
 
 
 def named_source(name: str, data_dir: Path | None = None, configs: Path = CONFIGS) -> GraphSource:
-    """Build the source of a data set by name, `named_source("cora").load()`.
-
-    `data_dir` is the folder of raw files, by default that of `configs/paths`.
-    """
+    """Build the source of a data set by name, `named_source("cora").load()`."""
     paths = compose((), configs).paths
     if data_dir is not None:
         paths.data_dir = str(data_dir)

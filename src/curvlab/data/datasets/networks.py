@@ -54,10 +54,6 @@ def numbered(edges: np.ndarray) -> tuple[Tensor, int]:
 
 
 def undirected_graph(edges: np.ndarray) -> tuple[Tensor, int]:
-    """Number the nodes by first appearance; return `edge_index [2, 2M]` and their number.
-
-    Both directions of every edge, sorted, no duplicates, no self-loops. A node that has
-    nothing but a self-loop stays, without neighbours.
-    """
+    """Number nodes by first appearance; return the simple `edge_index [2, 2M]` and their number."""
     edge_index, num_nodes = numbered(edges)
     return simple_edges(edge_index, num_nodes), num_nodes

@@ -152,10 +152,7 @@ def _pieces(array: np.ndarray, axis: int) -> Iterator[np.ndarray]:
 
 
 def mean_of_edges(edge_index: Tensor, edge_attr: Tensor, num_nodes: int) -> Tensor:
-    """Mean of the features of a node's edges, `[nodes, features]` (float32); 0 if it has none.
-
-    `x_v` is the mean of `edge_attr_(v, u)` over neighbours u, each edge being there both ways.
-    """
+    """Mean of the features of a node's edges, `[nodes, features]` (float32); 0 if it has none."""
     source = edge_index[0].numpy()
     degree = np.maximum(np.bincount(source, minlength=num_nodes), 1)
     sums = [  # in double precision, in which a copy of all features at once would not fit

@@ -127,11 +127,7 @@ class OwnGraph(CheckedFields, ABC):
         return data
 
     def load(self, say: Callable[[str], None] = log.info) -> Data:
-        """Return the graph, and report its sizes and columns once a command, by `say`.
-
-        Raises:
-            UsageError: a file is missing or malformed.
-        """
+        """Return the graph, and report its sizes and columns once a command, by `say`."""
         folder = None if self.data_dir is None else Path(self.data_dir) / "processed"
         data = cached_graph(folder, self.disk_key, self._checked) if folder else self._checked()
         self.remarks, self.counts = data.remarks, {name: data[name] for name in COUNTS}

@@ -142,10 +142,7 @@ def _read(
 def numbered_graph(
     triples: pd.DataFrame, names: tuple[Sequence[str], Sequence[str]] | None = None
 ) -> Data:
-    """Number triples, with a mask for each part.
-
-    `names` are those of entities and relations by number, by default of first appearance.
-    """
+    """Number triples, by first appearance or by `names`, with a mask for each part."""
     ends = triples[["head", "tail"]].to_numpy(object)
     entities, relations = names or (pd.unique(ends.ravel()), pd.unique(triples["relation"]))
     numbers = pd.Index(entities).get_indexer(pd.Index(ends.T.ravel()))
@@ -163,10 +160,7 @@ def numbered_graph(
 def read_known_names(
     path: str | Path, entities: Sequence[str], relations: Sequence[str], **options: Any
 ) -> Data:
-    """Read triples of a `TripleFolder` by the numbers that a trained model has for their names.
-
-    Of its files `train.txt` may be missing, and one of the others.
-    """
+    """Read triples of a `TripleFolder` by the numbers that a trained model has for their names."""
     source = TripleFolder(path, **options)
     if not {"val", "test"} & source.files().keys():
         raise UsageError(
@@ -185,11 +179,7 @@ def read_known_names(
 
 
 def draw_validation(triples: pd.DataFrame, share: float, seed: int) -> np.ndarray:
-    """Training triples `[triples]` for validation, `round(share * triples)` or fewer.
-
-    Only a triple whose entities and relation are in others that stay is taken, so that something is
-    trained for each.
-    """
+    """Training triples `[triples]` for validation, `round(share * triples)` or fewer."""
     wanted = max(1, round(share * len(triples)))
     order = np.random.default_rng(seed).permutation(len(triples))
     drawn = triples.iloc[order]

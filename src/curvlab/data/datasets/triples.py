@@ -94,10 +94,7 @@ def join_parts(parts: Sequence[Data]) -> Data:
 
 
 class KnownTails:
-    """Which tails are known for a head and a relation, as one sorted array with offsets.
-
-    Made once from triples; nothing of it is as large as queries times entities.
-    """
+    """Which tails are known for a head and a relation, as one sorted array with offsets."""
 
     def __init__(self, head: Tensor, relation: Tensor, tail: Tensor, num_relations: int) -> None:
         self.num_relations = num_relations
@@ -108,11 +105,7 @@ class KnownTails:
         self.starts = self.counts.cumsum(0) - self.counts
 
     def lookup(self, head: Tensor, relation: Tensor) -> tuple[Tensor, Tensor]:
-        """The known tails of queries `[queries]`.
-
-        Returns:
-            Positions of the queries `[known]`, in ascending order, and the tails known of each.
-        """
+        """Positions of the queries `[known]`, ascending, and the tails known of each."""
         pair = head * self.num_relations + relation
         place = torch.searchsorted(self.pairs, pair).clamp(max=len(self.pairs) - 1)
         counts = torch.where(self.pairs[place] == pair, self.counts[place], 0)

@@ -33,11 +33,7 @@ def fingerprint(data: Data, attributes: Sequence[str]) -> str:
 def cached(
     folder: str | Path, key: str, compute: Callable[[], dict[str, Tensor]], revision: int = 1
 ) -> dict[str, Tensor]:
-    """Return the entry `key` of a revision, computing and storing it if it is not there.
-
-    A truncated, altered or foreign entry is computed anew, with one log line. A folder that cannot
-    be written costs the time to compute, never the run.
-    """
+    """Return the entry `key`, computed and stored if it is missing or damaged."""
     path = Path(folder) / f"{key}-r{revision}-v{FORMAT}.pt"
     if path.exists():
         try:
@@ -67,10 +63,7 @@ def dense_parts(values: Mapping[str, Any]) -> dict[str, Tensor]:
 def cached_graph(
     folder: str | Path, key: str, compute: Callable[[], Data], revision: int = 1
 ) -> Data:
-    """The same for a graph: its tensors, its vocabulary, and numbers and texts.
-
-    Features that are mostly 0 are stored without their zeros.
-    """
+    """The same for a graph: its tensors, its vocabulary, and numbers and texts."""
 
     def pack() -> dict[str, Tensor]:
         content = dict(compute().to_dict())

@@ -17,13 +17,7 @@ def simple_edges(edge_index: Tensor, num_nodes: int) -> Tensor:
 
 
 def cleaned(raw: Data, num_classes: int) -> Data:
-    """The simple undirected graph with dense float32 features and whole-number labels.
-
-    Attributes other than `x`, `y` and `edge_index` stay as they are.
-
-    Raises:
-        UsageError: Edges, features or labels are unusable.
-    """
+    """The simple undirected graph with dense float32 features and whole-number labels."""
     check_edges(raw)
     check_features(raw)
     check_labels(raw, num_classes)
@@ -44,10 +38,7 @@ def check_graph(data: Data) -> None:
 
 
 def check_edges(data: Data) -> None:
-    """Refuse a graph without nodes or edges, or with edges to nodes that do not exist.
-
-    A graph marked `without_edges` may have none.
-    """
+    """Refuse a graph without edges, unless marked `without_edges`, or with edges to no node."""
     nodes = int(data.num_nodes or 0)
     if nodes > 0 and data.get("without_edges") and data.num_edges == 0:
         return

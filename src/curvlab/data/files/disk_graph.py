@@ -43,11 +43,7 @@ class ArrayFolder:
 
     @classmethod
     def open(cls, folder: Path) -> Self | None:
-        """The arrays in a folder; None if there are none or not all of them.
-
-        Raises:
-            UsageError: The manifest is damaged, or a file is missing or has another size.
-        """
+        """The content of a folder; None where there is none, a `UsageError` where it is damaged."""
         found = cls(folder)
         if not (folder / MANIFEST).exists():
             return None
@@ -146,10 +142,7 @@ class DiskGraph(ArrayFolder):
 
     @classmethod
     def open(cls, folder: Path) -> Self | None:
-        """The graph in a folder; None if there is none or half of one.
-
-        All but what the tokens are made of, which is large, is compared with its checksum.
-        """
+        """The content of a folder; None where there is none, a `UsageError` where it is damaged."""
         graph = super().open(folder)
         if graph is not None:
             graph.verify(graph.arrays.keys() - set(SOURCES))
@@ -194,11 +187,7 @@ class DiskGraph(ArrayFolder):
                 append(array)
 
     def write_edges(self, chunks: Iterable[np.ndarray], num_nodes: int) -> None:
-        """Sort edges `[2, some]`, in any order and direction and more than once, into neighbours.
-
-        Both directions go to files of `BUCKET_NODES` nodes each, by the node that they start from;
-        each file is then sorted alone.
-        """
+        """Sort edges `[2, some]`, in any order and direction, into neighbours."""
         paths = [self.folder / f"edges.{i}" for i in range(-(-num_nodes // BUCKET_NODES))]
         with ExitStack() as opened:
             files = [opened.enter_context(path.open("wb")) for path in paths]

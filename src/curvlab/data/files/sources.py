@@ -136,10 +136,7 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
 
 @contextmanager
 def pyg_root(files: Mapping[str, Path]) -> Iterator[Path]:
-    """A folder for a data set class of PyTorch Geometric, with links to files, thrown away after.
-
-    So the class neither downloads nor reads what another process has half written.
-    """
+    """A folder with links to files for a data set class of PyTorch Geometric, thrown away after."""
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # old names of classes inside the files
         for place, path in files.items():
@@ -157,19 +154,7 @@ def fetch(
     data_dir: str | Path,
     mirror: str | Path | None = None,
 ) -> Path:
-    """Return the local path of a raw file, bringing it there if it is not there yet.
-
-    Order: the data folder, the mirror (copied), the network. A file is verified before it is
-    renamed into place, so that a file that is there is whole, also when several processes fetch it
-    at once.
-
-    Args:
-        path: of the file inside the data folder, and inside the mirror.
-        url: its address; None: somebody has to put the file in its place.
-        sha256: its checksum; None: the file is taken as it comes.
-        data_dir: the data folder.
-        mirror: a folder with the same layout.
-    """
+    """The path of a raw file, verified: in the data folder, or brought from mirror or network."""
     target, tried = Path(data_dir) / path, "no mirror is set"
     if target.exists():
         _verify(target, sha256, f"delete it ({target}) and run again to fetch a fresh copy")

@@ -48,10 +48,7 @@ class Table:
     faults: list[str] = field(default_factory=list)
 
     def refuse(self, wrong: Any, column: Hashable, remedy: str) -> None:
-        """Note a fault with place and value of the first of the wrong rows, if there is one.
-
-        The remedy continues a sentence that begins with the value.
-        """
+        """Note place and value of the first wrong row; the remedy continues the sentence."""
         rows = np.flatnonzero(wrong)
         if len(rows):
             value = str(self.frame[column].astype(object).fillna("").iloc[rows[0]])[:40]
@@ -75,10 +72,7 @@ class Table:
             raise UsageError(FAULT.join([f"{len(self.faults)} faults:", *self.faults]))
 
     def texts(self, column: Hashable) -> "pd.Series[Any]":
-        """A column as texts, empty where there is none; whole numbers without a decimal point.
-
-        Among numbers `nan` is missing, among names it is a name.
-        """
+        """A column as texts; `nan` is missing among numbers, and a name among names."""
         values = self.frame[column]
         values = values.convert_dtypes() if pd.api.types.is_float_dtype(values) else values
         texts = values.astype("str").fillna("").str.strip()

@@ -145,10 +145,7 @@ class MiniBatchDataModule(GraphDataModule):
 
     @abstractmethod
     def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
-        """The parts of pass `number`, `[rounds][batches]`, without rounds of no training node.
-
-        `batches` are those of a step in all processes, `own` which of them are wanted.
-        """
+        """Parts of pass `number`, `[rounds][batches]`; `own` are the wanted batches of a step."""
 
     @property
     def train_mask(self) -> Tensor:
@@ -235,10 +232,7 @@ class SubgraphDataModule(MiniBatchDataModule):
     def evaluate_parts(
         self, function: Callable[[Data, Tensor], Tensor], nodes: Tensor, device: torch.device
     ) -> Tensor:
-        """Rows of nodes `[some nodes, width]`, from parts that the processes share out.
-
-        `function(subgraph, indices of nodes in it)` computes the rows of these nodes on a device.
-        """
+        """Rows `[nodes, width]` by `function(subgraph, nodes in it)`; processes share the parts."""
         position = torch.full((self.num_nodes,), -1)
         position[nodes] = torch.arange(len(nodes))
         parts, own = self.evaluation_parts(nodes), []

@@ -76,23 +76,15 @@ class GraphDataModule(CheckedFields, LightningDataModule):
     def __post_init__(self) -> None:
         super().__post_init__()
         LightningDataModule.__init__(self)
-        self.shared: Path | None = None  # the graph that another process prepared, empty until then
         self._graph: Data | None = None
         self._whole: Data | None = None
 
     @property
     def graph(self) -> Data:
         """The prepared graph, wherever it is now; made when first asked for."""
-        if self._graph is None and self.shared is not None and self.shared.stat().st_size:
-            # Mapped, so that the processes of a machine have it in memory once.
-            self._graph = torch.load(self.shared, mmap=True, weights_only=False)
-        elif self._graph is None:
+        if self._graph is None:
             self._graph = self._prepared()
         return self._graph
-
-    def share(self, path: Path) -> None:
-        """Write the prepared graph to a file, from which other processes of the run map it."""
-        torch.save(self.graph, path)
 
     @property
     def vocabulary(self) -> Vocabulary:

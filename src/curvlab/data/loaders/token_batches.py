@@ -55,10 +55,6 @@ class TokenDataModule(MiniBatchDataModule):
             )
         self.spec = tokens
 
-    def share(self, path: Path) -> None:
-        """Leave the file empty: the tokens are mapped from their own file."""
-        path.touch()
-
     def prepare_data(self) -> None:
         """Bring the raw files here, write graph and tokens (in one process only)."""
         super().prepare_data()

@@ -142,10 +142,7 @@ class TripleDataModule(MiniBatchDataModule):
 
 
 def with_inverses(data: Data) -> Data:
-    """A knowledge graph and the inverse of every triple: (t, r + relations, h) in the same part.
-
-    The graph is marked by `inverse_relations`.
-    """
+    """A knowledge graph and the inverse of every triple: (t, r + relations, h) in the same part."""
     names = data.relation_names
     return Data(
         edge_index=torch.cat([data.edge_index, data.edge_index.flip(0)], dim=1),
