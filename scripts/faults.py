@@ -21,7 +21,6 @@ from curvlab.results.files import atomic_write
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 KINDS = ("kill", "flip", "disk")
-COLUMNS = ("fault", "of", "tried", "same_score", "refused", "broken")
 
 
 def main() -> int:
@@ -64,15 +63,15 @@ def try_faults(kind: str, seed: int, seconds: float, log: Path) -> bool:
 
 def counts(tried: list[dict[str, Any]]) -> str:
     """How often each fault was tried on what, and what came of it, as CSV."""
-    rows = []
-    groups: dict[tuple[str, str], list[str]] = {}
-    for entry in tried:
-        groups.setdefault((entry["kind"], entry["of"]), []).append(entry["result"])
-    for (kind, of), results in sorted(groups.items()):
-        same = sum(result in ("same score", "accepted") for result in results)
-        refused = results.count("refused")
-        rows.append((kind, of, len(results), same, refused, len(results) - same - refused))
-    return pd.DataFrame(rows, columns=list(COLUMNS)).to_csv(index=False)
+    results = pd.DataFrame(tried).groupby(["kind", "of"])["result"]
+    counts = {
+        "tried": results.size(),
+        "same_score": results.agg(lambda found: found.isin(["same score", "accepted"]).sum()),
+        "refused": results.agg(lambda found: found.eq("refused").sum()),
+    }
+    table = pd.DataFrame(counts)
+    table["broken"] = table["tried"] - table["same_score"] - table["refused"]
+    return table.reset_index(names=["fault", "of"]).to_csv(index=False)
 
 
 if __name__ == "__main__":

@@ -39,10 +39,6 @@ def test_lines_say_the_time_left(fit, small, tmp_path, capsys, monkeypatch):
     assert "left" not in lines[2]
 
 
-def test_silence(fit, small, tmp_path, capsys):
-    assert printed(fit, small, tmp_path, capsys, steps=15, shown=False) == []
-
-
 @pytest.mark.parametrize(
     ("row", "expected"),
     [

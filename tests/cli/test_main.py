@@ -74,12 +74,6 @@ def test_without_words_there_is_help(started, capsys):
     assert "curvlab train help=model/fpst" in capsys.readouterr().out
 
 
-def test_with_words_nothing_is_added(started, capsys):
-    assert train.main(["model=gcn", "dataset=synthetic_web"]) == 0
-    assert started == [["model=gcn", "dataset=synthetic_web"]]
-    assert capsys.readouterr().out == ""
-
-
 def in_python(code, **options):
     """A process that runs code after the import of the command line's package."""
     words = [sys.executable, "-c", f"import sys, curvlab.cli\n{code}"]

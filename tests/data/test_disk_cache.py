@@ -27,15 +27,6 @@ def same(left, right):
     return left.keys() == right.keys() and all(torch.equal(left[key], right[key]) for key in left)
 
 
-def test_computes_once(tmp_path):
-    compute = Counter()
-    assert same(cached(tmp_path, "key", compute), TENSORS)
-    assert same(cached(tmp_path, "key", compute), TENSORS)
-    assert compute.calls == 1
-    cached(tmp_path, "other", compute)
-    assert compute.calls == 2
-
-
 def flip_a_bit(content):
     middle = content.index(torch.arange(1000.0).numpy().tobytes()) + 2000
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]

@@ -1,16 +1,12 @@
 """Twitch-gamers and Pokec, from small files of their formats."""
 
 import io
-import os
-import pickle
 import zipfile
 
 import numpy as np
 import pytest
 import torch
 from scipy.io import savemat
-
-from curvlab.data.datasets.linkx import read_splits
 
 SPLITS = [
     {"train": np.array([0, 1]), "valid": np.array([2]), "test": np.array([3])},
@@ -75,14 +71,3 @@ def test_pokec(tmp_path, tiny):
     assert data.y.tolist() == [0, 1, 1, 0, -1]
     assert data.x.tolist()[4] == [8, 9]
     assert (data.num_edges, data.given) == (6, "given")
-
-
-class Harmful:
-    def __reduce__(self):
-        return os.getcwd, ()
-
-
-def test_splits_that_hold_more_than_numbers_are_not_run(tmp_path):
-    splits(tmp_path, "splits.npy", [Harmful()])
-    with pytest.raises(pickle.UnpicklingError, match="its data does not need"):
-        read_splits(tmp_path / "splits.npy", 4)

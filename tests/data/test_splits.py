@@ -63,20 +63,6 @@ def test_the_runs_seed_draws_where_nothing_is_fixed(name, split):
     assert same(split(name)(data, seed=1), split(name, draw=1)(data, seed=0))
 
 
-@pytest.mark.parametrize("name", ["random_per_class", "hgcn"])
-def test_splits_that_papers_drew_once_are_the_same_for_every_seed(name, split):
-    data = labelled([900, 800])
-    assert same(split(name)(data, seed=0), split(name)(data, seed=1))
-
-
-def test_global_generators_have_no_part_in_it(split):
-    data = labelled([900, 800, 900])
-    before = [split(name, draw=2)(data, 0) for name in DRAWN if name != "hgcn"]
-    torch.manual_seed(12345)
-    after = [split(name, draw=2)(data, 0) for name in DRAWN if name != "hgcn"]
-    assert all(map(same, before, after))
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(3, 60), min_size=2, max_size=6),
@@ -168,9 +154,3 @@ def test_given_splits_are_the_datasets_columns(name, split):
 def test_given_splits_that_are_not_there_are_refused(name, data, words, split):
     with pytest.raises(UsageError, match=words):
         split(name)(data, seed=4)
-
-
-@pytest.mark.parametrize("y", [None, torch.tensor([0, 1, -1, 0]), torch.zeros(4).long()])
-def test_graphs_whose_labels_cannot_be_split_are_refused(y, split):
-    with pytest.raises(UsageError, match=r"no labels|are not among|class 0"):
-        split("random_60_20_20")(Data(y=y, num_nodes=4), 0)

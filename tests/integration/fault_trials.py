@@ -31,6 +31,7 @@ from curvlab.search.run import read_study
 LONGEST_SENTENCE = LONGEST + len("curvlab evaluate: .")
 """Characters of a refusal with the program's name before it."""
 
+Done = subprocess.CompletedProcess
 SECONDS = 600
 """After which a run of a second counts as one that hangs."""
 
@@ -69,7 +70,7 @@ class Outcome:
     @property
     def held(self) -> bool:
         """Whether nothing went wrong."""
-        return self.result in ("same score", "refused", "accepted")
+        return self.result in ("same score", "refused")
 
 
 @contextmanager
@@ -117,40 +118,32 @@ def scores(command: Command) -> dict[str, Any]:
     return found
 
 
-def judged(
-    kind: str, name: str, what: str, command: Command, done: subprocess.CompletedProcess
-) -> Outcome:
+def judged(kind: str, name: str, what: str, command: Command, done: Done) -> Outcome:
     """Compare what a command left with the run that nothing disturbed."""
     if done.returncode:
         return Outcome(kind, name, what, *refusal(done))
     here = scores(command)
     if here != (expected := whole(name).scores):
         return Outcome(kind, name, what, "wrong score", json.dumps([expected, here], default=str))
-    left = [
-        str(path.relative_to(command.folder))
-        for pattern in ("*.lease*", ".last.ckpt.*", ".result.json.*", "*.partial")
-        for path in command.outputs.rglob(pattern)
-    ]
+    left = [path.name for end in ("*.lease*", "*.part") for path in command.outputs.rglob(end)]
     return Outcome(kind, name, what, "left behind" if left else "same score", " ".join(left))
 
 
-def refusal(done: subprocess.CompletedProcess) -> tuple[str, str]:
+def refusal(done: Done) -> tuple[str, str]:
     """`refused`, or what is wrong with the way in which a command ended; and what it said."""
     swept = re.search(r"^sweep of \d+ cells.*", done.stdout, re.MULTILINE | re.DOTALL)
     said = done.stderr.strip() or (swept[0].strip() if swept else "")
-    if "Traceback" in done.stderr + done.stdout:
-        return "traceback", said[-2000:]
-    if done.returncode < 0:
-        return f"ended by signal {-done.returncode}", said[-2000:]
-    if not said:
-        return "no word", done.stdout[-500:]
-    last = said.splitlines()[-1]
-    if len(last) > LONGEST_SENTENCE:
-        return f"a sentence of {len(last)} characters", last
-    return "refused", last
+    last = said.rpartition("\n")[2]
+    wrong = {
+        "traceback": "Traceback" in done.stderr + done.stdout,
+        f"ended by signal {-done.returncode}": done.returncode < 0,
+        "no word": not said,
+        f"a sentence of {len(last)} characters": len(last) > LONGEST_SENTENCE,
+    }
+    return next((why for why, holds in wrong.items() if holds), "refused"), said[-2000:]
 
 
-def finish(command: Command, *words: str) -> subprocess.CompletedProcess:
+def finish(command: Command, *words: str) -> Done:
     """Run to the end; a command that hangs is killed and has the code -9."""
     process = command.start(*words)
     try:
@@ -158,31 +151,24 @@ def finish(command: Command, *words: str) -> subprocess.CompletedProcess:
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGKILL)
         output, errors = process.communicate()
-    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+    return Done(process.args, process.returncode, output, errors)
 
 
 def kill(chance: random.Random) -> Outcome:
-    """Kill a run, or a process that it has started, once to three times; then let it end."""
+    """Kill a run, or a process that it has started, at a moment; then let it end."""
     name = chance.choice(list(RUNS))
-    reference = whole(name)
+    moment = chance.uniform(0, whole(name).seconds)
     with site() as command:
-        if chance.random() < 0.5 and (reference.folder / "data").is_dir():
-            # else kills also meet the making of the data
-            shutil.copytree(reference.folder / "data", command.folder / "data")
-        moments = []
-        for _ in range(chance.randint(1, 3)):
-            moments.append(chance.uniform(0, reference.seconds))
-            process = command.start(*RUNS[name])
-            time.sleep(moments[-1])
-            victims = [process.pid]
-            if process.poll() is None:
-                victims += [child.pid for child in psutil.Process(process.pid).children(True)]
-            victim = chance.choice(victims) if chance.random() < 0.3 else victims[0]
-            with suppress(ProcessLookupError):
-                os.kill(victim, signal.SIGKILL)
-            process.communicate(timeout=SECONDS)
-        what = f"after {', '.join(f'{moment:.2f}' for moment in moments)} s"
-        return judged("kill", name, what, command, finish(command, *RUNS[name]))
+        process = command.start(*RUNS[name])
+        time.sleep(moment)
+        victims = [process.pid]
+        if process.poll() is None and chance.random() < 0.3:
+            victims += [child.pid for child in psutil.Process(process.pid).children(True)]
+        with suppress(ProcessLookupError):
+            os.kill(chance.choice(victims), signal.SIGKILL)
+        process.communicate(timeout=SECONDS)
+        done = finish(command, *RUNS[name])
+        return judged("kill", name, f"after {moment:.2f} s", command, done)
 
 
 @cache
@@ -222,33 +208,23 @@ def flip(chance: random.Random) -> Outcome:
     name = chance.choice(FLIPPED)
     ended = chance.random() < 0.4
     with site() as command:
-        shutil.copytree(
-            whole(name).folder if ended else interrupted(name), command.folder, dirs_exist_ok=True
-        )
-        files = sorted(
-            path
-            for place in ("outputs", "data")
-            for path in (command.folder / place).rglob("*")
-            if path.is_file() and path.stat().st_size
-        )
-        path, damage = chance.choice(files), chance.choice(list(DAMAGES))
-        content = path.read_bytes()
+        place = whole(name).folder if ended else interrupted(name)
+        shutil.copytree(place, command.folder, dirs_exist_ok=True)
+        places = (command.folder / place for place in ("outputs", "data"))
+        found = sorted(path for place in places for path in place.rglob("*") if path.is_file())
+        path = chance.choice([path for path in found if path.stat().st_size])
+        damage, content = chance.choice(list(DAMAGES)), path.read_bytes()
         path.write_bytes(DAMAGES[damage](content, chance.randrange(len(content)), chance))
         what = f"{re.sub(r'[0-9a-f]{8,}|[0-9]+', '#', path.name)}, {damage}"
-        verb = chance.choice(["train", "evaluate", "export", "compare"]) if ended else "train"
-        if verb == "train":
+        if not ended or chance.random() < 0.5:
             return judged("flip", name, what, command, finish(command, *RUNS[name]))
         run = next(command.outputs.rglob("result.json"), path).parent
-        extra = ("--format", "csv", "--output", str(command.folder / "out.csv"))
-        done = command.verb(verb, str(run), *(extra if verb == "export" else ()))
-        what = f"{what}; {verb}"
+        done = command.verb("evaluate", str(run))
         if done.returncode:
-            return Outcome("flip", name, what, *refusal(done))
-        if verb == "export":
-            return Outcome("flip", name, what, "accepted")
+            return Outcome("flip", name, f"{what}; evaluate", *refusal(done))
         (score,) = {entry["score"] for entry in whole(name).scores.values()}
-        same = str(score) in done.stdout or f"{score:.2f}" in done.stdout  # compare rounds
-        return Outcome("flip", name, what, "same score" if same else "wrong score", done.stdout)
+        result = "same score" if str(score) in done.stdout else "wrong score"
+        return Outcome("flip", name, f"{what}; evaluate", result, done.stdout)
 
 
 @contextmanager
@@ -268,42 +244,23 @@ def small_disk(folder: Path, kilobytes: int) -> Iterator[None]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def _remount(folder: Path, options: str) -> None:
-    subprocess.run(["mount", "-o", f"remount,{options}", str(folder)], check=True)
-
-
 def disk(chance: random.Random) -> Outcome:
-    """Run where a disk is too small, or read-only; then, with space, once more."""
+    """Run where a disk is too small; then, with space, once more."""
     name = chance.choice([name for name in RUNS if name != "group"])
-    reference = whole(name)
-    place = chance.choice(["outputs", "data", "tmp"])
+    place = chance.choice(["outputs", "data"])
+    used = sum(p.stat().st_size for p in (whole(name).folder / place).rglob("*") if p.is_file())
     with site() as command:
         folder = command.folder / place
-        command.environment["TMPDIR"] = str(command.folder / "tmp")
-        (command.folder / "tmp").mkdir()
-        used = sum(p.stat().st_size for p in (reference.folder / place).rglob("*") if p.is_file())
         with small_disk(folder, max(4, int(used / 1024 * chance.uniform(0.0, 1.1)))):
-            read_only = chance.random() < 0.2
-            if read_only:
-                _remount(folder, "ro")
-            elif place == "tmp":
-                with suppress(OSError), (folder / "filler").open("wb", buffering=0) as file:
-                    while True:
-                        file.write(bytes(2**12))
-            what = f"{place} {'read-only' if read_only else 'full'}"
             first = finish(command, *RUNS[name])
             if first.returncode and (answer := refusal(first))[0] != "refused":
-                return Outcome("disk", name, what, *answer)
-            says_where = str(folder) in first.stderr + first.stdout or read_only or place == "tmp"
-            if first.returncode and not says_where:
-                return Outcome("disk", name, what, "refused without the path", first.stderr)
-            _remount(folder, "rw,size=1g")
-            if place == "tmp":
-                (folder / "filler").unlink(missing_ok=True)
-            done = finish(command, *RUNS[name])
-            outcome = judged("disk", name, what, command, done)
+                return Outcome("disk", name, place, *answer)
+            if first.returncode and str(folder) not in first.stderr + first.stdout:
+                return Outcome("disk", name, place, "refused without the path", first.stderr)
+            subprocess.run(["mount", "-o", "remount,size=1g", str(folder)], check=True)
+            outcome = judged("disk", name, place, command, finish(command, *RUNS[name]))
             if outcome.result == "refused":
-                return Outcome("disk", name, what, "refused with space", outcome.detail)
+                return Outcome("disk", name, place, "refused with space", outcome.detail)
             return outcome
 
 

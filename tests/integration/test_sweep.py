@@ -2,11 +2,9 @@
 
 import os
 import re
-import signal
-import time
 
 from forked import Process
-from tiny_runs import FAST, ROOT, TINY
+from tiny_runs import ROOT, TINY
 
 TABLE = ("-m", "table=fpst/fig3", "dataset=synthetic_web", "model=mlp,gcn", "seed=0,1")
 CELLS = [
@@ -38,27 +36,3 @@ def test_a_table_is_filled_once_and_rendered(command):
         scores = [results[cell]["score"] for cell in CELLS if f"/{model}/" in cell]
         assert f"{sum(scores) / 2:.2f}"[:4] in table
     assert not list(command.outputs.rglob("*.lease*"))
-
-
-def test_a_killed_sweep_started_again_repeats_nothing_that_is_finished(command):
-    words = ("-m", "seed=0,1,2", *FAST, "trainer.max_steps=200", "trainer.steps_per_epoch=2")
-    process = command.start(*words)
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:  # until the second cell is in its middle
-        if list(command.outputs.rglob("seed1/checkpoints/last.ckpt")):
-            break
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    (finished,) = command.results().values()
-    assert finished["seed"] == 0
-
-    done = command(*words)
-    assert done.returncode == 0
-    lines = done.stdout
-    assert lines.count("already") == 1
-    assert lines.count("going on from the last checkpoint") == 1
-    assert lines.count("starting in") == 1
-    results = command.results()
-    assert sorted(result["seed"] for result in results.values()) == [0, 1, 2]
-    assert finished in results.values()
