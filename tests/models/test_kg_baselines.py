@@ -13,14 +13,7 @@ from curvlab.errors import UsageError
 from curvlab.manifolds import PoincareBall
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.models.triples import ball
-from curvlab.models.triples.ball import (
-    AttH,
-    MuRP,
-    RotH,
-    reflect,
-    rotate,
-    squared_to_rays,
-)
+from curvlab.models.triples.ball import AttH, MuRP, RotH, SquaredToRays, reflect, rotate
 from curvlab.models.triples.flat import ComplEx, DistMult, RotatE, TransE
 from curvlab.models.triples.floors import RelationFrequency, ReverseLookup
 from curvlab.optim.options import Adagrad
@@ -302,7 +295,7 @@ def test_the_distance_to_points_of_rays_and_its_derivatives():
         return 4 * u2.sqrt().asinh().square()
 
     sources = [source.double().requires_grad_() for source in (x, p, scale, rays, length)]
-    found, expected = squared_to_rays(*sources, rim), plain(*sources)
+    found, expected = SquaredToRays.apply(*sources, rim), plain(*sources)
     torch.testing.assert_close(found, expected)
     weights = torch.randn(4, 7, dtype=torch.float64)
     gradients = (torch.autograd.grad((it * weights).sum(), sources) for it in (found, expected))

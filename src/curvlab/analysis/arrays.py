@@ -18,13 +18,7 @@ def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def load_arrays(path: Path, content: str, origin: str, needs: set[str]) -> dict[str, np.ndarray]:
-    """Read what `save_arrays` wrote: the arrays that it needs, and others.
-
-    `content` and `origin` (which runs write it) are words of the message.
-
-    Raises:
-        UsageError: There is no such file, or it does not hold these arrays.
-    """
+    """Read arrays; refuse a file without those it needs: `content`, which `origin` writes."""
     if not path.is_file():
         raise UsageError(f"{path} is missing: {origin}")
     try:

@@ -4,20 +4,21 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 from torch import Tensor
+from torch_geometric.utils import remove_self_loops, to_scipy_sparse_matrix, to_undirected
 
 from curvlab.errors import UsageError
 
 
 def adjacency_matrix(edge_index: Tensor, num_nodes: int) -> csr_array:
-    """Symmetric 0/1 adjacency `[nodes, nodes]` without self-loops, column indices sorted."""
-    row, col = edge_index.cpu().numpy()
-    row, col = row[row != col], col[row != col]
-    if len(row) == 0:
+    """Symmetric adjacency of ones `[nodes, nodes]` without self-loops, column indices sorted.
+
+    Direction, duplicates and self-loops of the edges `[2, edges]` are ignored.
+    """
+    edges, _ = remove_self_loops(edge_index.cpu())
+    if edges.shape[1] == 0:
         raise UsageError("a graph without edges has no curvature or hyperbolicity.")
-    directed = csr_array((np.ones(len(row)), (row, col)), shape=(num_nodes, num_nodes))
-    adjacency = ((directed + directed.T) > 0).astype(np.float32).tocsr()
-    adjacency.sort_indices()
-    return adjacency
+    edges = to_undirected(edges, num_nodes=num_nodes)
+    return csr_array(to_scipy_sparse_matrix(edges, num_nodes=num_nodes))
 
 
 def largest_component(adjacency: csr_array) -> np.ndarray:

@@ -39,11 +39,7 @@ class Embedding:
 
 
 def save_embedding(path: Path, embedding: Embedding) -> None:
-    """Write an embedding's fields and the space as arrays, atomically; the points are `embeddings`.
-
-    The space is `kappa [components]`, or for a flat one `conformal_factor`, its distance over
-    `|x - y|`.
-    """
+    """Write an embedding's fields, the points as `embeddings`, and the arrays of its space."""
     arrays: dict[str, Any] = {name: getattr(embedding, name) for name in (*ROWS, "edge_index")}
     arrays["embeddings"] = embedding.points.detach()
     arrays = {name: None if rows is None else rows.cpu() for name, rows in arrays.items()}
@@ -82,13 +78,9 @@ def tangent_coordinates(points: Tensor, space: Euclidean | Stereographic) -> Ten
 
 
 def principal_components(coordinates: Tensor, count: int = 2) -> tuple[Tensor, list[float]]:
-    """Project onto the directions of largest variance; each direction's largest entry is positive.
+    """Principal components `[nodes, count]`, and the fraction of the variance each explains.
 
-    Returns:
-        Principal components `[nodes, count]` and the fraction of the variance each explains.
-
-    Raises:
-        UsageError: Coordinates are not finite, or have fewer than `count` dimensions or rows.
+    Each direction's largest entry is positive.
     """
     if min(coordinates.shape) < count:
         raise UsageError(

@@ -9,11 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from curvlab.analysis.style import (
-    DASHES,
     INK,
-    LINES,
     MUTED,
-    Look,
     key_name,
     legend_below,
     looks,
@@ -53,10 +50,9 @@ def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
     figure, axes = panels(len(drawn), 7, 2.3, title, sharex=True)
     table = metrics.set_index("step")
     for axis, (kind, names) in zip(axes, drawn.items(), strict=True):
-        for i, name in enumerate(names):
-            label = metric_name(name.removeprefix("val/"))
-            look = Look(LINES[i % len(LINES)], DASHES[i // len(LINES) % len(DASHES)], "o")
-            _line(axis, table[name].dropna(), look, label.removeprefix("curvature κ of "), [-1])
+        for name, look in looks(names).items():
+            label = metric_name(name.removeprefix("val/")).removeprefix("curvature κ of ")
+            _line(axis, table[name].dropna(), {**look, "marker": "o"}, label, [-1])
         first, digits = table[names[0]].dropna(), 4 if fractions else 2
         best = f"{metric_name(names[0].removeprefix('val/'))} of these points"
         label, heading = {
@@ -82,15 +78,11 @@ def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
 
 @styled
 def comparison_figure(curves: pd.DataFrame, metric: str) -> Figure:
-    """A metric of several runs against the step, the best last value first in the legend.
+    """A column of `metrics.csv` of several runs by step, the best last value first in the legend.
 
-    Runs that differ in their seed alone are one line, their mean, in a band of its 95 % interval
-    (Student's t). What all runs share is in the title, the rest in the legend.
-
-    Args:
-        curves: A row for each `step` of a run: `value` of the metric, the run's `name`, labels of
-            `model` and `dataset` (empty if unknown), `seed`.
-        metric: The metric's column in `metrics.csv`.
+    Runs that differ in their seed alone are one line, their mean, in a band of its 95 % interval.
+    A row of `curves` has a run's `name`, labels of `model` and `dataset` (empty if unknown) and
+    `seed`, a `step` and the `value` there.
     """
     runs = curves.drop_duplicates("name")
     line, alike = "name", ["model", "dataset", "seed"]
@@ -112,9 +104,9 @@ def comparison_figure(curves: pd.DataFrame, metric: str) -> Figure:
     for name, look in looks(order).items():
         mean, steps = lines[name]["mean"], lines[name].index.to_numpy(float)
         label = f"{name}: {mean.iloc[-1]:.4g}"
-        _line(axis, mean, look, label, max(1, len(mean) // 12), linewidth=1.5)
+        _line(axis, mean, look, label, max(1, len(mean) // 12))
         pm = (lines[name]["sem"] * student(lines[name]["size"] - 1)).fillna(0)
-        axis.fill_between(steps, mean - pm, mean + pm, color=look.color, alpha=0.15, linewidth=0)
+        axis.fill_between(steps, mean - pm, mean + pm, color=look["color"], alpha=0.15, linewidth=0)
     _steps(axis)
     axis.set_ylabel(metric_name(metric))
     legend_below(figure, axis)
@@ -171,9 +163,9 @@ def depth_figure(
         if len(ended := diverged.get(label, ())):
             across = axis.get_xaxis_transform()  # the height is a share of the axis
             heights = [height] * len(ended)
-            crosses = axis.plot(ended, heights, "x", color=look.color, transform=across)
+            crosses = axis.plot(ended, heights, "x", color=look["color"], transform=across)
             crosses[0].set_gid(f"not finite: {label}")
-            place: dict[str, Any] = {"fontsize": 7, "color": look.color, "va": "center"}
+            place: dict[str, Any] = {"fontsize": 7, "color": look["color"], "va": "center"}
             axis.text(0.01, height, label, transform=axis.transAxes, **place)
             height += 0.05
     if height > 0.03:
@@ -190,19 +182,12 @@ def depth_figure(
 
 
 def _line(
-    axis: Axes, values: "pd.Series[float]", look: Look, label: str, every: Any = 1, **options: Any
+    axis: Axes, values: "pd.Series[float]", look: dict[str, str], label: str, every: Any = 1
 ) -> None:
     """Draw values against their index, with a marker at each `every`-th point."""
-    axis.plot(
-        values.index.to_numpy(float),
-        values.to_numpy(float),
-        color=look.color,
-        linestyle=look.dash,
-        marker=look.marker,
-        markevery=every,
-        label=label,
-        **options,
-    )
+    x, y = values.index.to_numpy(float), values.to_numpy(float)
+    options: dict[str, Any] = {**look, "markevery": every, "label": label}
+    axis.plot(x, y, **options)
 
 
 def _steps(axis: Axes) -> None:

@@ -27,11 +27,6 @@ def hyperbolicity(edge_index: Tensor, num_nodes: int, seed: int = 0) -> tuple[fl
     `d(x,y) + d(v,w)`, `d(x,v) + d(y,w)`, `d(x,w) + d(y,v)`: a multiple of 1/2, 0 for a tree. Up to
     300 nodes both bounds are delta. Of more a random set of 300 is compared, by their distances in
     the whole graph; then the upper bound is half the diameter.
-
-    Args:
-        edge_index: Edges `[2, edges]`; direction, duplicates and self-loops are ignored.
-        num_nodes: Number of nodes.
-        seed: Seed of the random set.
     """
     adjacency = adjacency_matrix(edge_index, num_nodes)
     component = nodes = largest_component(adjacency)

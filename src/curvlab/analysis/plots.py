@@ -34,11 +34,7 @@ FILTER_CLUSTERS = 5
 
 
 def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
-    """Draw what there is of a run into its folder `plots` and return the paths.
-
-    Reads `metrics.csv` and, if they exist, the embeddings, ranks, filters and routing. Nodes are
-    coloured by their class if they have one, else by their degree.
-    """
+    """Draw the curves, embedding, ranks, filters and routing of a run into its folder `plots`."""
     title = title or run_title(run_dir)
     figures = {"curves": curves_figure(_metrics(run_dir), title)}
     if (run_dir / "embeddings.npz").exists():
@@ -64,13 +60,7 @@ def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
 
 
 def run_curves(folders: Sequence[Path], metric: str) -> pd.DataFrame:
-    """A metric of the runs in and above folders by their steps, without runs that were set aside.
-
-    See `curvlab.analysis.figures.comparison_figure` for the columns.
-
-    Raises:
-        UsageError: There is no run, a file is damaged, or a run does not have the metric.
-    """
+    """A metric of the runs in and above folders, without those set aside: `comparison_figure`."""
     found: dict[str, pd.DataFrame] = {}
     for folder in folders:
         runs = sorted({*(p.parent for p in folder.rglob(CURVES)), *runs_in_tables(folder)})

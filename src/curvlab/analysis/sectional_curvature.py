@@ -46,13 +46,6 @@ def sectional_curvature(edge_index: Tensor, num_nodes: int) -> SectionalCurvatur
     over a are taken once per node and once per edge, never per triple.
 
     Source: Gu et al. 2019; FPS-T Eq. 12, which drops the weight and keeps a = m.
-
-    Args:
-        edge_index: Edges `[2, edges]`; direction, duplicates and self-loops are ignored.
-        num_nodes: Number of nodes.
-
-    Raises:
-        UsageError: No node has two neighbours.
     """
     adjacency = adjacency_matrix(edge_index, num_nodes)
     degree, neighbour = np.diff(adjacency.indptr), adjacency.indices

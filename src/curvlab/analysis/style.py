@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib as mpl
+from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -54,21 +55,10 @@ def panels(
     return figure, list(axes[:count])
 
 
-class Look(NamedTuple):
-    """How a line or its points are drawn."""
-
-    color: str
-    dash: str
-    marker: str
-
-
-def looks(labels: Iterable[str]) -> dict[str, Look]:
-    """A look for each label: colours in the order of the labels, then dashes and markers."""
-    found = {}
-    for i, label in enumerate(dict.fromkeys(labels)):
-        turn = i // len(LINES) % len(DASHES)
-        found[label] = Look(LINES[i % len(LINES)], DASHES[turn], MARKERS[turn])
-    return found
+def looks(labels: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Options of a line for each label: colours in turn, then dashes and markers."""
+    styles = cycler(linestyle=DASHES) + cycler(marker=MARKERS)
+    return dict(zip(dict.fromkeys(labels), (styles * cycler(color=LINES))(), strict=False))
 
 
 METRICS = {

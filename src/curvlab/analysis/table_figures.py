@@ -78,8 +78,8 @@ def _draw_pairs(axis: Axes, pairs: pd.DataFrame, measure: str, label: str) -> No
     axis.axhline(0, color=MUTED, linewidth=0.8)
     look = looks(pairs["curved"])
     for names, own in pairs.dropna(subset=measure).groupby(["curved", "flat"], sort=False):
-        curved, name = look[str(names[0])], " less ".join(map(str, names))
-        options: dict[str, Any] = {"fmt": curved.marker, "color": curved.color, "linewidth": 1}
+        options: Any = {**look[str(names[0])], "linestyle": "", "elinewidth": 1}
+        name = " less ".join(map(str, names))
         axis.errorbar(own[measure], own["difference"], own["pm"].fillna(0), label=name, **options)
     axis.set(xlabel=label, ylabel="curved less flat")
 

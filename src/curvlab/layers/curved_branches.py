@@ -19,7 +19,7 @@ from curvlab.errors import UsageError
 from curvlab.layers.elementwise import activation_function
 from curvlab.manifolds import Curvature, Stereographic
 from curvlab.manifolds import stereographic as k_space
-from curvlab.options import NegativeFloat, PositiveFloat, PositiveInt
+from curvlab.options import Activation, NegativeFloat, PositiveFloat, PositiveInt
 
 LARGEST_ANGLE = 3.1406
 """Between the origin of a sphere and a point; the antipode is at pi."""
@@ -35,7 +35,7 @@ class FeedForward(nn.Module):
         activation: `relu`, `elu`, `tanh` or `sigmoid`.
     """
 
-    def __init__(self, in_dim: int, hidden: int, dim: int, activation: str) -> None:
+    def __init__(self, in_dim: int, hidden: int, dim: int, activation: Activation) -> None:
         super().__init__()
         self.expand = nn.Linear(in_dim, hidden)
         self.reduce = nn.Linear(hidden, dim)
@@ -45,16 +45,23 @@ class FeedForward(nn.Module):
         return self.reduce(self.activation(self.expand(x)))
 
 
-class FeedForwardBranch(Checked, nn.Module):
-    """x + FF(x): a control without attention or geometry.
+class Branch(Checked, nn.Module):
+    """Base of branches.
 
     Args:
         dim: width of the tokens.
         ffn_ratio: width inside the feed-forward network over `dim`.
         activation: of the feed-forward network.
+        kappa: curvature.
+        learnable: learn the curvature.
+        residual: add the input to the output; the paper does not.
     """
 
-    def __init__(self, dim: int, ffn_ratio: int, activation: str) -> None:
+
+class FeedForwardBranch(Branch):
+    """x + FF(x): a control without attention or geometry."""
+
+    def __init__(self, dim: int, ffn_ratio: int, activation: Activation) -> None:
         super().__init__()
         self.feed_forward = FeedForward(dim, ffn_ratio * dim, dim, activation)
 
@@ -62,20 +69,19 @@ class FeedForwardBranch(Checked, nn.Module):
         return x + self.feed_forward(x)
 
 
-class EuclideanBranch(Checked, nn.Module):
+class EuclideanBranch(Branch):
     """H = LayerNorm(x + MultiheadAttention(x)); LayerNorm(H + FF(H)). Source: CAT, Section 4.1.
 
     Args:
-        dim: width of the tokens.
-        ffn_ratio: width inside the feed-forward network over `dim`.
-        activation: of the feed-forward network.
         heads: of attention, a divisor of `dim`.
 
     Raises:
         UsageError: `heads` does not divide `dim`.
     """
 
-    def __init__(self, dim: int, ffn_ratio: int, activation: str, heads: PositiveInt = 4) -> None:
+    def __init__(
+        self, dim: int, ffn_ratio: int, activation: Activation, heads: PositiveInt = 4
+    ) -> None:
         super().__init__()
         if dim % heads:
             raise UsageError(f"heads={heads} does not divide dim={dim}")
@@ -98,7 +104,7 @@ class EuclideanBranch(Checked, nn.Module):
         return self.attention.out_proj(nn.functional.linear(x, *values))
 
 
-class HyperbolicBranch(Checked, nn.Module):
+class HyperbolicBranch(Branch):
     """Distance attention in a ball: q, v = exp0(W x), softmax(-d(q_i, q_j)), FF(W_o log0(sum)).
 
     There is no key and no temperature. The sum of the values is their midpoint,
@@ -106,21 +112,13 @@ class HyperbolicBranch(Checked, nn.Module):
     multiples leaves the ball for more than one token.
 
     Source: CAT, Section 4.2; W_o is not in its formula, but in its number of parameters.
-
-    Args:
-        dim: width of the tokens.
-        ffn_ratio: width inside the feed-forward network over `dim`.
-        activation: of the feed-forward network.
-        kappa: curvature.
-        learnable: learn the curvature.
-        residual: add the input to the output; the paper does not.
     """
 
     def __init__(
         self,
         dim: int,
         ffn_ratio: int,
-        activation: str,
+        activation: Activation,
         kappa: NegativeFloat = -1.0,
         learnable: bool = False,
         residual: bool = False,
@@ -133,7 +131,6 @@ class HyperbolicBranch(Checked, nn.Module):
         self.residual = residual
 
     def share_at_rim(self, x: Tensor) -> Tensor:
-        """Share of the values of tokens `[batch, tokens, dim]` that are at the rim of the ball."""
         root = (-self.curvature()).sqrt()
         value = k_space.expmap0_projected(root * self.value(x), -1.0)
         return Stereographic(kappa=-1.0, learnable=False).shares(value)["at_rim"]
@@ -161,7 +158,7 @@ def weighted_midpoints(weights: Tensor, points: Tensor, kappa: Tensor) -> Tensor
     return k_space.midpoint_from_sums(sums[..., :-1], sums[..., -1], kappa)
 
 
-class SphericalBranch(Checked, nn.Module):
+class SphericalBranch(Branch):
     """Cosine attention on the sphere: t = exp_mu([u; 0]), softmax(<t_i, t_j>), FF(log_mu(y)).
 
     mu is the last unit vector of R^(dim + 1), u = W x + b. The weighted sum is brought back to the
@@ -171,21 +168,13 @@ class SphericalBranch(Checked, nn.Module):
 
     Source: CAT, Section 4.3, which has neither W nor the normalisation; its number of parameters
     asks for about one matrix more than its formula.
-
-    Args:
-        dim: width of the tokens.
-        ffn_ratio: width inside the feed-forward network over `dim`.
-        activation: of the feed-forward network.
-        kappa: curvature.
-        learnable: learn the curvature.
-        residual: add the input to the output; the paper does not.
     """
 
     def __init__(
         self,
         dim: int,
         ffn_ratio: int,
-        activation: str,
+        activation: Activation,
         kappa: PositiveFloat = 1.0,
         learnable: bool = False,
         residual: bool = False,
@@ -233,7 +222,7 @@ class BranchRouter(nn.Module):
         activation: between the two maps.
     """
 
-    def __init__(self, dim: int, branches: int, activation: str) -> None:
+    def __init__(self, dim: int, branches: int, activation: Activation) -> None:
         super().__init__()
         self.logits = FeedForward(dim, dim // 2, branches, activation)
 

@@ -7,25 +7,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from curvlab.errors import UsageError
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
-    "elu": F.elu,
-    "tanh": torch.tanh,
-    "sigmoid": torch.sigmoid,
-}
+from curvlab.checked import checked
+from curvlab.options import Activation
 
 
-def activation_function(name: str) -> Callable[[Tensor], Tensor]:
-    """The activation called `name`.
-
-    Raises:
-        UsageError: the name is unknown.
-    """
-    if name not in ACTIVATIONS:
-        raise UsageError(f"activation is one of {', '.join(ACTIVATIONS)}, not {name!r}.")
-    return ACTIVATIONS[name]
+@checked
+def activation_function(name: Activation) -> Callable[[Tensor], Tensor]:
+    """The activation called `name`."""
+    function: Callable[[Tensor], Tensor] = getattr(torch.nn.functional, name)
+    return function
 
 
 class BatchNorm(nn.BatchNorm1d):

@@ -97,7 +97,6 @@ class GraphConvolutionBranch(Checked, nn.Module):
         return self._drop(F.relu(self.norms[0](self.features(features))))
 
     def _layer(self, u: Tensor, first: Tensor, linear: nn.Module, norm: nn.Module) -> Tensor:
-        """A layer after its propagation."""
         if self.initial:
             assert isinstance(linear, nn.Linear)
             weight_u, weight_first = linear.weight.chunk(2, dim=1)

@@ -26,6 +26,7 @@ from curvlab.layers.sparse_graph import (
 )
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.kernels import curvature_like, split_time, squared_norm, upcast_half
+from curvlab.options import Activation
 
 SMALLEST = 1e-4
 """Least length of what has a direction (HyboNet's code divides by no less)."""
@@ -88,7 +89,7 @@ class HyboNetLinear(TakesManifold, FeatureLinear):
         out_features: int,
         manifold: Lorentz,
         dropout: float,
-        activation: str | None,
+        activation: Activation | None,
         time_offset: float,
         max_scale: float | None,
     ) -> None:

@@ -301,7 +301,6 @@ class LorentzResidual(TakesManifold, nn.Module):
 
     @property
     def weight_x(self) -> Tensor | float:
-        """w_x."""
         return self._fixed if self.log_weight is None else self.log_weight.exp()
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:

@@ -169,7 +169,6 @@ class LorentzLinearAttention(_Heads):
         return self._fuse(query, value, S, n)
 
     def _features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """phi(q), phi(k) and the values."""
         query, key, value = self.split(x)
         return focused_features(query, self.power), focused_features(key, self.power), value
 

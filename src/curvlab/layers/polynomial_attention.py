@@ -177,7 +177,6 @@ class SharedCoefficients(nn.Module):
         return self.alpha[:, None, None] * tokens
 
     def coefficients(self, tokens: Tensor) -> Tensor:
-        """The same filter for each node, `[nodes, 1, orders + 1]`."""
         return self.alpha.expand(tokens.shape[1], 1, -1)
 
 

@@ -249,7 +249,6 @@ class SparseGraph:
 
     @property
     def features(self) -> Features:
-        """The features `x`."""
         return self.derived("features", ("x",), lambda data: Features(data.x))
 
     def matrix(self, name: str) -> SparseMatrix:

@@ -29,7 +29,6 @@ class Rates(NamedTuple):
     step: int
 
     def lengths(self, second: Tensor) -> Tensor:
-        """Factor of the first moment, from the second moment."""
         first_correction = 1 - self.beta1**self.step
         second_correction = 1 - self.beta2**self.step
         denominator = (second / second_correction).sqrt_().add_(self.eps)

@@ -244,7 +244,6 @@ class GeooptManifold(Manifold, geoopt.Manifold):
     dist = root_of_sqdist
 
     def projx(self, x: Tensor) -> Tensor:
-        """Projection of points under geoopt's name."""
         return self.project(x)
 
     def expmap0_projected(self, v: Tensor) -> Tensor:

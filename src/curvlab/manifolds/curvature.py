@@ -74,7 +74,6 @@ class Curvature(nn.Module):
             self.register_buffer("raw", start)
 
     def _inverse(self, kappa: float) -> float:
-        """The raw value that maps to kappa."""
         low = -math.inf if self.min is None else self.min
         high = math.inf if self.max is None else self.max
         if not low < kappa < high:
@@ -90,7 +89,6 @@ class Curvature(nn.Module):
         return math.log((kappa - low) / (high - kappa))
 
     def forward(self) -> Tensor:
-        """Return the signed curvature, `[components]` or `[]`."""
         if not self.learnable:
             return self.raw
         if self.min is not None and self.max is not None:
@@ -102,7 +100,6 @@ class Curvature(nn.Module):
         return self.raw
 
     def extra_repr(self) -> str:
-        """Show the current values, whether they are learned, and the bounds."""
         values = ", ".join(f"{k:.4g}" for k in self().detach().reshape(-1).tolist())
         kind = "learnable" if self.learnable else "fixed"
         bounds = "" if self.min is None and self.max is None else f", in ({self.min}, {self.max})"

@@ -94,7 +94,6 @@ class WrappedNormal(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """The point that the vectors are transported to."""
         return self.mean_point
 
     def rsample(self, sample_shape: Size | Sequence[int] = ()) -> Tensor:

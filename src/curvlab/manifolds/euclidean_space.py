@@ -64,7 +64,6 @@ class Euclidean(GeooptManifold):
         return x, self
 
     def arrays(self) -> dict[str, Any]:
-        """`conformal_factor`."""
         return {"conformal_factor": self.scale}
 
     def conformal_factor(self, x: Tensor) -> Tensor:

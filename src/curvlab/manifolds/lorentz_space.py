@@ -110,11 +110,9 @@ class Lorentz(GeooptManifold):
         return lorentz.to_stereographic(x.double(), kappa), Stereographic(1, float(kappa), False)
 
     def second_moment(self, x: Tensor) -> Tensor:
-        """Zeros, one a point: Adam's second moment of points `[points, 1 + dim]`."""
         return x.new_zeros(len(x), 1)
 
     def adam_step(self, x: Tensor, g: Tensor, m: Tensor, v: Tensor, rates: Rates) -> None:
-        """Step of Adam, in place; see `lorentz_step`."""
         lorentz_step(x, g, m, v, self.kappa, rates)
 
     def mean_vectors(self, x: Tensor, scale: Tensor | None = None) -> Tensor:  # noqa: ARG002

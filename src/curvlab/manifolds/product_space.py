@@ -120,14 +120,12 @@ class Product(Manifold):
         return [dim * (width // sum(dims)) for dim in dims]
 
     def _split_vectors(self, v: Tensor) -> Sequence[Tensor]:
-        """Parts of tangent vectors at the origin."""
         return v.split(self._dims(v.shape[-1]), -1)
 
     def _split_shares(self, t: Tensor | float) -> Sequence[Tensor | float]:
         return [t] * self.components
 
     def _split_points(self, x: Tensor) -> Sequence[Tensor]:
-        """Parts of points."""
         dims = self._dims(x.shape[-1] - self.codimension)
         return x.split([d + more for d, more in zip(dims, self.codimensions, strict=True)], -1)
 

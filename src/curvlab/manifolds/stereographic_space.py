@@ -76,7 +76,6 @@ class Stereographic(GeooptManifold):
         return self.split(kernels.upcast_half(x)).movedim(-2, 0)
 
     def _join(self, blocks: Tensor) -> Tensor:
-        """The inverse of `_blocks`."""
         return self.merge(blocks.movedim(0, -2))
 
     def _kappa(self, x: Tensor) -> Tensor:
@@ -193,7 +192,6 @@ class Stereographic(GeooptManifold):
         return x, self
 
     def arrays(self) -> dict[str, Any]:
-        """`kappa [components]`."""
         return {"kappa": self.kappa.detach().cpu().numpy()}
 
     def in_words(self, dim: int) -> str:

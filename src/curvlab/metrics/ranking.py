@@ -24,19 +24,15 @@ class RankCounts(NamedTuple):
 def rank_counts(
     scores: Tensor, target: Tensor, known: tuple[Tensor, Tensor] | None = None
 ) -> tuple[RankCounts, RankCounts]:
-    """Compare all candidates with the true answer of each query.
+    """Filtered and raw counts: all candidates compared with the true answer of each query.
 
-    The true score is taken from the matrix itself, so that equal candidates are equal. The known
-    answers are counted separately and subtracted, so that one pass over the matrix ranks with and
-    without them; the target is never subtracted.
+    One pass ranks with and without the known answers, which are counted separately and subtracted;
+    the target never is.
 
     Args:
         scores: `[queries, candidates]`, finite; fewer than 2^24 candidates.
         target: the true answer's candidate `[queries]`.
         known: query and candidate `[known]` of each answer that the filtered ranking leaves out.
-
-    Returns:
-        The filtered and the raw counts.
     """
     true = scores.gather(1, target.unsqueeze(1))
     sign = (scores - true).sign_()

@@ -76,7 +76,6 @@ class RoutingEntropy(Checked, nn.Module):
 
     @property
     def coefficient(self) -> Tensor:
-        """Lambda of the pass that the next step belongs to."""
         passes = self.step // self.steps_per_pass
         return (self.weight * self.decay**passes).clamp(min=self.floor)
 

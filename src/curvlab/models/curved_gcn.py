@@ -101,7 +101,6 @@ class CurvedGCN(Encoder):
         )
 
     def widths(self, in_channels: int) -> list[int]:
-        """Input widths of the layers."""
         return [in_channels] + [self.dim] * (self.depth - 1)
 
 

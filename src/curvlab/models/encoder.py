@@ -58,7 +58,6 @@ class Encoder(TakesManifold, nn.Module):
 
     @property
     def manifold_out(self) -> Manifold:
-        """The space of the embeddings."""
         return self.space
 
     @abstractmethod

@@ -71,7 +71,6 @@ class HyboNet(Encoder):
         return self.points(batch)[-1]
 
     def points(self, batch: Data) -> list[Tensor]:
-        """The points of every layer."""
         graph = SparseGraph.of(batch)
         adjacency = graph.matrix("adj_t")
         points = [self.aggregate(adjacency, self.features(graph.features))]

@@ -117,14 +117,12 @@ class HyperbolicTransformer(nn.Module):
         return torch.cat(all_gather_pieces([self.last(x) for x in chunks], device))
 
     def _embed(self, features: Tensor | Features) -> Tensor:
-        """Points before the first layer."""
         features = as_features(features)
         x, position = self.features(features), self.position(features)
         x = lorentz.midpoint(x, position, self.middle.kappa, self.position_share)
         return x if self.input_map is None else self.input_map(x)
 
     def _finish_layer(self, i: int, attended: Tensor, x: Tensor) -> Tensor:
-        """Layer i after its attention."""
         if self.residual:
             lifted = self.input_map if i == 0 else self.norms
             space = self.space if lifted else self.middle  # of x
@@ -257,7 +255,6 @@ class Hypformer(Encoder):
         return self._fuse(point, vector)
 
     def _fuse(self, point: Tensor | None, vector: Tensor | None) -> Tensor:
-        """One embedding of the transformer's point and the graph's vector."""
         if self.fusion == "tangent" and point is not None:
             point = self.space.logmap0(point)
         if self.graph_lift is not None and vector is not None:

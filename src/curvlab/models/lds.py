@@ -197,7 +197,6 @@ class LDS(FlatEncoder):
     def _network(
         self, x: Tensor, adjacency: Tensor, weights: Sequence[Tensor], p: float = 0.0
     ) -> Tensor:
-        """`f_w(X, A)`, with dropout p of the inputs of both layers."""
         first, second = weights
         hidden = F.relu(propagate(adjacency, dropout(x, p, self.training) @ first))
         return propagate(adjacency, dropout(hidden, p, self.training) @ second)
@@ -209,7 +208,6 @@ class LDS(FlatEncoder):
         return mean + self.inner_weight_decay / 2 * weights[0].square().sum()
 
     def _mean_logits(self, x: Tensor) -> Tensor:
-        """Mean logits of several graphs."""
         theta, weights = self.theta.clamp(0, 1), [self.get_buffer(name) for name in INNER[:2]]
         own = torch.Generator(theta.device).manual_seed(0)
         graphs = (sampled_graph(theta, own) for _ in range(self.samples))
@@ -217,7 +215,6 @@ class LDS(FlatEncoder):
         return torch.stack([logits / self.samples for logits in drawn]).sum(0)
 
     def _start(self, like: Tensor) -> list[Tensor]:
-        """The inner problem before its first step."""
         weights = [nn.init.xavier_uniform_(like.new_empty(shape)) for shape in self.shapes]
         zeros = [like.new_zeros(shape) for shape in (*self.shapes, *self.shapes, ())]
         return [*weights, *zeros, like.new_full((), torch.inf), like.new_zeros(())]

@@ -201,11 +201,9 @@ class TwoBranches(Encoder):
         self.graph_weight, self.dim_out = graph_weight, dim
 
     def attend(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim]` of the attention's branch."""
         return self.transformer(SparseGraph.of(batch).features)
 
     def convolve(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim]` of the graph's branch."""
         graph = SparseGraph.of(batch)
         return self.graph_branch(graph.features, graph.matrix("normalised_adj"))
 

@@ -85,7 +85,6 @@ class LearnedFilters(FlatEncoder):
         return dropout(both, self.filter_dropout, self.training)
 
     def start_small(self) -> None:
-        """Draw the linear maps of the whole model."""
         for part in self.modules():
             if isinstance(part, nn.Linear):
                 nn.init.normal_(part.weight, std=0.01)

@@ -28,7 +28,6 @@ class TripleScorer(Encoder):
 
     @property
     def num_entities(self) -> int:
-        """Number of entities."""
         return self.entities.num_embeddings
 
     @property

@@ -48,11 +48,7 @@ def decoder_of(
     logit_curvature: LogitCurvature = "geometric",
     inner: Inner | None = None,
 ) -> nn.Module:
-    """Make the decoder of node classification: none where the embeddings are the logits.
-
-    Raises:
-        UsageError: No such decoder, none on this space, or a model that needs none.
-    """
+    """Make the decoder of node classification: none where the embeddings are the logits."""
     if encoder.gives_logits:
         if kind != "auto" or inner is not None:
             raise UsageError(
@@ -75,11 +71,7 @@ def decoder_of(
 def _select(
     space: Manifold, decoders: Decoders, kind: str, options: Mapping[str, Any]
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """Factory of a decoder of a manifold, `auto` for its first, and the options that it takes.
-
-    Raises:
-        UsageError: the manifold has none of this name.
-    """
+    """Factory of a decoder of a manifold, `auto` for its first, and the options that it takes."""
     if kind not in ("auto", *decoders):
         raise UsageError(
             f"decoder={kind!r}: there is none on {type(space).__name__} space, which has "
@@ -152,10 +144,6 @@ class FermiDirac(LinkDecoder):
 
 
 def link_decoder(kind: str, space: Manifold, **options: float | None) -> LinkDecoder:
-    """Make a decoder of links from those of its options that it has, `auto` for the space's first.
-
-    Raises:
-        UsageError: no such decoder, none on this space, or no margin.
-    """
+    """Make a decoder of links from the options that it has, `auto` for the space's first."""
     make, taken = _select(space, space.link_decoders, kind, options)
     return make(space, **taken)

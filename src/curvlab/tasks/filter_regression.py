@@ -42,14 +42,12 @@ class FilterRegression(SelectedTask):
         self.score = metric
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
-        """Predictions and targets `[scored nodes]`."""
         names = ("scored", *(f"{part}_mask" for part in PARTS))
         nodes = SparseGraph.of(batch).derived("scored_nodes", names, _scored_nodes)
         predicted = self.read_out(self.encoder.forward_nodes(batch, nodes)).squeeze(-1)
         return predicted, batch.target.index_select(0, nodes)
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        """Compute the sum of squared errors."""
         predicted, target = self(batch)
         return F.mse_loss(predicted, target, reduction="sum")
 

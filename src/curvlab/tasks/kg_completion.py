@@ -123,7 +123,6 @@ class KnowledgeGraphCompletion(SelectedTask):
         self._counts: dict[str, dict[str, RankCounts]] = {}
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        """Compute the mean loss of the batch's triples."""
         if self.compared == "negative_sampling":
             loss = self._sampled_loss(batch)
         else:
@@ -140,7 +139,6 @@ class KnowledgeGraphCompletion(SelectedTask):
         return loss if auxiliary is None else loss + auxiliary
 
     def _sampled_loss(self, batch: Data) -> Tensor:
-        """The mean loss of the batch's triples against samples."""
         triples, (negatives, corruption, filtered) = _triples_of(batch), self.sampling
         columns = torch.stack([triples.head, triples.relation, triples.tail])
         entities = self.encoder.num_entities
@@ -161,7 +159,6 @@ class KnowledgeGraphCompletion(SelectedTask):
         return SAMPLED[self.loss](true, sampled, self.margin, self.temperature).mean()
 
     def _check_training(self) -> None:
-        """Refuse models, losses and numbers of samples that do not fit."""
         if not (self.inverse_relations or self.encoder.reciprocal):
             raise UsageError(
                 "model.reciprocal=false is about inverse relations: set task.inverse_relations=true"
@@ -180,7 +177,6 @@ class KnowledgeGraphCompletion(SelectedTask):
             raise UsageError("task.shared_negatives=true replaces tails: set task.corruption=tail")
 
     def on_train_batch_start(self, batch: Data | None = None, batch_idx: int = 0) -> None:
-        """Discard the scores of earlier weights."""
         self._evaluated = {}
 
     on_test_start = on_train_batch_start
@@ -200,7 +196,6 @@ class KnowledgeGraphCompletion(SelectedTask):
 
     @torch.no_grad()
     def _routing(self, router: CAT, graph: Data, part: str) -> Routing:
-        """Weights of the branches for all queries of a part."""
         mask = graph[MASKS[part]].to(graph.edge_type.device)
         head, tail = graph.edge_index[:, mask].to(self.device)
         relation, weights = graph.edge_type[mask].to(self.device), []

@@ -47,7 +47,6 @@ class Labels(ABC):
         """Probabilities of every class or label, `[nodes, classes]`."""
 
     def scores(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        """All metrics in percent."""
         return {name: self.score(name, logits, labels) for name in self.metrics}
 
     def score(self, name: str, logits: Tensor, labels: Tensor) -> Tensor:
@@ -135,11 +134,7 @@ class ManyOfMany(Labels):
 def kind_of_labels(
     num_classes: int, multi_label: bool, metric: str | None = None, margin: float | None = None
 ) -> Labels:
-    """Choose the kind of labels of a data module, and check the metric; None for any.
-
-    Raises:
-        UsageError: These labels do not have the metric or a margin loss.
-    """
+    """Choose the kind of labels of a data module, and check the metric; None for any."""
     labels: Labels = OneOfMany(num_classes, margin)
     what = f"{num_classes} classes"
     if multi_label:

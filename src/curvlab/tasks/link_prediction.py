@@ -70,7 +70,6 @@ class LinkPrediction(SelectedTask):
         return positive, negative
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        """Compute the mean loss of the training edges and of pairs drawn for this step."""
         edges = batch.train_edges
         apart = SparseGraph.of(batch).derived(
             "non_edges",

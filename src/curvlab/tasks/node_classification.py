@@ -81,7 +81,6 @@ class NodeClassification(SelectedTask):
         self._evaluated: Tensor | None = None
 
     def forward(self, batch: Data, part: str) -> tuple[Tensor, Tensor]:
-        """Logits `[nodes, logits]` and labels of the nodes of a part."""
         nodes, labels = self._part(batch, part)
         logits = self._logits(batch, nodes)
         return logits, labels.to(logits.device)
@@ -102,7 +101,6 @@ class NodeClassification(SelectedTask):
             )
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        """Compute the mean loss of the training nodes."""
         logits, labels = self(batch, "train")
         # Without training nodes there is no loss, but the other processes wait for a gradient.
         loss = self.labels.loss(logits, labels) if len(labels) else logits.sum()
@@ -117,7 +115,6 @@ class NodeClassification(SelectedTask):
         return loss if auxiliary is None else loss + auxiliary
 
     def on_train_batch_start(self, batch: Data | None = None, batch_idx: int = 0) -> None:
-        """Discard the embeddings of earlier weights."""
         self._evaluated = None
 
     on_test_start = on_train_batch_start
@@ -163,7 +160,6 @@ class NodeClassification(SelectedTask):
         save_classes(folder, found, labels.cpu().numpy(), names)
 
     def _warn_of_collapse(self, batch: Data) -> None:
-        """Warn if all test nodes are predicted to be of one class."""
         if not self._takes_part or not self.labels.exclusive or self.labels.logits == 1:
             return
         logits = self(batch, "test")[0]
@@ -173,7 +169,6 @@ class NodeClassification(SelectedTask):
 
     @property
     def _takes_part(self) -> bool:
-        """Whether this process evaluates."""
         return self.evaluates_together or self.trainer.is_global_zero
 
     def _logits(self, batch: Data, nodes: Tensor) -> Tensor:

@@ -37,16 +37,10 @@ def one_vs_all_loss(
 ) -> Tensor:
     """The mean loss of triples; holds the scores of one block at a time.
 
-    Args:
-        scores: makes the scores `[rows, entities]` of a slice of the rows, from the detached
-            sources; called once a block.
-        sources: tensors that the scores are made of.
-        shape: numbers of rows and entities.
-        query: row of each triple `[triples]`.
-        tail: its true tail.
-        smoothing: e, from 0 up to 1.
-        binary: a binary cross-entropy of each entity in place of one over all.
-        per_query: the mean over the rows in place of the triples.
+    `scores` makes those of a slice of the rows from the detached sources; `shape` are the numbers
+    of rows and entities, `query` the row of each triple `[triples]`, `tail` its true tail,
+    `smoothing` e. With `binary` each entity has a cross-entropy of its own; with `per_query` the
+    mean is over the rows.
     """
     dtype = torch.promote_types(sources[0].dtype, torch.float32)
     ones = torch.ones(len(query), device=query.device, dtype=torch.float64)

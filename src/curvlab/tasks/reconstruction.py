@@ -54,7 +54,6 @@ class Reconstruction(Task):
         self.evaluate = Evaluate()
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        """Compute the loss, a sum over both directions of every edge."""
         x, space = self.encoder(batch), self.encoder.manifold_out
         share = {"rank": rank(), "ranks": world_size()}
         pairs = SparseGraph.of(batch).derived(
@@ -75,7 +74,6 @@ class Reconstruction(Task):
             self.log("map", self.precision(batch), batch_size=1)
 
     def test_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the result."""
         self.log("test/map", self.precision(batch), batch_size=1)
 
     def loss_scale(self, batch: Data) -> int:

@@ -101,15 +101,12 @@ class SelectedTask(Task):
         return self.scores(batch, "val")[self.score]
 
     def log_part(self, part: str, batch: Data) -> None:
-        """Log the metrics of a part as `PART/METRIC`."""
         scores = self.scores(batch, part)
         self.log_dict({f"{part}/{name}": score for name, score in scores.items()}, batch_size=1)
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the point of the curve."""
         self.log_part("val", batch)
 
     def test_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the result."""
         for part in self.tested:
             self.log_part(part, batch)

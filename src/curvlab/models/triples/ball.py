@@ -224,8 +224,8 @@ class RotH(HyperbolicScorer):
 
     def sqdist(self, queries: Sequence[Tensor], entities: Sequence[Tensor]) -> Tensor:
         rim = math.atanh(1 - tolerance(self.entities.weight.dtype).boundary)
-        (x, p, scale), (rays, length) = queries, entities
-        return squared_to_rays(x, p, scale, rays, length, rim)
+        squared: Tensor = SquaredToRays.apply(*queries, *entities, rim)
+        return squared
 
 
 class AttH(RotH):
@@ -279,26 +279,6 @@ def _unit_pairs(angle: Tensor) -> tuple[Tensor, ...]:
     return (pairs / pairs.norm(dim=-1, keepdim=True).clamp(min=1e-15)).unbind(-1)
 
 
-def squared_to_rays(
-    x: Tensor, p: Tensor, scale: Tensor, rays: Tensor, length: Tensor, rim: float
-) -> Tensor:
-    """4 arsinh(u)^2, u^2 = (p - q) exp(2 a) + (p + q) exp(-2 a) - 1/2, a = min(scale length, rim).
-
-    Args:
-        x: Of the queries, `[queries, dim]`; q = <x, ray>.
-        p: Of the queries, `[queries, 1]`.
-        scale: Of the queries, `[queries, 1]`.
-        rays: Of the entities, `[entities, dim]`.
-        length: Of the entities, `[entities, 1]`.
-        rim: Distance from the origin at which points are kept.
-
-    Returns:
-        `[queries, entities]` in single precision. u^2, which cancels, is in double precision.
-    """
-    squared: Tensor = _SquaredToRays.apply(x, p, scale, rays, length, rim)
-    return squared
-
-
 def _row_blocks(table: Tensor) -> list[slice]:
     """Parts of `[queries, entities]` whose intermediate results stay in a processor's cache."""
     size = 1 if table.device.type == "cpu" else max(len(table), 1)
@@ -345,8 +325,12 @@ class _SquaredToMoved(Function):
         return first @ b, -(along @ t), -(across @ t), first.T @ a, -of_t
 
 
-class _SquaredToRays(Function):
-    """4 arsinh(u)^2, u^2 = 2 p cosh(2 a) - 2 q sinh(2 a) - 1/2."""
+class SquaredToRays(Function):
+    """4 arsinh(u)^2, u^2 = 2 p cosh(2 a) - 2 q sinh(2 a) - 1/2, a = min(scale length, rim).
+
+    Shapes: of queries x `[queries, dim]`, where q = <x, ray>, p and scale `[queries, 1]`; of
+    entities rays `[entities, dim]` and length `[entities, 1]`; `[queries, entities]` in float32.
+    """
 
     @staticmethod
     def forward(ctx: Any, *values: Any) -> Tensor:
@@ -371,7 +355,6 @@ class _SquaredToRays(Function):
     @once_differentiable
     @full_precision()
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        """Products with the derivative by u^2; a point at the rim does not move along its ray."""
         x, scale, rays, length, *kept = ctx.saved_tensors
         of_p, of_q, of_a = (gradients[0] * derivative for derivative in kept)
         of_scale, of_length = 2 * of_a @ length, 2 * of_a.T @ scale

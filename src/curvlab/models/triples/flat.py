@@ -33,12 +33,13 @@ class _FlatScorer(FlatEncoder, TripleScorer):
     def __init__(
         self,
         num_entities: int,
-        dim: int,
-        dropout: float,
-        relation_dropout: float | None,
-        tail_dropout: bool,
-        init: float | None,
-        sparse: bool,
+        num_relations: int,
+        dim: PositiveInt = 64,
+        dropout: Dropout = 0.0,
+        relation_dropout: Dropout | None = None,
+        tail_dropout: bool = False,
+        init: PositiveFloat | None = None,
+        sparse: bool = False,
     ) -> None:
         super().__init__()
         if self.is_complex:
@@ -48,6 +49,8 @@ class _FlatScorer(FlatEncoder, TripleScorer):
         self.drop = DropoutLayer(dropout)
         self.drop_relation = DropoutLayer(dropout if relation_dropout is None else relation_dropout)
         self.drop_tail = DropoutLayer(dropout if tail_dropout else 0.0)
+        if num_relations:  # none where they are not tables of this width
+            self.relations = table(num_relations, dim, init, sparse)
 
     def tails(self, index: Tensor | None = None) -> Tensor:
         """Embeddings `[entities, dim]` of all entities as tails, or of these."""
@@ -77,10 +80,10 @@ class DistMult(_FlatScorer, DotProductScorer):
         reciprocal: bool = True,
         sparse: bool = False,
     ) -> None:
-        super().__init__(num_entities, dim, dropout, relation_dropout, tail_dropout, init, sparse)
-        self.reciprocal = reciprocal
         own = num_relations if reciprocal else -(-num_relations // 2)
-        self.relations = table(own, dim, init, sparse)
+        dropouts = dropout, relation_dropout, tail_dropout
+        super().__init__(num_entities, own, dim, *dropouts, init, sparse)
+        self.reciprocal = reciprocal
 
     def forward(self, batch: Data) -> Tensor:
         head, own = self.drop(self.entities(batch.head)), self.relations.num_embeddings
@@ -94,7 +97,6 @@ class DistMult(_FlatScorer, DotProductScorer):
         return self.modulus(torch.stack([head, relation, tail]))
 
     def modulus(self, numbers: Tensor) -> Tensor:
-        """Absolute values."""
         return numbers.abs()
 
     def combine(self, head: Tensor, relation: Tensor) -> Tensor:
@@ -147,20 +149,6 @@ class TransE(_DistanceScorer):
     Paper: TransE, "Translating embeddings for modeling multi-relational data" (Bordes et al. 2013).
     """
 
-    def __init__(
-        self,
-        num_entities: int,
-        num_relations: int,
-        dim: PositiveInt = 64,
-        dropout: Dropout = 0.0,
-        relation_dropout: Dropout | None = None,
-        tail_dropout: bool = False,
-        init: PositiveFloat | None = None,
-        sparse: bool = False,
-    ) -> None:
-        super().__init__(num_entities, dim, dropout, relation_dropout, tail_dropout, init, sparse)
-        self.relations = table(num_relations, dim, init, sparse)
-
     def forward(self, batch: Data) -> Tensor:
         head = self.drop(self.entities(batch.head))
         return head + self.drop_relation(self.relations(batch.relation))
@@ -189,7 +177,7 @@ class RotatE(_DistanceScorer):
         init: PositiveFloat | None = None,
         sparse: bool = False,
     ) -> None:
-        super().__init__(num_entities, dim, dropout, None, tail_dropout, init, sparse)
+        super().__init__(num_entities, 0, dim, dropout, None, tail_dropout, init, sparse)
         self.angles = nn.Embedding(num_relations, dim // 2, sparse=sparse)
         nn.init.uniform_(self.angles.weight, -math.pi, math.pi)
 

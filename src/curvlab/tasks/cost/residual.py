@@ -22,7 +22,6 @@ class ResidualCost(CostTask, Task):
 
     Args:
         encoder: a network with a `LorentzResidual`; the first one is timed.
-        **options: those of `CostTask` and `Task`.
     """
 
     score = "addition_ms"
@@ -38,7 +37,6 @@ class ResidualCost(CostTask, Task):
         self.residual = found[0]
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        """Return a loss whose gradient is 0."""
         return 0 * next(self.encoder.parameters()).sum()
 
     @torch.no_grad()

@@ -49,7 +49,6 @@ class CostTask(Checked, LightningModule):
         """Log nothing: time and memory do not depend on the weights."""
 
     def test_step(self, batch: Data, batch_idx: int) -> None:
-        """Log the costs."""
         costs = {f"test/{name}": float(value) for name, value in self.cost(batch).items()}
         self.log_dict(costs, batch_size=1)
 
@@ -73,10 +72,9 @@ def training_step(task: LightningModule, batch: Data) -> Work:
 def time_and_memory(
     name: str, work: Work, model: nn.Module, graph: Data, passes: int
 ) -> dict[str, float]:
-    """Measure the median milliseconds of a call, `NAME_ms`, and its peak memory, `NAME_mb`.
+    """Median milliseconds of a call, `NAME_ms`, and the memory of graph, weights and its peak.
 
-    The memory is that of graph and weights plus the peak of the call, in 2^20 bytes; it is left out
-    where it cannot be measured (outside Linux).
+    That is `NAME_mb`, in 2^20 bytes, on Linux alone.
     """
     device = next(model.parameters()).device
     cost = {f"{name}_ms": median_ms({name: work}, device, passes)[name]}
