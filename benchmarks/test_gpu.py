@@ -24,10 +24,10 @@ REDUCED = "GPU_CHECK_REDUCED" in os.environ
 SECONDS = 180
 """Of a check, at most: the signal ends its process."""
 
-SHORT = ("trainer.max_steps=100", "trainer.progress=false", "trainer.plots=false")
+SHORT = ("trainer.max_steps=20", "trainer.progress=false", "trainer.plots=false")
 PAIR = (
     "model=gcn", "model.dropout=0", "dataset=synthetic_large", "dataset.source.num_nodes=20000",
-    "batching=partition", "batching.size=1000", *SHORT, "trainer.steps_per_epoch=50",
+    "batching=partition", "batching.size=1000", *SHORT, "trainer.steps_per_epoch=10",
 )  # fmt: skip
 """A run that two processes make as one with two batches a step."""
 

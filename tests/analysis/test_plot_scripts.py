@@ -5,6 +5,7 @@ import json
 import pandas as pd
 import pytest
 
+from commands_of_pages import ROOT
 from composing import CONFIGS
 from curvlab.analysis.figures import comparison_figure, depth_figure, scaling_figure
 from curvlab.analysis.plots import run_curves
@@ -22,6 +23,15 @@ def test_curvature_and_hyperbolicity_of_the_generated_graph(script, tmp_path):
     assert code == 0
     assert "Gromov's delta 10 (exact)" in said
     assert pd.read_csv(tmp_path / "facts.csv").loc[0, "dataset"] == "grid"
+
+
+def test_the_stored_facts_of_graphs_are_those_of_today(script, mirror, tmp_path, monkeypatch):
+    monkeypatch.setenv("CURVLAB_MIRROR", str(mirror))
+    names = ["cornell", "chameleon"]
+    assert script("plot.py", "facts", *names, "--output", "facts.csv")[0] == 0
+    stored = pd.read_csv(ROOT / "docs" / "results" / "graphs.csv", index_col="dataset")
+    today = pd.read_csv(tmp_path / "facts.csv", index_col="dataset")
+    pd.testing.assert_frame_equal(today, stored.loc[names])
 
 
 @pytest.mark.parametrize(

@@ -57,9 +57,13 @@ def data_name(*, _root_: Mapping[str, Any]) -> str:
     return str(dataset["label" if "files" in dataset else "name"])
 
 
-def recipe_name(group: str, choice: str) -> str:
-    """Whose recipes a choice of a group takes: its own, or of the name in its key `recipe`."""
-    return str((_known_file(group, choice) or {}).get("recipe", choice))
+def recipe_name(group: str, choice: str, task: str | None = None) -> str:
+    """Whose recipes a choice of a group takes: its own, or of the name in its key `recipe`.
+
+    That key may have a name per task, `recipe: {link_prediction: gcn}`.
+    """
+    name = (_known_file(group, choice) or {}).get("recipe", choice)
+    return str(name.get(task, choice) if isinstance(name, Mapping) else name)
 
 
 def _file(group: str, choice: str) -> Mapping[str, Any] | None:
@@ -86,7 +90,7 @@ def recipe(task: str, model: str, dataset: str | None = None, split: str | None 
     """Where `configs/recipe` has a model's values in a task, for all data or for some."""
     name = "_" if dataset is None else name_of_recipe(task, dataset, split)
     task = recipe_name("task", task)
-    while (other := recipe_name("model", model)) != model:
+    while (other := recipe_name("model", model, task)) != model:
         if _file("recipe", f"{task}/{model}/{name}") is not None:
             break
         model = other
