@@ -132,12 +132,6 @@ def test_weights_are_added_over_repeated_lines_and_equal_both_ways(folder):
     assert weights == {(0, 1): 3.5, (1, 0): 3.5, (1, 2): 4, (2, 1): 4}
 
 
-def test_mutual_edges_stand_in_both_directions(folder):
-    data = folder({"edges.csv": "a,b\nb,a\nb,c\nc,d\nc,d\n"}, mutual=True).load()
-    assert data.edge_index.T.tolist() == [[0, 1], [1, 0]]
-    assert data.num_nodes == 4
-
-
 def test_features_of_a_file_follow_the_nodes_or_number_them(folder, tmp_path):
     (tmp_path / "own").mkdir()
     np.save(tmp_path / "own" / "features.npy", np.arange(8).reshape(4, 2))
@@ -341,7 +335,6 @@ REFUSED = [
     ({"edges.csv": "ann,bob\n\nbob\n"}, {}, "line 3, column 'target': '' is no id"),
     ({"edges.csv": "head,relation,tail\na,r,b\n"}, {"header": True}, "dataset=kg_folder"),
     ({"edges.csv": "bob,\xe9va\n".encode("latin1")}, {}, "cannot be read .*write a table in UTF-8"),
-    ({"edges.csv": "ann,bob\nbob,cem\n"}, {"mutual": True}, "is there in both directions"),
     ({"edges.csv": EDGES}, {"weighted": True}, "no third column"),
     ({"edges.csv": "a,b,1\nb,c,-2\n"}, {"weighted": True}, "line 2.*'-2' is a weight"),
     ({"edges.csv": EDGES, "nodes.csv": "ann,x\nbob,y\n"}, {}, "has no column id"),
@@ -373,7 +366,6 @@ REFUSED = [
     ({"g.graphml": "<graphml"}, {}, "is not read as graphml"),
     ({"g.xlsx": "a"}, {}, "ends in .xlsx"),
     ({"g.edgelist": "a b\n"}, {"directed": True}, "is undirected: drop"),
-    ({"edges.csv": EDGES}, {"directed": True, "mutual": True}, "have no direction"),
 ]  # fmt: skip
 
 
@@ -490,7 +482,6 @@ def test_attributes_of_nodes_are_classes_parts_and_features(tmp_path):
     data = NetworkXGraph(str(tmp_path / "g.graphml"), data_dir=tmp_path / "data").load()
     assert (data.y.tolist(), data.x.flatten().tolist()) == ([0, 1, 0, 1], [0, 1, 2, 3])
     assert data.num_edges == 6
-    assert NetworkXGraph(str(tmp_path / "g.graphml"), mutual=True).load().num_edges == 2
 
 
 WEIGHTED = "a,b,1.5\nb,c,4\nc,a,2\na,d,1\nd,e,3\n"

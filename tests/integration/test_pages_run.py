@@ -13,7 +13,7 @@ pytestmark = [
 ALL = list(dict.fromkeys((name, tuple(words)) for page in PAGES for name, words in commands(page)))
 SHORT = ("trainer.max_steps=10", "trainer.steps_per_epoch=10", "trainer.accelerator=cpu")
 OWN = [w for name, w in ALL for w in [(name, *w)] if name in ("tables", "plot")]
-LONG = {"fill", "--watch", "refresh"}
+LONG = {"fill", "refresh"}
 RUNS = re.compile(r"(?<!--output )(outputs/|/shared/)")
 """Where earlier runs would have to be."""
 

@@ -123,7 +123,7 @@ def test_progress_says_who_is_at_work_what_failed_and_what_is_left(command):
     cells = ("model=gcn,mlp", "seed=0,1", "dataset=synthetic_web", *TINY, "trainer.plots=false")
     assert command("-m", "table=fpst/fig3", *cells).returncode == 0
     results = ("--results", str(command.outputs / "tables"))
-    done = command.verb("tables", "status", "fpst/fig3", *cells, *results, "--watch")
+    done = command.verb("tables", "status", "fpst/fig3", *cells, *results)
     assert "4 of 4 runs done, 0 at work, 0 failed, 0 to do" in done.stdout + done.stderr
     first, second, third = sorted(p.parent for p in command.outputs.rglob("result.json"))[:3]
     (first / "result.json").unlink()

@@ -152,17 +152,6 @@ def test_a_run_says_how_it_deviates(deviation, write_run, steps, changed, words)
     assert deviation("gcn") == words
 
 
-def test_a_draw_that_is_no_longer_the_splits_deviates(table1, write_run, tmp_path):
-    """As when a split of one draw becomes one of a draw for each seed: the two do not mix."""
-    words = {"table": "fpst/table1", "metric": "f1_micro", "steps": 1000}
-    for model, number in (("gcn", 7), ("gat", None)):
-        split = {"name": "random_60_20_20", "draw": number}  # in configs/split: null
-        write_run(model, "cora", 0, 80.0, split=split, **words)
-    report = build_report(table1, tmp_path)
-    assert cell(report, "gcn", "cora")["deviation"] == "split.draw=7 where the table's has null"
-    assert cell(report, "gat", "cora")["deviation"] == ""
-
-
 MEANS = {"gcn": 90.0, "gat": 91.0, "sage": 92.0, "hat": 93.0, "fpst": 94.0}
 LISTED = {
     "fpst/fig3/web_edu/gcn": "model.dim 16 -> 32; trainer.max_steps 250 -> 10000",

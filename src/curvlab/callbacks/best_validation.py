@@ -14,12 +14,9 @@ from curvlab.process import in_group
 class BestValidation(Callback):
     """Validates every few steps; keeps the best weights; ends the run after patience.
 
-    Lightning validates at the end of an epoch, which costs as much as several steps on a small
-    graph. Score, step and weights stay on the device, which chooses the better ones without being
-    waited for; a run ends with the epoch in which patience does. All is part of the checkpoint.
-
-    Of equal scores the first counts. The first process validates, or all do where the module
-    `evaluates_together`, each its share; all decide by the first one's score.
+    Score, step and weights stay on the device, which chooses the better ones without being waited
+    for; a run ends with the epoch in which patience does. Of equal scores the first counts. The
+    first process validates, or all do where the module `evaluates_together`.
 
     Args:
         interval: steps between two validations.

@@ -18,7 +18,6 @@ from curvlab.errors import UsageError
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from curvlab.data.datasets.own_graph import OwnGraph
 
 OPTIONS = {
     "nodes": "the table of nodes, if it is not nodes.csv of the folder",
@@ -48,7 +47,14 @@ def _init_graph(args: argparse.Namespace) -> None:
         raise UsageError(f"{args.path}: {given} needs tables of edges and nodes") from None
     data = source.load(say=lambda _: None)
     print(source.report(data))
-    for line in (*OwnFeatures().remarks(data), *_direction(source, data), *_shape(data)):
+    pairs, both = data.num_edges // 2, source.counts["both_ways"]
+    direction = "direction: every edge is given both ways, as in an undirected graph"
+    if both != pairs:
+        direction = (
+            f"direction: {both:,} of {pairs:,} edges are given both ways; both are used, unless "
+            "dataset.source.directed=true"
+        )
+    for line in (*OwnFeatures().remarks(data), direction, *_shape(data)):
         print(f"  {line}")
     words = [f"dataset={args.path}", *(f"dataset.source.{k}={v}" for k, v in options.items())]
     commands = {}
@@ -58,17 +64,6 @@ def _init_graph(args: argparse.Namespace) -> None:
     commands["distances in the graph, in spaces of learned curvature"] = "fpst task=reconstruction"
     for comment, command in commands.items():
         print(f"\n# {comment}\ncurvlab train model={command} {' '.join(map(shlex.quote, words))}")
-
-
-def _direction(source: "OwnGraph", data: "Data") -> Iterator[str]:
-    pairs, both = data.num_edges // 2, source.counts["both_ways"]
-    if both == pairs:
-        yield "direction: every edge is given both ways, as in an undirected graph"
-    else:
-        yield (
-            f"direction: {both:,} of {pairs:,} edges are given both ways; both are used, unless "
-            "dataset.source.directed=true"
-        )
 
 
 def _shape(data: "Data") -> Iterator[str]:

@@ -3,7 +3,7 @@
 curvlab tables fpst/fig3                               a table
 curvlab tables fpst/fig3 --format latex --output fig3.tex
 curvlab tables status                                  all of them, a line each
-curvlab tables status fpst/fig3 --watch                one of them: who is at which run
+curvlab tables status fpst/fig3                        one of them: who is at which run
 curvlab tables page fpst --output fpst.html            all of a paper, one page for a browser
 curvlab tables plan fpst/fig3 seed=0,1                 its runs, the finished ones, hours here
 curvlab tables estimate fpst/table1 model=gcn,fpst     the same, cell by cell
@@ -17,14 +17,12 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from rich.console import Console
-from rich.live import Live
 
 from curvlab.cli.verbs import answered, parser_of
 from curvlab.config.folder import CONFIGS, REPOSITORY
@@ -71,7 +69,6 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--output", type=Path, help="write to this file instead of the screen")
     what = "folder of all tables' runs (default: outputs/tables; without any docs/results/tables)"
     parser.add_argument("--results", type=Path, help=what)
-    parser.add_argument("--watch", action="store_true", help="with status TABLE: look on")
     return answered(parser, lambda words: deliver(make_text(words), words.output), arguments)
 
 
@@ -194,7 +191,7 @@ def of_sweep(verb: str, table: str, words: list[str], arguments: argparse.Namesp
     """Costs of a table's unfinished cells, or its progress; `words` are overrides of its sweep."""
     from curvlab.cli.forecast import Forecast  # Hydra, for which tables do not wait
     from curvlab.cli.overrides import check_overrides
-    from curvlab.tables.planning import planned_runs, progress, watch
+    from curvlab.tables.planning import planned_runs, progress
 
     load_table(CONFIGS, table)
     words = [f"table={table}", *words]
@@ -207,12 +204,7 @@ def of_sweep(verb: str, table: str, words: list[str], arguments: argparse.Namesp
             print(line, flush=True)
         return ""
     results = arguments.results or own_results(workplace())
-    look = partial(progress, table, planned_runs(CONFIGS, table, words[1:]), results)
-    if not arguments.watch:
-        return look().text
-    with Live(auto_refresh=False) as screen, suppress(KeyboardInterrupt):
-        watch(look, lambda text: screen.update(text.rstrip(), refresh=True))
-    return ""
+    return progress(table, planned_runs(CONFIGS, table, words[1:]), results)
 
 
 def deliver(text: str, output: Path | None) -> None:

@@ -37,11 +37,6 @@ def folders(configs: Path = CONFIGS) -> tuple[Path, ...]:
     return (configs, *_of_packages(), *_ADDED)
 
 
-def added() -> tuple[Path, ...]:
-    """The folders that `add` has taken."""
-    return tuple(_ADDED)
-
-
 def section_of(name: str) -> tuple[str, str]:
     """The file, and the key in it, of a configuration without a file of its own.
 
@@ -121,6 +116,7 @@ def add(place: str) -> Path:
         raise UsageError(f"there is no folder of configurations {place}: name DIR or pkg://PACKAGE")
     if folder not in _ADDED:
         _ADDED.append(folder)
+        os.environ[ADDED] = os.pathsep.join(map(str, _ADDED))
     return folder
 
 

@@ -23,7 +23,6 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.config.folder import ADDED, added
 from curvlab.errors import of_omegaconf, one_sentence
 from curvlab.results.folder import RunDirectory
 from curvlab.results.identity import identity_hash, stored
@@ -138,7 +137,6 @@ class TableSweeper(BasicSweeper):
         """Run cells by another launcher; if it fails, result files count."""
         if not cells:
             return
-        os.environ[ADDED] = os.pathsep.join(map(str, added()))
         try:
             with signals.wait(lambda: [child.pid for child in psutil.Process().children()]):
                 returns = self.launcher.launch(cells, initial_job_idx=0)

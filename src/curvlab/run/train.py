@@ -108,8 +108,7 @@ def train_in(
 def _finished_before(config: DictConfig, result: Result, folder: RunDirectory) -> Result | None:
     """The result of the same run, in this folder or copied from another one.
 
-    A run that was interrupted in another folder is moved here. A logger shall see every cell of its
-    table, so with one only this folder counts.
+    With a logger only this folder counts: it shall see every cell of its table.
     """
     folder.restore(result.config_hash)
     done = folder.conclusion(result.config_hash)

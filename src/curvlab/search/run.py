@@ -54,13 +54,9 @@ _console = plain_console(soft_wrap=True)
 def search(config: DictConfig) -> Result:
     """Search one model's hyperparameters on one dataset; the study is kept and gone on with.
 
-    The study of another space, other seeds or another configuration in the same folder is moved to
-    `previous/HASH`. `rerun=true` does so with the same one's. Any number of workers share a study:
-    each runs trials until no more are to be begun, and the last one writes the result.
-
-    Returns:
-        Its `val_score` is the winner's; an error that ended the search is in it too. Where other
-        workers are at the last trials it is without score, and not written.
+    Another search in the same folder, or the same one with `rerun=true`, is moved to
+    `previous/HASH`. Workers share a study; the last one writes the result, whose `val_score` is the
+    winner's.
     """
     folder = RunDirectory(Path(HydraConfig.get().runtime.output_dir))
     without_budget = copy.deepcopy(config)

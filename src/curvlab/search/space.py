@@ -35,8 +35,6 @@ def check_search(config: DictConfig, words: Mapping[str, str] = MappingProxyType
             f"task={config.task.name} has no validation nodes, and a search must not look at what "
             "it is judged by: choose a dataset with labels, such as cora"
         )
-    for key in ("trials", "minutes"):
-        check_setting(f"search.{key}", config, config.search[key])
     seeds = config.search.seeds
     if not (isinstance(seeds, ListConfig) and seeds and len(set(seeds)) == len(seeds)):
         raise UsageError(f"search.seeds={seeds} must be a list of different seeds, as in [0,1,2]")

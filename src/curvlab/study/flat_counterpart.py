@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.compose import compose
-from curvlab.config.options import check_setting, check_space, is_of_triples
+from curvlab.config.options import check_space, is_of_triples
 from curvlab.errors import UsageError
 
 FLAT = "flat"
@@ -76,10 +76,6 @@ def check_study(config: DictConfig, words: Sequence[str], models: Sequence[str])
         if way := OTHERWISE.get(_key(word)):
             raise UsageError(f"{word}: study= chooses models and spaces itself; {way}")
     options = config.study
-    for key in ("seeds", "steps", "dim", "models"):
-        value = options[key]
-        plain = OmegaConf.to_container(value) if OmegaConf.is_config(value) else value
-        check_setting(f"study.{key}", config, plain)
     unknown = [name for name in options.models if name not in models]
     if unknown or not options.models:
         raise UsageError(

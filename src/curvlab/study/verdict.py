@@ -45,16 +45,10 @@ def compared(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def recommend(label: str, table: pd.DataFrame) -> Report:
-    """Recommend a space for a model.
+    """Recommend a space for a model, by the table that `compared` returned.
 
-    Spaces count as better that beat flat by the corrected t test at 5 %. Of the one with the best
-    mean and the others that no paired t test separates from it, the first in the study's order is
-    recommended: a space with one curvature of a known sign before one that learns it, and that
-    before a product. Flat, if none is better.
-
-    Args:
-        label: of the model.
-        table: what `compared` returned.
+    Spaces are better that beat flat by the corrected t test at 5 %. Of the best one and those that
+    no paired t test separates from it the first, which is the simplest, is recommended; else flat.
     """
     others = table.iloc[1:].dropna(subset="scores")
     significant = others["p_holm"] < LEVEL

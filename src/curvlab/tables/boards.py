@@ -89,10 +89,8 @@ class Leaderboard:
 class TaskBoard:
     """All models of a task on all datasets, by their labels.
 
-    `scores` are means over `runs`. `beaten` is the share of the other models of a dataset that a
-    model beats, a tie counted as half, as a mean over its `ranked` datasets (those at their table's
-    protocol, of several splits of one graph the mean); NaN on fewer than half of the graphs. The
-    `block` is the largest part without gaps, `counterparts` are curved models less flat ones.
+    `scores` are means over `runs`, `beaten` the share of others that a model beats on its `ranked`
+    datasets, `block` the largest part without gaps, `counterparts` curved models less flat ones.
     """
 
     scores: pd.DataFrame

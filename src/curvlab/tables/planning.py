@@ -1,14 +1,12 @@
 """The runs that a table's sweep has: how far they are, what is left, which results are outdated."""
 
 import itertools
-import time
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 from hydra import compose, initialize_config_dir
-from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.compose import compose as compose_run
@@ -20,9 +18,7 @@ from curvlab.results.identity import built, canonical, identity_hash, stored
 from curvlab.results.leases import Holder, look
 from curvlab.results.result import load, read_result, result_files
 from curvlab.tables.runs import DEFAULT, flatten, lookup, shown
-
-SECONDS = 10.0
-"""Between two looks while watching."""
+from curvlab.tables.spec import swept_values
 
 
 class PlannedRun(NamedTuple):
@@ -46,11 +42,12 @@ def planned_runs(configs: Path, table: str, overrides: Sequence[str] = ()) -> li
     sweep = _sweep(configs, table)
     fixed = [word for word in overrides if word.partition("=")[0] not in sweep]
     sweep |= {key: word for key, _, word in (w.partition("=") for w in overrides) if key in sweep}
-    seeds = [int(seed) for seed in _values("seed", sweep.pop("seed", "0"))]
+    seeds = [int(seed) for seed in swept_values("seed", sweep.pop("seed", "0"))]
+    values = ([f"{key}={value}" for value in swept_values(key, sweep[key])] for key in sweep)
     register_resolvers()
     runs = []
     with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
-        for own in _cells(sweep):
+        for own in itertools.product(*values):
             composed = compose("train", [f"table={table}", *own, *fixed], return_hydra_config=True)
             config = OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"])
             for seed in seeds:
@@ -66,27 +63,7 @@ def _sweep(configs: Path, table: str) -> dict[str, Any]:
     return {str(key): value for key, value in file.hydra.sweeper.params.items()}
 
 
-def _cells(sweep: dict[str, Any]) -> list[tuple[str, ...]]:
-    values = ([f"{key}={value}" for value in _values(key, sweep[key])] for key in sweep)
-    return list(itertools.product(*values))
-
-
-def _values(key: str, choices: Any) -> list[str]:
-    """The values of a sweep's key, as texts."""
-    override = OverridesParser.create().parse_override(f"{key}={choices}")
-    if not override.is_sweep_override():
-        return [str(override.value())]
-    return [str(value) for value in override.sweep_iterator()]
-
-
-class Progress(NamedTuple):
-    """Runs of a table that are not done and have not failed, and its state as text."""
-
-    left: int
-    text: str
-
-
-def progress(table: str, runs: Sequence[PlannedRun], results: Path) -> Progress:
+def progress(table: str, runs: Sequence[PlannedRun], results: Path) -> str:
     """Look at the folders of a table's runs: what is done, who is at which run, what failed."""
     at_work: dict[str, Holder] = {}
     failed, abandoned, seconds, done = [], [], [], 0
@@ -122,17 +99,7 @@ def progress(table: str, runs: Sequence[PlannedRun], results: Path) -> Progress:
             f"  about {left * typical / workers / 3600:.1f} h left with {workers} "
             f"worker{'s' if workers > 1 else ''}, at {typical / 60:.1f} minutes a run (the median)"
         )
-    return Progress(left, "\n".join(lines) + "\n")
-
-
-def watch(look_again: Callable[[], Progress], show: Callable[[str], None]) -> None:
-    """Show how far a table is, again and again, until nothing of it is left to do."""
-    while True:
-        now = look_again()
-        show(now.text)
-        if not now.left:
-            return
-        time.sleep(SECONDS)
+    return "\n".join(lines) + "\n"
 
 
 def outdated(

@@ -340,11 +340,7 @@ def _cell(report: Report, row: str, column: str) -> dict[Any, Any]:
 def refresh(text: str, write: Callable[[str], str]) -> str:
     """A text with what is between each `<!-- tables.py WORDS -->` and `<!-- end -->` new.
 
-    Within a line, `<!-- cell TABLE ROW COLUMN -->` and `<!-- /cell -->` are around a number,
-    `<!-- paired TABLE ROW COLUMN ROW COLUMN -->` and `<!-- /cell -->` around one of two cells.
-
-    Raises:
-        UsageError: there is half of a pair of marks.
+    Within a line, `<!-- cell ... -->` or `<!-- paired ... -->` and `<!-- /cell -->` are around one.
     """
     if len(_MARK.findall(text)) != 2 * len(_MARKED.findall(text)):
         raise UsageError(

@@ -45,21 +45,12 @@ FULL_PRECISION = "32-true"
 class Report:
     """A table, ready to be written down.
 
-    `cells` has one row per cell: `metric`, `row`, `column`, `paper_mean`, `paper_pm`, and of our
-    runs `our_mean`, `our_pm` (a deviation if the paper's is one, else half an interval), `our_std`,
-    `our_t95` (half width of Student's interval), `our_low`, `our_high` and `seeds`; the same of the
-    second number (`second_mean` ...) and of shipped runs where a cell has own ones
-    (`shipped_mean` ...). `source` is whether a cell's runs are `own` or `shipped`, `planned_seeds`
-    counts those that the sweep has. `deviation` and `mark` are of another protocol than the
-    table's. `difference` is ours - paper, NaN for another protocol and for one draw of a split that
-    is not the paper's (see `curvlab.tables.runs.draw`); `difference_pm` is half of its 95 %
-    interval, `within` whether that holds 0, None where it cannot be judged.
-    `our_place` and `paper_place` are 1 for the best number of a column, 2 for the second,
-    else 0. `our_rank` and `paper_rank` rank the `ranked` methods of a column that have a
-    difference, `spearman` is the correlation of the two; NaN and 0 for fewer than three.
-    `status` is `finished` (all seeds of the sweep), `partial`, how the runs ended where none
-    finished, `not run` (planned), `cited` (the paper has its number from elsewhere), or `missing`
-    (not planned: the paper has it and this library does not).
+    `cells` has one row per cell: the published number (`paper_`), those of our runs (`our_mean`,
+    `our_pm`, `our_std`, `our_t95`, `our_low`, `our_high`, `seeds`), a second number (`second_`),
+    and shipped runs next to own ones (`shipped_`). `difference` is ours - paper, NaN where the two
+    cannot be compared, `difference_pm` half of its 95 % interval, `within` whether that holds 0.
+    Places are 1 and 2 for the best of a column, else 0; ranks are of methods with a difference.
+    `status` is `finished`, `partial`, how runs ended, `not run` (planned), `cited` or `missing`.
 
     `collected` are all runs of the table, `runs` those of them that the cells are of, `left_out`
     the others, `replaced` shipped runs of cells that have own ones, `paper` the published numbers.

@@ -12,11 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from omegaconf import OmegaConf
 
-from curvlab.config.folder import find
 from curvlab.config.schema import attribute
-from curvlab.config.sources import complete
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, canonical, outdated_classes
 from curvlab.results.result import INTERRUPTED, load, result_files
@@ -46,20 +43,10 @@ VARYING = ("published_each", "own_each")
 def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None) -> pd.DataFrame:
     """All runs of a table, one row each (`COLUMNS`), also of a half-done sweep.
 
-    Half-written and foreign files are left out; one line in the log names them. So are results
-    that a later run set aside.
-
     `value` is NaN unless finished, `val` is the validation score. `built` is what the run built by
-    dotted keys (see `curvlab.results.identity.built`), `protocol` a number for configurations that
-    are equal but for the seed. `outdated` are the classes whose revision was raised since,
-    `changed` the overrides of its command against the table. A finished run that validation could
-    end has as its steps those that it was given. `split` is the split's name in words, see `draw`
-    for its draw.
-
-    `deviation` is empty for the table's own protocol. A run deviates if it was to be shorter than
-    the table says, or if its command has overrides beyond the cells to run. It also does if
-    `outdated.csv` next to the results lists its cell, if its split has another draw than the
-    split's configuration, or if a class that it built has another revision today.
+    dotted keys, `protocol` a number for configurations that are equal but for the seed, `outdated`
+    the classes whose revision was raised since, `changed` the overrides of its command against the
+    table. `deviation` says in words what differs from the table's own protocol.
     """
     report, listed = report or spec.report, outdated_cells(results)
     runs: list[dict[str, Any]] = []
@@ -71,7 +58,8 @@ def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None
             status = result["status"]
             if status not in (*STATUSES, INTERRUPTED):
                 raise KeyError("status")
-            if status != INTERRUPTED and _is_of(result["config"], report):
+            own = (lookup(result["config"], key) == v for key, v in report.where.items())
+            if status != INTERRUPTED and all(own):
                 runs.append({**_run(result, report), "path": name})
         except (OSError, ValueError, TypeError, AttributeError) as error:
             ignored.append(f"{name} ({' '.join(str(error).split())})")
@@ -106,10 +94,6 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{key}"] = json.dumps(value) if isinstance(value, list) else value
     return flat
-
-
-def _is_of(config: Mapping[str, Any], report: ReportBlock) -> bool:
-    return all(lookup(config, key) == value for key, value in report.where.items())
 
 
 def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:
@@ -196,12 +180,6 @@ def _deviation(spec: TableSpec, run: Mapping[Any, Any], why: str) -> str:
     words = [text for key, text in listed.items() if key not in lengths]
     if not listed:
         words = [f"{run['outdated']} (commit {run['commit'][:8]})"] if run["outdated"] else []
-        split = run["config"].get("split") or {}
-        if "draw" in split and "split.draw=" not in run["changed"]:
-            today = _drawn_today(spec.configs, str(split.get("name")), split["draw"])
-            if today != split["draw"]:
-                pair = shown(split["draw"]), shown(today)
-                words.append("split.draw={} where the table's has {}".format(*pair))
     words += filter(None, lengths.values())
     said = tuple(f"trainer.{key}=" for key in spec.planned_length)
     changed: list[str] = run["changed"].split(", ")
@@ -228,17 +206,6 @@ def shown(value: Any) -> str:
     return text if len(text) < 60 else f"{text[:57]}..."
 
 
-@cache
-def _drawn_today(configs: Path, split: str, other: Any) -> Any:
-    """The draw in a split's configuration; `other` where there is none."""
-    file = find(configs, f"split/{split}.yaml")
-    if not file.is_file():
-        return other
-    config = OmegaConf.load(file)
-    complete(config)
-    return OmegaConf.select(config, "draw")
-
-
 def _split(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """The split that a run uses: its task's of the edges, or its dataset's of the nodes."""
     of_edges = (config.get("task") or {}).get("split") or {}
@@ -250,9 +217,8 @@ def _split(config: Mapping[str, Any]) -> Mapping[str, Any]:
 def draw(config: Mapping[str, Any]) -> str:
     """Which draw of a split a run has, by the class attribute `published` of its `_target_`.
 
-    `published` or `published_each` (one for each seed) for the paper's own, `own` or `own_each` for
-    others, `none` without a split. A mean over runs of one draw that is not the paper's (`own`)
-    cannot be compared with the paper's number: how far another draw would be is not known.
+    `published` for the paper's own, `own` for others, whose mean over runs of one draw cannot be
+    compared; with `_each` one for each seed; `none` without a split.
     """
     split = _split(config)
     if not split:
@@ -277,11 +243,8 @@ def _split_name(config: Mapping[str, Any]) -> str:
 def one_protocol_per_cell(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Keep, in each cell, the runs of one protocol, and of those one run per seed.
 
-    The protocol with the most seeds is kept, then that with the most steps. Runs that diverged
-    count as seeds here: a choice that looked at outcomes would prefer protocols that hide them.
-
-    Returns:
-        The runs kept, and one row (`row`, `column`, `runs`, `reason`) for each set left out.
+    The one with the most seeds, then the most steps. Runs that diverged count: a choice that looked
+    at outcomes would prefer protocols that hide them. What is left out is listed with its reason.
     """
     several = runs.groupby(CELL)["protocol"].transform("nunique") > 1
     left_out, kept = [], runs

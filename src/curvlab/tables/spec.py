@@ -224,14 +224,19 @@ def _planned(sweep: dict[str, Any], path: str, name: str) -> tuple[Coordinate, .
     if key not in sweep:
         return ()
     try:
-        override = OverridesParser.create().parse_override(f"{key}={sweep[key]}")
+        values = swept_values(key, sweep[key])
     except HydraException:
         raise UsageError(
             f"configs/table/{name}.yaml: hydra.sweeper.params.{key} must be values with commas "
             f"between them, or a sweep such as range(0, 5), not {sweep[key]}"
         ) from None
-    values = override.sweep_iterator() if override.is_sweep_override() else [override.value()]
     return tuple(value for value in values if isinstance(value, str | int | float))
+
+
+def swept_values(key: str, choices: Any) -> list[Any]:
+    """The values that a sweep gives to a key, such as `gcn,gat` or `range(0, 5)`."""
+    override = OverridesParser.create().parse_override(f"{key}={choices}")
+    return [*(override.sweep_iterator() if override.is_sweep_override() else [override.value()])]
 
 
 @cache

@@ -60,6 +60,7 @@ class PyGKnowledgeGraph(KnowledgeGraph, kw_only=True):
     """
 
     variant = "-names"  # separates entries of the cache from those without names
+    alphabetical = False  # the numbers of relations, else by first appearance
 
     dataset: Callable[..., InMemoryDataset]
 
@@ -69,7 +70,8 @@ class PyGKnowledgeGraph(KnowledgeGraph, kw_only=True):
         parts = [read_triples(path) for path in paths]
         with pyg_root({f"{self.folder}/{path.name}": path for path in paths}) as root:
             data, entities = self.numbered(str(root / Path(self.folder).parts[0]), parts)
-        data.relation_names = self.relations(parts)
+        relations = [*pd.concat(parts).relation.unique()]
+        data.relation_names = sorted(relations) if self.alphabetical else relations
         names = tuple(pd.unique(entities)), tuple(data.relation_names)
         data.vocabulary = Vocabulary(entities=names[0], relations=names[1])
         return data
@@ -77,10 +79,6 @@ class PyGKnowledgeGraph(KnowledgeGraph, kw_only=True):
     @abstractmethod
     def numbered(self, root: str, parts: Sequence[pd.DataFrame]) -> tuple[Data, np.ndarray]:
         """The triples as the class numbers them, with masks, and entities in its order."""
-
-    def relations(self, parts: Sequence[pd.DataFrame]) -> list[str]:
-        """Names of relations by number, which is that of their first appearance."""
-        return list(pd.concat(parts).relation.unique())
 
 
 class SplitObjects(PyGKnowledgeGraph):
@@ -97,11 +95,9 @@ class SplitObjects(PyGKnowledgeGraph):
 class SplitMasks(PyGKnowledgeGraph):
     """A class with one object and masks, whose relations are numbered alphabetically (WN18RR)."""
 
+    alphabetical = True
+
     def numbered(self, root: str, parts: Sequence[pd.DataFrame]) -> tuple[Data, np.ndarray]:
         """Take the object as it is: its triples are sorted; the heads of each part come first."""
         ends = [part[["head", "tail"]].to_numpy(object).T.ravel() for part in parts]
         return self.dataset(root=root)[0], np.concatenate(ends)
-
-    def relations(self, parts: Sequence[pd.DataFrame]) -> list[str]:
-        """Names of relations in the order of the alphabet."""
-        return sorted(super().relations(parts))

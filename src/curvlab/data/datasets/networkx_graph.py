@@ -48,8 +48,8 @@ class NetworkXGraph(TableGraph):
                 f"{path} is not read as {ending.removeprefix('.')} ({why}): correct the file, or "
                 "write it again by networkx."
             ) from error
-        if not graph.is_directed() and (self.mutual or self.directed):
-            raise UsageError(f"{path} is undirected: drop mutual=True or directed=True.")
+        if self.directed and not graph.is_directed():
+            raise UsageError(f"{path} is undirected: drop directed=True.")
         columns = ["source", "target", "weight"] if self.weighted else ["source", "target"]
         ends = pd.DataFrame(graph.edges(data="weight"), columns=["source", "target", "weight"])
         rows = pd.DataFrame([attributes for _, attributes in graph.nodes(data=True)])

@@ -48,26 +48,17 @@ class OwnGraph(CheckedFields, ABC):
     Args:
         path: where it is.
         weighted: use the weights of edges; those of repeated edges are added.
-        mutual: of directed edges keep those that go both ways.
         directed: edges go from the first end to the second, for models that can use it; else both
             ways.
         known: names that a trained model has for classes and features.
         name: of the data set, in the name of the entry on disk.
         data_dir: folder of what is kept; None: nothing is.
-
-    Attributes:
-        revision: raised whenever the same files are read into another graph.
-        place: the path, without `~`.
-        what: the graph in messages.
-        remarks: sentences on how columns became ids, classes and features, once it is read.
-        counts: edges that were left out or merged, by `COUNTS`.
     """
 
     revision: ClassVar[int] = 2  # 2: columns of texts, missing values
 
     path: Incidental[str | None] = None
     weighted: bool = False
-    mutual: bool = False
     directed: bool = False
     known: Passed[Vocabulary | None] = None
     name: Passed[str] = "graph"
@@ -75,11 +66,6 @@ class OwnGraph(CheckedFields, ABC):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.mutual and self.directed:
-            raise UsageError(
-                "mutual=True keeps edges that go both ways and so have no direction: drop "
-                "directed=True, or mutual=True"
-            )
         self.place = Path(self.path or "path=None").expanduser()
         self.what = str(self.place)
         self.remarks: list[str] = []
@@ -109,7 +95,7 @@ class OwnGraph(CheckedFields, ABC):
         `columns` are names of features, `labels` classes by number, -1 where there is none, `masks`
         are `given_train`, `given_val`, `given_test` `[nodes, splits]`.
         """
-        data = simple_graph(ends, len(ids), weight, self.mutual, self.directed)
+        data = simple_graph(ends, len(ids), weight, self.directed)
         known = torch.tensor([True])
         if labels is not None:
             data.y, known = labels, labels >= 0
@@ -190,9 +176,7 @@ class OwnGraph(CheckedFields, ABC):
         return f"{self.name}-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
 
 
-def simple_graph(
-    ends: np.ndarray, nodes: int, weight: np.ndarray | None, mutual: bool, directed: bool
-) -> Data:
+def simple_graph(ends: np.ndarray, nodes: int, weight: np.ndarray | None, directed: bool) -> Data:
     """Both directions of every edge once, no loops; weights of merged edges are added.
 
     The reverse of a directed edge has `edge_forward [edges]` false and weight 0, so that tasks see
@@ -204,21 +188,17 @@ def simple_graph(
         values = torch.from_numpy(weight[proper])
     arcs, values = coalesce(arcs, values, num_nodes=nodes, reduce="sum")
     both = torch.cat([arcs, arcs.flip(0)], dim=1)
-    index, times = coalesce(both, torch.ones(both.shape[1]), num_nodes=nodes, reduce="sum")
     back = torch.zeros_like(values) if directed else values
-    _, total = coalesce(both, torch.cat([values, back]), num_nodes=nodes, reduce="sum")
-    if mutual:
-        index, total = index[:, times > 1], total[times > 1]
+    index, total = coalesce(both, torch.cat([values, back]), num_nodes=nodes, reduce="sum")
     if not index.shape[1]:
-        why = "is there in both directions" if mutual and arcs.shape[1] else "joins two nodes"
         raise UsageError(
-            f"none of the graph's {ends.shape[1]} edges {why}: there is nothing to learn from; "
-            "check the file of edges."
+            f"none of the graph's {ends.shape[1]} edges joins two nodes: there is nothing to learn "
+            "from; check the file of edges."
         )
     data = Data(edge_index=index.contiguous(), num_nodes=nodes)
     data.self_loops = int((~proper).sum())
     data.repeated = int(proper.sum()) - arcs.shape[1]
-    data.both_ways = 0 if directed else arcs.shape[1] - len(times) // 2
+    data.both_ways = 0 if directed else arcs.shape[1] - len(total) // 2
     if directed:
         data.edge_forward = total > 0
     if weight is not None:

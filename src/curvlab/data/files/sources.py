@@ -66,13 +66,9 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
         name: of the graph in messages and in the cache.
         data_dir: folder of raw and processed files.
         mirror: folder with the same layout, used instead of the network.
-
-    Attributes:
-        revision: raised whenever the same files are read into another graph, so that the results of
-            an earlier reader are not used; a subclass with a reader of its own sets its own.
     """
 
-    revision = 1
+    revision = 1  # of the reader, raised whenever the same files are read into another graph
 
     folder: Incidental[Inside]
     files: Incidental[Sequence[Mapping[str, Any]]]

@@ -53,11 +53,9 @@ class TokenStore:
         return tokens.view(torch.bfloat16) if self.spec.dtype == "bfloat16" else tokens
 
     def compute(self, memory_bytes: float) -> None:
-        """Compute what is missing, a block of feature columns after the other, and join them.
+        """Compute what is missing, a block of columns after the other, and join them.
 
-        An interrupted computation goes on with the block that it was at. Two arrays `[nodes,
-        columns]` in float32 are held, with as many columns as the memory allows. The disk holds the
-        tokens twice while they are joined.
+        Two arrays `[nodes, columns]` in float32 are held; an interruption goes on with its block.
         """
         columns = int(memory_bytes // (2 * 4 * self.graph.num_nodes))
         if columns < 1:

@@ -31,10 +31,8 @@ class Split(Checked, ABC):
     Attributes:
         name: of the split in messages.
         draw: seed of the random numbers, the same split for all runs; null: the run's seed.
-        published: Whether its draws are those that papers have, node by node: all (True), none, or
-            the one of a number. Tables compare a mean over runs on one other draw with no printed
-            number.
-        if_needed: Whether tasks that use all nodes leave it out, instead of refusing it.
+        published: whether its draws are papers' own, node by node: all, none, or the one number.
+        if_needed: whether tasks that use all nodes leave it out, instead of refusing it.
     """
 
     name: str

@@ -90,11 +90,8 @@ def _random_walk(
 ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
     """Products with `P = D^{-1} A` of a simple undirected graph, and `D^{1/2}`.
 
-    Every polynomial of the normalised matrix is `D^{1/2} g(P) D^{-1/2}`, so that a product scales
-    its signal once, not before and after: a sweep over memory less.
-
-    Returns:
-        The function and the roots of the degrees, `[nodes, 1]`, 1 where a node has no neighbours.
+    Every polynomial of the normalised matrix is `D^{1/2} g(P) D^{-1/2}`: a product scales once. The
+    roots `[nodes, 1]` are 1 where a node has no neighbours.
     """
     source, target = edge_index.contiguous()  # which index2ptr takes for granted
     if bool((source[1:] < source[:-1]).any()):
