@@ -80,6 +80,12 @@ def mirror() -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    """Let torch draw the same numbers in a test whichever ran before it."""
+    torch.manual_seed(0)
+
+
 @pytest.fixture
 def float64() -> Iterator[None]:
     """Make float64 the default type for the time of a test, so that digits can be asserted."""

@@ -50,10 +50,9 @@ def test_flat_space_is_only_centred_and_scaled():
 
 
 def test_components_are_those_of_the_covariance():
-    generator = torch.Generator().manual_seed(0)
-    axes = torch.linalg.qr(torch.randn(5, 5, generator=generator).double()).Q
+    axes = torch.linalg.qr(torch.randn(5, 5).double()).Q
     spread = torch.tensor([5.0, 3.0, 1.0, 0.5, 0.1]).double()
-    data = torch.randn(4000, 5, generator=generator).double() * spread @ axes.T + 7
+    data = torch.randn(4000, 5).double() * spread @ axes.T + 7
     coordinates, explained = principal_components(data)
     variances = torch.linalg.eigvalsh(torch.cov(data.T)).flip(0)
     torch.testing.assert_close(coordinates.var(dim=0), variances[:2])

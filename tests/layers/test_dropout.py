@@ -8,7 +8,6 @@ from curvlab.layers.elementwise import Dropout, dropout
 
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
 def test_entries_are_kept_at_their_rate_and_the_mean_is_the_input(p):
-    torch.manual_seed(0)
     out = dropout(torch.ones(1001, 333), p, training=True)
     rate = (out != 0).double().mean().item()
     error = (p * (1 - p) / out.numel()) ** 0.5
@@ -37,7 +36,6 @@ def test_seed_evaluation_and_zero():
 
 def test_entries_are_independent_of_those_beside_them():
     """They share a random number; pairs at any distance agree as often as chance."""
-    torch.manual_seed(0)
     kept = dropout(torch.ones(400_000), 0.5, training=True) != 0
     for distance in range(1, 9):
         agree = (kept[:-distance] == kept[distance:]).double().mean().item()

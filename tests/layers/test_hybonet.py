@@ -18,10 +18,6 @@ KAPPAS = (-0.3, -1.0, -2.0)
 PLAIN = {"time_offset": 0.5, "max_scale": None}
 
 
-def fixed(kappa):
-    return Lorentz(kappa, learnable=False)
-
-
 def linear(space, n_in=3, n_out=4, dropout=0.0, activation=None, **options):
     return HyboNetLinear(n_in, n_out, space, dropout, activation, **{**PLAIN, **options})
 
@@ -61,7 +57,7 @@ NUMBERS = {
 @pytest.mark.parametrize("kappa", NUMBERS)
 def test_worked_example(kappa):
     """A layer, its aggregation, its residual connection and the decoder's logits."""
-    space, expected = fixed(kappa), NUMBERS[kappa]
+    space, expected = Lorentz(kappa), NUMBERS[kappa]
     layer = linear(space, 2, 2)
     set_to(layer, [[0.0, 0.5, -0.5], [0.0, 1.0, 0.0], [0.0, 0.25, 0.75]], [0.0, 0.1, -0.2])
     x = lorentz.from_space(torch.tensor([(0.3, -0.4), (0.6, 0.8)]), kappa)
@@ -82,7 +78,7 @@ def test_worked_example(kappa):
 
 @pytest.mark.parametrize("kappa", KAPPAS)
 def test_every_layer_stays_on_the_hyperboloid(kappa):
-    space, x = fixed(kappa), draw(kappa, 30, 3)
+    space, x = Lorentz(kappa), draw(kappa, 30, 3)
     adjacency = sparse((torch.rand(30, 30) < 0.1).double().tolist())
     for point in (
         linear(space)(x),
@@ -99,7 +95,7 @@ def test_every_layer_stays_on_the_hyperboloid(kappa):
 @pytest.mark.parametrize("activation", [None, "relu", "tanh"])
 def test_the_first_layer_is_the_linear_map_of_lifted_features(kappa, size, activation):
     """Rows are cut where they are longer than ten radii of curvature; rows of zeros lift to o."""
-    space = fixed(kappa)
+    space = Lorentz(kappa)
     features = HyboNetFeatureLinear(6, 4, space, 0.0, activation, **PLAIN)
     plain = linear(space, 6, 4, activation=activation)
     with torch.no_grad():
@@ -119,7 +115,7 @@ def test_the_first_layer_is_the_linear_map_of_lifted_features(kappa, size, activ
 
 def test_aggregation_is_the_centroid_of_the_neighbours_whatever_the_scale_of_a_row():
     kappa = -0.7
-    space, x = fixed(kappa), draw(kappa, 5, 3)
+    space, x = Lorentz(kappa), draw(kappa, 5, 3)
     rows = [[1.0, 2, 0, 0, 3], [0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 5, 5]]
     layer = CentroidAggregation(space)
     found = layer(sparse(rows), x)
@@ -133,7 +129,7 @@ def test_aggregation_is_the_centroid_of_the_neighbours_whatever_the_scale_of_a_r
 
 @pytest.mark.parametrize("kappa", KAPPAS)
 def test_time_is_bounded_and_starts_in_the_middle(kappa):
-    space, radius = fixed(kappa), (-kappa) ** -0.5
+    space, radius = Lorentz(kappa), (-kappa) ** -0.5
     layer = linear(space)
     assert (layer.weight[:, 0] == 0).all()
     assert (layer.bias == 0).all()

@@ -15,17 +15,13 @@ KAPPAS = (-0.3, -1.0, -2.0)
 FORMS = ("stable", "maps")
 
 
-def fixed(kappa):
-    return Lorentz(kappa, learnable=False)
-
-
 def pair(kappa, *shape, size=1.0, seed=0):
     generator = torch.Generator().manual_seed(seed)
     return [lorentz.expmap0(size * torch.randn(*shape, generator=generator), kappa) for _ in "xy"]
 
 
 def residual(kappa, operator="centroid", **options):
-    return LorentzResidual(fixed(kappa), operator, **options)
+    return LorentzResidual(Lorentz(kappa), operator, **options)
 
 
 # kappa, x_s, y_s, (w_x, w_y), then points by operator: with weights 1, 1 and with these weights.
@@ -136,7 +132,7 @@ def test_identities_of_the_centroid(kappa):
 
 def test_weights_of_parallel_transport_are_refused():
     with pytest.raises(UsageError, match="has no weights"):
-        LorentzResidual(fixed(-1.0), "parallel_transport", "learned")
+        LorentzResidual(Lorentz(-1.0), "parallel_transport", "learned")
 
 
 @pytest.mark.usefixtures("float32")

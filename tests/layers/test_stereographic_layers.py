@@ -52,7 +52,6 @@ def test_linear_is_exp_of_matrix_times_log_plus_bias(kappas, bias):
 
 
 def test_linear_starts_with_small_uniform_weights_and_no_bias():
-    torch.manual_seed(0)
     layer = StereographicLinear(200, 100, Euclidean())
     bound = math.sqrt(0.5) * math.sqrt(6 / 300)
     assert layer.weight.abs().max() <= bound
@@ -62,7 +61,6 @@ def test_linear_starts_with_small_uniform_weights_and_no_bias():
 
 def test_dropout_of_a_linear_layer_is_of_its_weights():
     """One mask of weights for all points, the kept ones scaled; none outside training."""
-    torch.manual_seed(0)
     layer = StereographicLinear(50, 40, Euclidean(), bias=False, weight_dropout=0.25)
     used = layer(torch.eye(50)).T
     dropped = used == 0

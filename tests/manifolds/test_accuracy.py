@@ -161,7 +161,6 @@ def test_gradient_by_a_bias_at_the_rim(size, dtype):
 
     A finite difference in float64 does not show it: it divides the rounding at the rim by a step.
     """
-    torch.manual_seed(0)
     ball = PoincareBall(1, -1.0, max=None).to(dtype)
     u, b, w = (torch.randn(4, dtype=torch.float64).to(dtype) for _ in range(3))
     u, b = size * functional.normalize(u, dim=0), (0.3 * b).requires_grad_()

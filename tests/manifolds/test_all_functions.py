@@ -229,15 +229,3 @@ def test_midpoints_beyond_the_equator_and_of_one_set_compile(function, x, others
     torch.testing.assert_close(*results)
     if derivatives:
         torch.testing.assert_close(*[torch.autograd.grad(r.square().sum(), x) for r in results])
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_every_public_function_is_listed(module):
-    public = {
-        name
-        for name, value in vars(module).items()
-        if inspect.isfunction(value)
-        and value.__module__ == module.__name__
-        and not name.startswith("_")
-    }
-    assert public <= set(module.__all__)

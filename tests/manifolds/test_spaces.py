@@ -33,7 +33,6 @@ SPACES = {
 
 @pytest.fixture(params=SPACES, ids=str)
 def space(request):
-    torch.manual_seed(0)
     return SPACES[request.param]()
 
 
@@ -84,7 +83,6 @@ SHARES = [0.3, torch.linspace(0, 1, 5, dtype=torch.float64)]
     ],
 )
 def test_a_share_of_a_geodesic_is_that_share_of_the_distance(make, share):
-    torch.manual_seed(0)
     space = make()
     size = 4 + isinstance(space, Product) * space.codimension
     x, y = points(space, 5, size), points(space, 5, size)
@@ -292,7 +290,6 @@ def test_component_inner_of_the_lorentz_model_is_the_metric_and_has_a_root():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_shares_of_points_beyond_the_equator_and_at_the_rim(dtype):
     """By the angle from the origin, pi / 2 at the equator, and by what `project` has moved."""
-    torch.manual_seed(0)
     space = Stereographic(3, [-2.0, 0.0, 0.5], learnable=False)
     v = 2 * torch.randn(500, 12)
     ball, _, sphere = space.split(v).unbind(-2)

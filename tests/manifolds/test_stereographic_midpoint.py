@@ -181,8 +181,7 @@ def test_values_and_derivatives_are_finite(dtype, printed):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_is_bounded_at_the_antipode_of_the_origin(dtype):
     """Points that balance each other around it leave no more than a rounding of direction."""
-    generator = torch.Generator().manual_seed(0)
-    x = 30 * torch.randn(5, 3, generator=generator, dtype=dtype)
+    x = 30 * torch.randn(5, 3, dtype=dtype)
     both = torch.cat([x, -x])
     middle = s.midpoint(both, torch.ones(10, dtype=dtype), 1.0)
     assert middle.isfinite().all()
@@ -192,8 +191,7 @@ def test_is_bounded_at_the_antipode_of_the_origin(dtype):
 @pytest.mark.parametrize("kappa", [-0.01, -1e-6, 0.0, 1e-6, 0.01])
 def test_weights_of_both_signs_are_taken_with_the_sign_of_their_sum(kappa):
     """Near flat space an affine combination, however many of the weights are negative."""
-    generator = torch.Generator().manual_seed(1)
-    x = 0.1 * torch.randn(4, 3, generator=generator, dtype=torch.float64)
+    x = 0.05 * torch.randn(4, 3, dtype=torch.float64)
     w = torch.tensor([1.0, -0.6, 0.5, -0.3], dtype=torch.float64)
     middle = s.midpoint(x, w, kappa)
     torch.testing.assert_close(middle, w @ x / w.sum(), rtol=0, atol=5e-3 * abs(kappa) + 1e-12)

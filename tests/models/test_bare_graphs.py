@@ -26,7 +26,6 @@ TARGETS = sorted({target_of(name) for name in OF_GRAPHS})
 @pytest.fixture
 def bare() -> Data:
     """Features, classes and edges, as any data set of PyTorch Geometric has them."""
-    torch.manual_seed(0)
     edges = SyntheticWeb(num_nodes=NODES, cycle_fraction=0.5, seed=0).load().edge_index
     return Data(x=torch.randn(NODES, FEATURES), edge_index=edges, y=torch.arange(NODES) % CLASSES)
 

@@ -21,7 +21,6 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 @pytest.fixture
 def graph():
-    torch.manual_seed(0)
     path = torch.tensor([[0, 1, 2, 3, 4, 2], [1, 2, 3, 4, 5, 5]])  # and 6 by itself
     data = Data(x=0.5 * torch.randn(NODES, FEATURES), edge_index=torch.cat([path, path.flip(0)], 1))
     return SparseAdjacency(self_loops=True)(data)

@@ -16,7 +16,6 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 @pytest.fixture
 def graph():
-    torch.manual_seed(0)
     path = torch.tensor([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6]])  # and 7, 8 by themselves
     data = Data(x=torch.randn(NODES, FEATURES), edge_index=torch.cat([path, path.flip(0)], 1))
     return ShortestPaths(LONGEST)(data)
@@ -49,7 +48,6 @@ def graphormer(heads=2, layers=2, largest_degree=1):
 
 @pytest.mark.parametrize("heads", [1, 4])
 def test_attention_of_graphormer_is_its_formula(graph, heads):
-    torch.manual_seed(2)
     layer, x = SpatialAttention(DIM, heads, LONGEST + 2), torch.randn(NODES, DIM)
     q, k, v = (x @ w.T for w in layer.projection.weight.split(DIM))
     q, k, v = (a + b for a, b in zip((q, k, v), layer.projection.bias.split(DIM), strict=True))

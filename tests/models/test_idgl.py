@@ -22,7 +22,6 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 @pytest.fixture
 def graph():
-    torch.manual_seed(0)
     ring = torch.stack([torch.arange(NODES), (torch.arange(NODES) + 1) % NODES])
     data = Data(x=torch.randn(NODES, FEATURES), edge_index=torch.cat([ring, ring.flip(0)], 1))
     return NormalisedAdjacency(self_loops=True)(data)
@@ -50,7 +49,6 @@ def model(**changed):
 
 
 def test_similarity_is_the_mean_of_weighted_cosines():
-    torch.manual_seed(2)
     x, cosines = torch.randn(7, FEATURES), WeightedCosine(FEATURES, 3, 0.2)
     found = cosines(x, torch.arange(2, 6))
     for i in range(7):

@@ -282,7 +282,6 @@ def test_planes_are_rotated_and_reflected():
 
 @pytest.mark.usefixtures("double_distances")
 def test_the_distance_to_points_of_rays_and_its_derivatives():
-    torch.manual_seed(0)
     x, rays = torch.randn(4, 3), torch.nn.functional.normalize(torch.randn(7, 3))
     p = (x.square().sum(1, keepdim=True) + 1 / 16).sqrt() + 0.1
     scale, length = 0.5 + torch.rand(4, 1), 2 * torch.rand(7, 1)
@@ -305,7 +304,6 @@ def test_the_distance_to_points_of_rays_and_its_derivatives():
 
 @pytest.mark.parametrize("kind", [MuRP, RotH, AttH])
 def test_final_distances_in_single_precision_have_the_ranks_of_double(kind, monkeypatch):
-    torch.manual_seed(0)
     model = kind(2000, 3, dim=16).double()
     model.entities.weight.data *= 1e3  # some points are at the rim
     batch = Data(head=torch.arange(50), relation=torch.arange(50) % 3)

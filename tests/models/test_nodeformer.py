@@ -36,7 +36,6 @@ def features(q, k, count):
 
 
 def test_directions_are_orthogonal_in_blocks_and_as_long_as_gaussian_ones():
-    torch.manual_seed(0)
     directions = orthogonal_directions(10, 4, torch.empty(0))
     units = directions / directions.norm(dim=1, keepdim=True)
     for block in units.split(4):
@@ -50,7 +49,6 @@ def test_directions_are_orthogonal_in_blocks_and_as_long_as_gaussian_ones():
 
 def test_the_estimate_converges_to_the_softmax_at_the_rate_of_monte_carlo():
     """A hundred times the features, a tenth of the error; long keys would need many more."""
-    torch.manual_seed(0)
     q, k = 0.3 * torch.randn(2, 2, 9, 4)
     v = torch.randn(2, 9, 4)
     exact = torch.softmax(q @ k.transpose(1, 2) / 4**0.5, -1) @ v
@@ -64,7 +62,6 @@ def test_the_estimate_converges_to_the_softmax_at_the_rate_of_monte_carlo():
 
 def test_noise_weighs_the_keys_of_every_sample():
     """Against the matrices of all pairs, one a sample."""
-    torch.manual_seed(0)
     q, k = torch.rand(2, 2, 7, 5)
     v, noise = torch.randn(2, 7, 3), 4 * torch.randn(2, 7, 6)
     samples = []

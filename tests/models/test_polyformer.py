@@ -116,7 +116,6 @@ def test_a_filter_of_each_node_is_what_the_bare_model_computes():
 @torch.no_grad()
 def test_saved_filters_of_a_signal_are_the_whole_map(tmp_path, heads):
     """Applied to the signal they make the model's own output (None: shared coefficients)."""
-    torch.manual_seed(2)
     options = {"basis": "cheb", "orders": 4, "dim": 8, "hidden": False, "input_bias": False}
     encoder = PolyAttn(1, heads=heads, **options) if heads else UniFilter(1, **options)
     task = FilterRegression(encoder)

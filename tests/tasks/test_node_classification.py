@@ -18,7 +18,6 @@ SIZES = (30, 30, 30)
 @pytest.fixture
 def graph():
     """Three classes of thirty nodes, told by their edges; features are noise around weak means."""
-    torch.manual_seed(0)
     links = torch.full((3, 3), 0.02) + 0.25 * torch.eye(3)
     edge_index = stochastic_blockmodel_graph(list(SIZES), links)
     y = torch.repeat_interleave(torch.arange(3), torch.tensor(SIZES))
@@ -152,7 +151,6 @@ class Supervised(GCN):
 
 
 def test_later_embeddings_add_their_mean_loss(graph):
-    torch.manual_seed(0)
     encoder = gcn()
     encoder.__class__ = Supervised
     made = task(encoder).eval()  # no dropout, so that what follows sees the same

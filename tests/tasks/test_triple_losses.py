@@ -87,7 +87,6 @@ def test_n3_adds_the_cubes_of_the_moduli():
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_samples_replace_one_end_by_any_entity(share):
-    torch.manual_seed(0)
     triples = torch.tensor([[50, 51], [1, 2], [60, 61]])
     head, relation, tail = corrupt(triples, 4000, 50, share)
     assert torch.equal(relation, triples[1].unsqueeze(1).expand(2, 4000))

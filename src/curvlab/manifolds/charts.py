@@ -10,23 +10,10 @@ manifolds, theorem 3.7.
 import torch
 from torch import Tensor
 
-from curvlab.manifolds import kernels
+from curvlab.manifolds import kernels, lorentz
 from curvlab.manifolds.curved_trig import tolerance
-from curvlab.manifolds.kernels import positive_curvature, squared_norm
-from curvlab.manifolds.lorentz import from_stereographic as to_hyperboloid
-from curvlab.manifolds.lorentz import to_stereographic as from_hyperboloid
+from curvlab.manifolds.kernels import positive_curvature, public_functions, squared_norm
 from curvlab.manifolds.stereographic import mobius_half
-
-__all__ = [
-    "from_half_space",
-    "from_hyperboloid",
-    "from_klein",
-    "from_sphere",
-    "to_half_space",
-    "to_hyperboloid",
-    "to_klein",
-    "to_sphere",
-]
 
 WIDE = torch.float64
 
@@ -105,3 +92,8 @@ def from_sphere(x: Tensor, kappa: Tensor | float) -> Tensor:
     denominator = (k * squared_norm(s)).clamp(min=torch.finfo(torch.float32).tiny)
     near = 1 / (1 + torch.where(beyond, 0.0, cosine))
     return (s * torch.where(beyond, (1 - cosine) / denominator, near)).to(x.dtype)
+
+
+to_hyperboloid, from_hyperboloid = lorentz.from_stereographic, lorentz.to_stereographic
+
+__all__ = public_functions(globals(), "from_hyperboloid", "to_hyperboloid")  # noqa: PLE0605

@@ -4,8 +4,9 @@ Here curvatures are tensors that already carry the broadcast last axis, `[..., 1
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
+from inspect import isfunction
 from typing import Any
 
 import torch
@@ -37,6 +38,12 @@ def refusing_other_names(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*args, **options)
 
     return refusing
+
+
+def public_functions(module: Mapping[str, Any], *others: str) -> list[str]:
+    """Names of the functions that a module, by its `globals()`, defines, and of others it has."""
+    own = {k: v for k, v in module.items() if isfunction(v) and not k.startswith("_")}
+    return sorted([*others, *(k for k, v in own.items() if v.__module__ == module["__name__"])])
 
 
 def upcast_half(x: Tensor) -> Tensor:

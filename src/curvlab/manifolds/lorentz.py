@@ -29,38 +29,12 @@ from curvlab.manifolds.kernels import (
     join_time,
     negative_curvature,
     prepend_time,
+    public_functions,
     split_time,
     squared_norm,
     upcast_half,
 )
 from curvlab.manifolds.pairwise import pairwise_power
-
-__all__ = [
-    "centroid",
-    "change_curvature",
-    "dist",
-    "dist0",
-    "expmap",
-    "expmap0",
-    "from_space",
-    "from_stereographic",
-    "inner",
-    "logmap",
-    "logmap0",
-    "midpoint",
-    "normalise",
-    "origin",
-    "pairwise_dist",
-    "pairwise_sqdist",
-    "project",
-    "reflect_time",
-    "space",
-    "sqdist",
-    "to_stereographic",
-    "transport",
-    "transport0",
-    "transport0_back",
-]
 
 
 def inner(x: Tensor, y: Tensor) -> Tensor:
@@ -320,3 +294,6 @@ def from_stereographic(x: Tensor, kappa: Tensor | float) -> Tensor:
     k = negative_curvature(kappa, w.dtype, w)
     gap = (1 + k * squared_norm(w)).clamp(min=tolerance(w.dtype).floor)
     return prepend_time(2 * w / gap, k).to(x.dtype)
+
+
+__all__ = public_functions(globals())  # noqa: PLE0605

@@ -19,12 +19,8 @@ from torch import Tensor
 from curvlab.manifolds import curved_trig as trig
 from curvlab.manifolds import gyro
 from curvlab.manifolds.curved_trig import (
-    arsin_k,
     arsin_ratio,
-    artan_k,
     safe_sqrt,
-    sin_k,
-    tan_k,
     tolerance,
 )
 from curvlab.manifolds.kernels import (
@@ -33,48 +29,12 @@ from curvlab.manifolds.kernels import (
     dot,
     one_plus,
     positive_curvature,
+    public_functions,
     shorten,
     squared_norm,
     upcast_half,
 )
 from curvlab.manifolds.pairwise import pairwise_power
-
-__all__ = [
-    "antipode",
-    "arsin_k",
-    "artan_k",
-    "conformal_factor",
-    "dist",
-    "dist0",
-    "dist2plane",
-    "expmap",
-    "expmap0",
-    "expmap0_projected",
-    "geodesic",
-    "geodesic_unit",
-    "gyration",
-    "inner",
-    "logmap",
-    "logmap0",
-    "midpoint",
-    "midpoint_from_sums",
-    "mobius_add",
-    "mobius_fn_apply",
-    "mobius_half",
-    "mobius_matvec",
-    "mobius_scalar_mul",
-    "mobius_sub",
-    "norm",
-    "pairwise_dist",
-    "pairwise_sqdist",
-    "project",
-    "sin_k",
-    "sqdist",
-    "tan_k",
-    "transport",
-    "transport0",
-    "transport0_back",
-]
 
 WIDE = torch.float64
 
@@ -430,3 +390,8 @@ def midpoint(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     numerator = torch.einsum("...n,...nd->...d", weights * lam, w)
     denominator = (weights * (lam - 1)).sum(-1)
     return midpoint_from_sums(numerator, denominator, k.squeeze(-1)).to(x.dtype)
+
+
+arsin_k, artan_k, sin_k, tan_k = trig.arsin_k, trig.artan_k, trig.sin_k, trig.tan_k
+
+__all__ = public_functions(globals(), "arsin_k", "artan_k", "sin_k", "tan_k")  # noqa: PLE0605
