@@ -9,7 +9,6 @@ from torch.nn import functional as F
 from curvlab.layers.curved_branches import (
     BranchRouter,
     EuclideanBranch,
-    FeedForward,
     FeedForwardBranch,
     HyperbolicBranch,
     SphericalBranch,
@@ -246,10 +245,3 @@ def test_a_residual_adds_the_input():
     for make in (hyperbolic, spherical):
         branch = make()
         torch.testing.assert_close(_with(branch, make(residual=True))(x), x + branch(x))
-
-
-def test_feed_forward():
-    layer = FeedForward(5, 7, 3, "tanh")
-    x = torch.randn(2, 5)
-    expected = layer.reduce(torch.tanh(layer.expand(x)))
-    torch.testing.assert_close(layer(x), expected)

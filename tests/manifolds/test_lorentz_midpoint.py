@@ -71,18 +71,3 @@ def exact_midpoint(a, b, kappa):
     total = [p + q for p, q in zip(a, b, strict=True)]
     square = sum(times) ** 2 - dot(total, total)
     return [c / mpmath.sqrt(-kappa * square) for c in total]
-
-
-@pytest.mark.usefixtures("float32")
-@pytest.mark.parametrize("size", [0.0, 1e-3, 1.0, 3.0])
-@pytest.mark.parametrize("weight", [0.2, 0.5, 1.0])
-def test_without_derivatives_it_is_the_same_in_float32(size, weight):
-    """Up to distance 5, near to each other up to 14, and where points coincide."""
-    x, y = pair(-0.7, 40, 5, size=size)
-    near = lorentz.from_space(x[:, 1:] * 1.001, -0.7)
-    for other in (near, x) if size > 1 else (y, near, x):
-        with torch.no_grad():
-            found = lorentz.midpoint(x, other, -0.7, weight)
-        exact = lorentz.midpoint(x.double(), other.double(), -0.7, weight).float()
-        error = (found - exact).abs() / exact[:, :1]
-        assert error.max() < 1e-5

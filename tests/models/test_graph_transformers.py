@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.transforms.shortest_paths import ShortestPaths
 from curvlab.layers import row_blocks
-from curvlab.models import GraphGPS, Graphormer, GraphTrans
+from curvlab.models import GraphGPS, Graphormer
 from curvlab.models.graph_transformers import SpatialAttention
 
 NODES, FEATURES, DIM, LONGEST = 9, 5, 8, 4
@@ -19,11 +19,6 @@ def graph():
     path = torch.tensor([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 6]])  # and 7, 8 by themselves
     data = Data(x=torch.randn(NODES, FEATURES), edge_index=torch.cat([path, path.flip(0)], 1))
     return ShortestPaths(LONGEST)(data)
-
-
-def graphtrans(heads=2):
-    torch.manual_seed(1)
-    return GraphTrans(FEATURES, dim=DIM, heads=heads, ffn_dim=16).eval()
 
 
 def graphgps(attention, heads=2, dropout=0.0):

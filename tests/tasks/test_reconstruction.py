@@ -1,6 +1,5 @@
 """The task of graph reconstruction around a model."""
 
-import functools
 from types import SimpleNamespace
 
 import pytest
@@ -8,12 +7,9 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from curvlab.data.datasets.synthetic import SyntheticWeb
-from curvlab.data.transforms.graph import LaplacianEigenvectors
 from curvlab.manifolds import Euclidean, Stereographic
 from curvlab.manifolds.pairs.loss import reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
-from curvlab.models.fpst import FPST
 from curvlab.optim import Adam
 from curvlab.tasks.reconstruction import Reconstruction
 
@@ -50,18 +46,6 @@ def logged(task, step, batch, monkeypatch):
     monkeypatch.setattr(task, "log", lambda name, value, **_: values.update({name: value}))
     step(task, batch, 0)
     return values
-
-
-def web():
-    data = LaplacianEigenvectors(4)(SyntheticWeb(40, cycle_fraction=0.5, seed=0).load())
-    data.x = torch.eye(40)
-    return data
-
-
-def fpst_task(kappa):
-    torch.manual_seed(0)
-    encoder = FPST(40, functools.partial(Stereographic, kappa=kappa), dim=8, eigenvectors=4)
-    return Reconstruction(encoder, ADAM, power=2)
 
 
 SCORES = [

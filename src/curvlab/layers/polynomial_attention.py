@@ -86,9 +86,8 @@ class PolynomialAttention(Checked, nn.Module):
         self.query = nn.Linear(dim, dim, bias=False)
         self.key = nn.Linear(dim, dim, bias=False)
         self.beta = nn.Parameter(torch.ones(heads, orders + 1))
-        self.decay: Tensor
         decay = torch.arange(1.0, orders + 2) ** -power
-        self.register_buffer("decay", decay.to(torch.get_default_dtype()), persistent=False)
+        self.decay = nn.Buffer(decay.to(torch.get_default_dtype()), persistent=False)
         self.scale = (dim // heads) ** -0.5
         self.heads = heads
         self.dropout = dropout

@@ -58,9 +58,8 @@ class BernsteinFilter(Checked, nn.Module):
         super().__init__()
         self.theta = nn.Parameter(torch.ones(orders + 1))
         binomials = comb(orders, range(orders + 1)) / 2.0**orders
-        self.binomials: Tensor
         weights = torch.tensor(binomials, dtype=self.theta.dtype)
-        self.register_buffer("binomials", weights, persistent=False)
+        self.binomials = nn.Buffer(weights, persistent=False)
 
     def forward(self, y: Tensor, adjacency: Tensor | SparseMatrix) -> Tensor:
         adjacency = as_matrix(adjacency)
@@ -98,8 +97,7 @@ class ChebyshevInterpolation(Checked, nn.Module):
         values = [[2 / count * cos(k * angle) for angle in angles] for k in range(count)]
         transform = torch.tensor(values, dtype=self.theta.dtype)
         transform[0] /= 2
-        self.transform: Tensor
-        self.register_buffer("transform", transform, persistent=False)
+        self.transform = nn.Buffer(transform, persistent=False)
 
     def forward(self, y: Tensor, adjacency: Tensor | SparseMatrix) -> Tensor:
         terms = polynomials("cheb", len(self.theta) - 1, y, as_matrix(adjacency).__matmul__)

@@ -42,8 +42,6 @@ class Curvature(nn.Module):
         UsageError: if the interval is empty, or a value lies outside or on its bounds.
     """
 
-    raw: Tensor
-
     def __init__(
         self,
         kappa: float | Sequence[float] = 0.0,
@@ -68,10 +66,7 @@ class Curvature(nn.Module):
         raw = [self._inverse(value) for value in values]
         start = torch.tensor(raw, dtype=torch.get_default_dtype()).expand(components or 1).clone()
         start = start[0] if components is None else start
-        if learnable:
-            self.raw = nn.Parameter(start)
-        else:
-            self.register_buffer("raw", start)
+        self.raw = nn.Parameter(start) if learnable else nn.Buffer(start)
 
     def _inverse(self, kappa: float) -> float:
         low = -math.inf if self.min is None else self.min

@@ -114,19 +114,15 @@ def _convergent(
     return tuple(map(float, upper)), tuple(float(weight(0) * c) for c in rest)
 
 
-def _tan_weight(n: int) -> Fraction:
-    return Fraction(-1, (2 * n + 1) * (2 * n + 3))
-
-
-def _artan_weight(n: int) -> Fraction:
-    return Fraction((n + 1) ** 2, (2 * n + 1) * (2 * n + 3))
-
-
-_TAN = {n: _convergent(n, _tan_weight) for t in _TABLE.values() for n in (t.tan[1], t.tan_rim[1])}
-_ARTAN = {
-    n: _convergent(n, _artan_weight)
+_TAN = {
+    levels: _convergent(levels, lambda n: Fraction(-1, (2 * n + 1) * (2 * n + 3)))
     for t in _TABLE.values()
-    for n in (t.artan[1], t.artan_projected[1])
+    for levels in (t.tan[1], t.tan_rim[1])
+}
+_ARTAN = {
+    levels: _convergent(levels, lambda n: Fraction((n + 1) ** 2, (2 * n + 1) * (2 * n + 3)))
+    for t in _TABLE.values()
+    for levels in (t.artan[1], t.artan_projected[1])
 }
 
 

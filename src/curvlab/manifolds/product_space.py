@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast
 
 import torch
@@ -26,16 +27,12 @@ FACTORS: dict[str, type[Manifold]] = {
 """Factors by their letter in a signature."""
 
 
-def _concatenate(parts: list[Tensor]) -> Tensor:
-    return torch.cat(parts, -1)
-
-
 def _sum(parts: list[Tensor]) -> Tensor:
     return torch.stack(parts).sum(0)
 
 
 def _by_factor(
-    name: str, *kinds: str, join: Callable[[list[Tensor]], Tensor] = _concatenate
+    name: str, *kinds: str, join: Callable[[list[Tensor]], Tensor] = partial(torch.cat, dim=-1)
 ) -> Callable[..., Tensor]:
     """A method that joins the results of the factors' method of that name.
 

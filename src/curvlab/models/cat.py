@@ -70,9 +70,7 @@ class RoutingEntropy(Checked, nn.Module):
         self.weight, self.decay, self.floor = weight, decay, floor
         self.sign = -1 if sign == "encourage" else 1
         self.steps_per_pass = steps_per_pass
-        self.register_buffer("step", torch.zeros((), dtype=torch.long))
-
-    step: Tensor
+        self.step: Tensor = nn.Buffer(torch.zeros((), dtype=torch.long))
 
     @property
     def coefficient(self) -> Tensor:
@@ -141,11 +139,8 @@ class NeighbourTokens(TripleTokens):
         kept = place < neighbours
         found = torch.full((2, num_entities, neighbours), -1)
         found[:, at[kept], place[kept]] = torch.stack([other, relation])[:, kept]
-        self.register_buffer("others", found[0])
-        self.register_buffer("kinds", found[1])  # of an incoming triple ~relation, below 0
-
-    others: Tensor
-    kinds: Tensor
+        self.others = nn.Buffer(found[0])
+        self.kinds = nn.Buffer(found[1])  # of an incoming triple ~relation, below 0
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         """Tokens `[queries, 1 + neighbours, dim]`, and which (row) may attend to which."""

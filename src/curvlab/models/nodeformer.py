@@ -127,9 +127,8 @@ class KernelAttention(nn.Module):
         self.values = nn.Linear(dim, heads * head_dim)
         self.mix = nn.Linear(heads * head_dim, dim)
         self.bias = nn.Parameter(torch.full((orders, heads), 0.1)) if orders else None
-        self.directions: Tensor
         drawn = orthogonal_directions(random_features, head_dim, self.queries.weight.detach())
-        self.register_buffer("directions", drawn)
+        self.directions: Tensor = nn.Buffer(drawn)
 
     def forward(
         self, x: Tensor, relations: Tensor | SparseMatrix | None, edge_index: Tensor | None

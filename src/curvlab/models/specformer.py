@@ -32,8 +32,7 @@ class EigenvalueEncoding(nn.Module):
         if dim % 2:
             raise UsageError(f"dim={dim} must be even for sines and cosines")
         frequencies = SCALE * 10_000.0 ** (-torch.arange(0, dim, 2) / dim)
-        self.frequencies: Tensor
-        self.register_buffer("frequencies", frequencies, persistent=False)
+        self.frequencies = nn.Buffer(frequencies, persistent=False)
         self.linear = nn.Linear(dim + 1, dim)
 
     def forward(self, eigenvalues: Tensor) -> Tensor:

@@ -32,11 +32,9 @@ class RelationFrequency(FlatEncoder, TripleScorer):
             relation * num_entities + tail, minlength=num_relations * num_entities
         )
         counts = counts.view(num_relations, num_entities).to(torch.get_default_dtype())
-        self.register_buffer("counts", counts)
+        self.counts = nn.Buffer(counts)
         self.log_scale = nn.Parameter(torch.zeros(()))
         self.dim_out = num_entities
-
-    counts: Tensor
 
     @property
     def num_entities(self) -> int:
