@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 import torch
 
-from curvlab.analysis.embedding_figures import NodeLooks, embedding_figure
 from curvlab.analysis.embeddings import Embedding, principal_components, save_embedding
 from curvlab.analysis.figures import curves_figure
+from curvlab.analysis.model_figures import NodeLooks, embedding_figure
 from curvlab.analysis.plots import plot_run
 from curvlab.analysis.table_figures import curvature_figure
 from curvlab.manifolds import Euclidean, Stereographic

@@ -45,15 +45,6 @@ def test_a_linear_map_is_not_rounded():
     assert not mode.rounded
 
 
-def test_autocast_does_not_halve_a_product():
-    a, b = factors((5, 4), (4, 6))
-    expected = a.detach() @ b.detach()
-    with torch.autocast("cpu", torch.bfloat16):
-        assert (a @ b).dtype == torch.bfloat16
-        torch.testing.assert_close(product(a, b), expected)
-        assert product(a.bfloat16(), b).dtype == linear(a.bfloat16(), b.T).dtype == torch.float32
-
-
 def test_derivatives_of_a_product():
     with tf32():
         a, b = factors((2, 3, 4), (4, 2), dtype=torch.float64)

@@ -51,16 +51,6 @@ def test_parameter_counts_of_link_prediction(features, layers, expected):
     assert sum(p.numel() for p in curved.parameters()) == expected + 1
 
 
-@pytest.mark.parametrize("operator", [None, *OPERATORS])
-@pytest.mark.parametrize("skip_mode", ["sequential", "aggregate_all"])
-def test_embeddings_lie_on_the_hyperboloid(operator, skip_mode):
-    options = {} if operator is None else {"skip_mode": skip_mode}
-    data, encoder = graph(), model(kappa=-0.7, operator=operator, **options)
-    h = encoder(data)
-    assert h.shape == (30, encoder.dim_out) == (30, 6)
-    torch.testing.assert_close(lorentz.inner(h, h), torch.full((30,), -1 / 0.7))
-
-
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_a_layers_input_is_added_to_its_output(operator):
     data, encoder = graph(), model(kappa=-0.7, operator=operator, layers=2)

@@ -39,15 +39,6 @@ def branches(encoder, data):
     return encoder.attend(data), encoder.convolve(data)
 
 
-@pytest.mark.parametrize("kappa", [-0.5, -1.0])
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_points_lie_on_the_hyperboloid(operator, kappa, data):
-    encoder = model(operator, kappa)
-    h = encoder(data)
-    assert h.shape == (4, encoder.dim_out) == (4, 7)
-    torch.testing.assert_close(lorentz.inner(h, h), torch.full((4,), 1 / kappa))
-
-
 def test_in_the_tangent_space_it_is_sgformer_lifted(data):
     encoder = model("tangent_space")
     torch.manual_seed(0)

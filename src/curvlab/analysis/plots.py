@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvlab.analysis.embedding_figures import NodeLooks, embedding_figure
 from curvlab.analysis.embeddings import load_embedding, principal_components, tangent_coordinates
 from curvlab.analysis.figures import curves_figure
 from curvlab.analysis.filters import EIGENVALUES, FILE, filter_clusters, load_filters
 from curvlab.analysis.model_figures import (
     FilterPanel,
+    NodeLooks,
+    embedding_figure,
     filters_figure,
     relations_figure,
     ternary_figure,
