@@ -1,1 +1,1 @@
-"""Timings beside other libraries and the check of a GPU; not part of the package."""
+"""Timings, compared with other libraries, and the check of a GPU; not part of the package."""

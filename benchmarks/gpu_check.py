@@ -3,7 +3,7 @@
 python -m benchmarks.gpu_check                           on a GPU
 python -m benchmarks.gpu_check --reduced --device cpu    its smallest form, on the processor
 
-The tests marked gpu, a run by two processes beside the same by one, each benchmark, and 20 steps
+The tests marked gpu, a run by two processes and the same by one, each benchmark, and 20 steps
 of one cell of each table on the device and on the processor.
 What crashes or takes too long ends its process, and the next check has another one.
 """

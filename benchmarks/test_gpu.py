@@ -1,4 +1,4 @@
-"""What `python -m benchmarks.gpu_check` compares on a GPU beside the tests marked `gpu`."""
+"""What `python -m benchmarks.gpu_check` compares on a GPU, besides the tests marked `gpu`."""
 
 import argparse
 import os

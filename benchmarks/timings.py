@@ -117,12 +117,12 @@ CURVED, TRIPLES = ("web_edu", "facebook"), ("fb15k237", "wn18rr")
 
 def steps(args: argparse.Namespace) -> None:
     """Training steps of FPS-T, TokenGT, Hypformer, LRN, PolyFormer and CAT."""
-    _beside_public_code(args)
+    _with_public_code(args)
     _curvature(args)
     _knowledge_graphs(args)
 
 
-def _beside_public_code(args: argparse.Namespace) -> None:
+def _with_public_code(args: argparse.Namespace) -> None:
     rows = []
     for words, public, faster in CELLS:
         step = training_step(*build_run(args.device, *words)[:2])
@@ -235,7 +235,7 @@ SPEEDUP, MEMORY = 8.0, 0.1
 
 
 def pairwise(args: argparse.Namespace) -> None:
-    """All distances of 4,039 points of a ball, beside geoopt, forward and backward."""
+    """All distances of 4,039 points of a ball, compared with geoopt, forward and backward."""
     from curvlab.manifolds._geoopt import geoopt
 
     torch.manual_seed(0)
@@ -267,7 +267,7 @@ SLOPE = 0.1
 
 
 def sparse(args: argparse.Namespace) -> None:
-    """A step of negative sampling with ever more entities: sparse updates, beside dense ones."""
+    """A step of negative sampling with ever more entities: sparse and dense updates."""
     counts = ENTITIES if args.runs > 1 else tuple(n // 100 for n in ENTITIES)
     works: dict[str, Work] = {}
     for entities in counts:

@@ -3,6 +3,7 @@
 import importlib
 import os
 import re
+import tomllib
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -65,6 +66,12 @@ def test_speed_has_stored_outputs_and_no_numbers_of_its_own():
         )
         assert any(line.startswith("calibration: ") for line in rest) or name in ("kg", "exchange")
     assert re.findall(r"(?<![a-z\d])\d", text.replace("`9336232b`", "")) == []
+
+
+def test_the_page_on_installing_lists_the_extras():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"`curvlab\[(\w+)\]`", page)) == set(project["optional-dependencies"])
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ CHECKSUM = "checksum"
 """The key of a JSON file that has the CRC-32 of what else it says."""
 
 FACTS = "facts.json"
-"""A file in a checkpoint's archive, beside those of `torch.save`."""
+"""A file in a checkpoint's archive, in addition to those of `torch.save`."""
 
 MADE = "processed"
 """Folder in which PyTorch Geometric keeps what it has made of raw files."""

@@ -149,7 +149,7 @@ def test_paths_between_nodes_are_those_within_the_subgraph():
 
 def test_a_matrix_that_nobody_can_make_anew_is_refused():
     data = SparseAdjacency(self_loops=False)(graph())
-    with pytest.raises(UsageError, match="adj_t anew"):
+    with pytest.raises(UsageError, match="rebuild adj_t"):
         Subgraphs(data, [])
 
 

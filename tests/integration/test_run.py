@@ -137,7 +137,7 @@ def test_a_damaged_checkpoint_does_not_keep_a_run_from_starting(run_here, folder
     last.unlink()
     last.mkdir()
     assert run_here(*FAST).metrics == first.metrics
-    assert "last.ckpt was damaged (Is a directory): the run starts anew" in capfd.readouterr().out
+    assert "last.ckpt was damaged (Is a directory): the run starts over" in capfd.readouterr().out
 
 
 def test_a_corrupt_cache_is_rebuilt(run_here, tmp_path, caplog):

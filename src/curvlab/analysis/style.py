@@ -118,7 +118,7 @@ def legend_below(figure: Figure, axis: Axes, size: float = 9) -> None:
 
 
 def color_bar(figure: Figure, drawn: Any, axes: Any, label: str, **options: Any) -> Any:
-    """A colour bar beside axes."""
+    """A colour bar next to axes."""
     bar = figure.colorbar(drawn, ax=axes, shrink=0.8, pad=0.02, **options)
     bar.set_label(label)
     bar.outline.set_visible(False)

@@ -1,4 +1,4 @@
-"""Lightning's loggers beside the curves' file: never required, never asking for a login."""
+"""Lightning's loggers, in addition to the curves' file: never required, never asking to log in."""
 
 import logging
 import os

@@ -1,6 +1,6 @@
 """Evaluate a finished run again, on its own data or on another graph.
 
-curvlab evaluate RUN                   the reported metrics, computed anew
+curvlab evaluate RUN                   recompute the reported metrics
 curvlab evaluate RUN --data FOLDER     metrics on another graph, where the model is inductive, or
                                        on other triples of the same entities
 

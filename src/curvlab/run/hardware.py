@@ -83,7 +83,7 @@ def run_device(accelerator: str) -> torch.device:
 
 
 def reset_peak_memory() -> None:
-    """Start anew, where the system can: a sweep runs many cells in one process."""
+    """Reset the peak, where the system can: a sweep runs many cells in one process."""
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     try:

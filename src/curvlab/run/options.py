@@ -63,7 +63,7 @@ class PathsOptions:
 
 @dataclass
 class DatasetOptions:
-    """A data set beside its source and its features.
+    """A data set, apart from its source and its features.
 
     Attributes:
         name: in results, tables and output folders; in an identity it stands for the files.

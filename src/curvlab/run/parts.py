@@ -112,7 +112,7 @@ def build_logger(
     folder: Path,
     resumed_at: int | None,
 ) -> AbstractContextManager[Logger | None]:
-    """Build the logger beside the curves' file, if there is one, as what is open during a run."""
+    """Build the logger, if there is one, as what is open during a run."""
     if not options:
         return nullcontext()
     # Two tables may have the same cell, which is a run in the group of each.

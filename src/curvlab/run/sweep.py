@@ -38,7 +38,7 @@ LAST_START = "CURVLAB_LAST_START"
 """Environment variable with the time after which no cell starts."""
 
 NOT_STARTED, ELSEWHERE = "not started", "at work elsewhere"
-"""Ends of cells that are not errors, beside `finished`."""
+"""Ends of cells that are not errors, in addition to `finished`."""
 
 LOOKS = 0.2
 """Seconds between two looks at cells of processes that may be dead."""
@@ -66,7 +66,7 @@ class TableSweeper(BasicSweeper):
     launcher: Launcher
 
     def __init__(self, minutes: float | None = None, params: dict[str, str] | None = None) -> None:
-        # Not the base's constructor: Hydra loads its module anew when it looks for plugins.
+        # Not the base's constructor: Hydra reloads its module when it looks for plugins.
         self.minutes, self.params = minutes, params or {}
         self._folders: list[Path] = []
         self._held: dict[Path, Sequence[str]] = {}

@@ -73,7 +73,7 @@ def train_in(
                 return done
             validate(config)
             for path, reason in folder.discard_damaged().items():
-                way = f"goes on from {folder.newest.name}" if folder.newest else "starts anew"
+                way = f"goes on from {folder.newest.name}" if folder.newest else "starts over"
                 say(f"{shown(path)} was damaged ({reason}): the run {way}")
             own = folder.is_own(result.config_hash) and not config.rerun
             checkpoint = folder.newest if own else None

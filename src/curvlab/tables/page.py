@@ -29,7 +29,7 @@ BETTER, WORSE = "0, 114, 178", "230, 159, 0"
 
 
 def page(configs: Path, paper: str, results: Path) -> str:
-    """The page of a paper: each table with its command, the pictures beside the results."""
+    """The page of a paper: each table with its command, the pictures next to the results."""
     names = [name for name in table_names(configs) if name.startswith(f"{paper}/")]
     if not names:
         papers = sorted({name.partition("/")[0] for name in table_names(configs)})

@@ -344,8 +344,8 @@ def refresh(text: str, write: Callable[[str], str]) -> str:
     """
     if len(_MARK.findall(text)) != 2 * len(_MARKED.findall(text)):
         raise UsageError(
-            "what is to be written anew must be between a line <!-- tables.py TABLE --> and a "
-            "line <!-- end -->"
+            "what is rewritten must be between a line <!-- tables.py TABLE --> and a line "
+            "<!-- end -->"
         )
     anew = _MARKED.sub(
         lambda match: (

@@ -69,7 +69,7 @@ class ReportBlock:
     """A `report:` block of configs/table/PAPER/NAME.yaml, checked against these types."""
 
     title: str
-    paper: str | None = None  # file of published numbers, beside the table's or in PAPERS, if any
+    paper: str | None = None  # file of published numbers, next to the table's or in PAPERS, if any
     select: dict[str, Any] = field(default_factory=dict)  # its rows of these values, or lists
     metric: str  # path into a result's metrics, or `score`, what each run is about
     scale: float = 1.0  # our numbers times it have the paper's unit

@@ -65,7 +65,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         label_smoothing: share of the target that all other entities have together.
         inverse_relations: train on and rank (tail, inverse relation, ?) too, not tails only.
         ties: ranks of equal scores: their mean, the lowest or the highest.
-        hits: values of k of Hits@k, beside 1, 3 and 10.
+        hits: further k of Hits@k, in addition to 1, 3 and 10.
         scheduler: of the learning rate, by the metric after every epoch; null for none.
         training: compare a triple with: `one_vs_all`, every tail; `k_vs_all`, every tail, where all
             training tails are targets; `negative_sampling`, triples with another head or tail.

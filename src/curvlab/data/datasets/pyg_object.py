@@ -23,7 +23,7 @@ from curvlab.data.files.tables import check_file
 from curvlab.errors import UsageError, refuse
 
 PARTS = [DataEdgeAttr, DataTensorAttr, BaseStorage, NodeStorage, EdgeStorage, GlobalStorage]
-"""Classes that a saved `Data` consists of, beside those that PyTorch Geometric calls safe."""
+"""Classes that a saved `Data` consists of, besides those that PyTorch Geometric calls safe."""
 
 SAVE = "save it by torch.save(data, 'graph.pt') with data a torch_geometric.data.Data"
 
@@ -40,7 +40,7 @@ class PyGObject(OwnGraph):
         path: of the file; of a class the folder, its `root`, where its raw files lie ready as it
             would download them, such as `Cora/raw/`; null: it downloads them.
         target: of the class, such as torch_geometric.datasets.Planetoid; null for a file.
-        options: arguments of the class beside its folder, such as {name: Cora}.
+        options: arguments of the class other than its folder, such as {name: Cora}.
     """
 
     target: str | None = None

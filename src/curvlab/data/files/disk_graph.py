@@ -120,7 +120,7 @@ class ArrayFolder:
         """The error of a file whose content has changed."""
         return UsageError(
             f"{self.folder / file} is not what was written there: delete the folder {self.folder} "
-            "and run again to write it anew."
+            "and run again to rewrite it."
         )
 
 

@@ -54,7 +54,7 @@ class Generated(CheckedFields):
 class Downloaded(CheckedFields, ABC, kw_only=True):
     """A source that reads downloaded files once and keeps the result on disk.
 
-    The result lies in the folder `processed` beside the raw files, under a name made from their
+    The result lies in the folder `processed` next to the raw files, under a name made from their
     contents.
 
     Args:

@@ -15,7 +15,7 @@ class NeighbourDataModule(SubgraphDataModule):
     """Batches are training nodes with sampled neighbourhoods.
 
     A pass takes every training node once, in random order; the loss of a step is the mean over its
-    training nodes. Matrices of nodes by nodes are made anew from the drawn edges.
+    training nodes. Matrices of nodes by nodes are rebuilt from the drawn edges.
     Source: GraphSAGE (Hamilton et al. 2017).
 
     Args:

@@ -18,7 +18,7 @@ class Subgraphs:
     """Subgraphs of one graph on CPU, in time proportional to the degrees of their nodes.
 
     Node i of a subgraph is the i-th of its nodes, and so is row i of everything that has a row per
-    node. Matrices of nodes by nodes (an adjacency, normalised or not) are made anew from the
+    node. Matrices of nodes by nodes (an adjacency, normalised or not) are rebuilt from the
     subgraph's own edges, by the transform that made the graph's. Subgraphs lack what is `without`.
     """
 
@@ -33,7 +33,7 @@ class Subgraphs:
         unknown = matrices.difference(*(t.writes for t in self._transforms))
         if unknown:
             raise UsageError(
-                f"mini-batches cannot make {', '.join(sorted(unknown))} anew for a subgraph: let a "
+                f"mini-batches cannot rebuild {', '.join(sorted(unknown))} for a subgraph: let a "
                 "transform of the model make it from the edges, or use batching=full."
             )
         self._graph = copy.copy(graph)

@@ -198,7 +198,7 @@ class OwnFeatures(GraphTransform):
 
 
 class StackedHops(GraphTransform):
-    """Features beside their mixtures along the edges, `X <- [X, A X, ..., A^hops X]`.
+    """Features and their mixtures along the edges, `X <- [X, A X, ..., A^hops X]`.
 
     A is the operator of `HopFeatures`.
 

@@ -87,7 +87,7 @@ def apply_transform(transform: GraphTransform, data: Data, cache_dir: str | Path
 def complete(data: Data, transforms: Iterable[GraphTransform]) -> None:
     """Add to a graph, in place, what some transforms write and it lacks, in the type of `x`.
 
-    What a transform has made is made anew once features or edges that it reads have been edited;
+    The output of a transform is recomputed once features or edges that it reads have been edited;
     what was given is taken as it is.
     """
     if "edge_index" in data and not {"x", "tokens"}.intersection(data.keys()):

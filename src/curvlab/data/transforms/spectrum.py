@@ -27,7 +27,7 @@ class LaplacianSpectrum(GraphTransform):
 
     Args:
         smallest: number of the smallest; null: all.
-        largest: number of the largest beside them.
+        largest: number of the largest, in addition.
     """
 
     revision = 2  # 2: the basis where an eigenvalue repeats is the same on every machine
