@@ -3,9 +3,9 @@
 import importlib
 import os
 import re
-import tomllib
 import subprocess
 import sys
+import tomllib
 import xml.etree.ElementTree as ET
 
 import pytest
