@@ -49,13 +49,6 @@ def test_the_weights_that_a_run_leaves_have_the_score_that_it_reports(command, t
     assert len(run.embed()) == len(run.ids())
 
 
-def test_data_may_lie_elsewhere_when_a_run_is_restored(run_here, tmp_path):
-    result = run_here(*FAST)
-    run = load(tmp_path / "run", data_dir=str(tmp_path / "moved"))
-    assert run.config.paths.data_dir == str(tmp_path / "moved")
-    assert run.evaluate() == result.metrics
-
-
 @pytest.mark.smoke
 def test_weights_go_where_their_result_goes(run_here, tmp_path):
     """To `previous/` and back, and into the same cell of another table, where they are one file."""

@@ -23,20 +23,6 @@ TASKS = {
     "kg_completion": (*KG, *DOUBLE, "trainer.epochs=1"),
     "filter_regression": (*PIXELS, *SHORT),
 }
-COSTS = {
-    "inference": (*WEB, "task=inference", "task.passes=1", "model=gcn", *SHORT),
-    "node_classification__cost": (
-        *TREE, "task=node_classification__cost", "task.passes=1", "model=gcn", *SHORT,
-    ),
-    "residual_cost": (
-        "dataset=random_points", "dataset.source.num_nodes=30", "task=residual_cost",
-        "task.passes=1", "model=lrn", *SHORT,
-    ),
-    "kg_completion__cost": (
-        *KG, "task=kg_completion__cost", "task.passes=1", "model=cat", *DOUBLE,
-        "trainer.max_steps=1", "trainer.steps_per_epoch=1",
-    ),
-}  # fmt: skip
 BATCHES = {
     "partition": (*TREE, "model=hypformer", "batching=partition", "batching.size=20"),
     "neighbours": (*TREE, "model=sage", "batching=neighbours", "batching.size=8"),
@@ -103,13 +89,6 @@ def test_every_model_trains_in_double_precision(run_double, task, model):
     assert not single
     assert math.isfinite(result.score)
     assert torch.get_default_dtype() == torch.float32
-
-
-@pytest.mark.parametrize("task", COSTS)
-def test_every_cost_is_taken_in_double_precision(run_double, task):
-    result, single = run_double(*COSTS[task])
-    assert not single
-    assert result.score > 0
 
 
 @pytest.mark.parametrize("batching", BATCHES)

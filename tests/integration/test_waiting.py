@@ -139,24 +139,3 @@ def test_what_a_run_does_around_a_step_does_not_wait(run_here, monkeypatch, word
     assert run_here(*words, "trainer.max_steps=12").status == "finished"
     assert first._context is not None
     assert first.found == []
-
-
-WAITS = {
-    "a value": lambda x: x.sum().item(),
-    "a truth": lambda x: bool((x > 0).all()),
-    "a mask written": lambda x: x.index_put_((x > 0,), torch.zeros_like(x[0])),
-    "a copy": lambda x: x.cpu(),
-    "numbers": lambda x: x + torch.tensor([1.0, 2.0], device=x.device),
-    "elsewhere": lambda x: x + torch.ones(2),
-}
-
-
-@pytest.mark.parametrize("name", WAITS)
-def test_what_waits_is_found(name):
-    x = torch.tensor([1.0, 2.0])
-    with passing_for_an_accelerator() as found:
-        WAITS[name](x)
-        assert x.device.type == "cuda"
-    assert len(found) >= 1
-    assert "test_waiting.py" in found[0]
-    assert x.device.type == "cpu"
