@@ -130,7 +130,7 @@ def test_no_process_sees_a_node_of_another_and_together_they_see_all(prepared, m
     assert not torch.equal(torch.cat(first[:3]), torch.cat(first[3:]))
 
 
-SHARED = "trainer.sync_batch_norm=true"
+SHARED = "+trainer.sync_batchnorm=true"
 GPUS = (
     pytest.mark.gpu,
     pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there is one GPU"),

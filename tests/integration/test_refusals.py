@@ -39,11 +39,6 @@ CASES = [
     *((LARGE, f"model={c} model.basis=mono", f"use model={m}$") for m, c in BASIS.items()),
     (ADDITION, "model=hybonet", "this model has none: use model=lrn"),
     (ADDITION, "model=lrn model.layers=1", "this model has none: use model=lrn"),
-    (
-        (*LARGE, "trainer=ddp", "batching=partition", "trainer.devices=2", "model=gcn"),
-        "model.normalisation=batch trainer.sync_batch_norm=true",
-        "sync_batch_norm=true: PyTorch normalises",
-    ),
 ]
 
 

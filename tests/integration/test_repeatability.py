@@ -4,8 +4,6 @@ Graphs are of a size at which torch's kernels share a gather's gradient among th
 order of a sum is a matter of luck.
 """
 
-import os
-
 import lightning
 import pytest
 import torch
@@ -148,18 +146,8 @@ def test_a_run_of_every_task_repeats_on_two_threads_also_when_it_is_killed(
     assert [different(weights, other) for other in others] == [[], []]
 
 
-@pytest.mark.parametrize(
-    ("asked", "device", "deterministic"),
-    [
-        (None, "cpu", True),
-        (False, "cpu", False),
-        (None, "cuda", False),
-        (True, "cuda", True),
-    ],
-)
-def test_where_it_costs_time_it_has_to_be_asked_for(monkeypatch, asked, device, deterministic):
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_where_it_costs_time_it_has_to_be_asked_for(monkeypatch, device):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
-    assert prepare_determinism(asked, device) == deterministic
-    assert torch.are_deterministic_algorithms_enabled() == deterministic
-    assert os.environ.pop("CUBLAS_WORKSPACE_CONFIG") == ":4096:8"
+    prepare_determinism(device)
+    assert torch.are_deterministic_algorithms_enabled() == (device == "cpu")

@@ -54,7 +54,6 @@ class BestValidation(Callback):
         return int(self._step)
 
     def state_dict(self) -> dict[str, Any]:
-        """The best so far."""
         return {
             "score": self._score,
             "step": self._step,
@@ -63,7 +62,6 @@ class BestValidation(Callback):
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """The best of the interrupted run."""
         self._score, self._step = state_dict["score"], state_dict["step"]
         self._ended, self.weights = state_dict["ended"], state_dict["weights"]
 
@@ -106,7 +104,6 @@ class BestValidation(Callback):
         self._look(score, self._steps)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """End the run if it was decided to."""
         if self._ended:
             trainer.should_stop = True
 

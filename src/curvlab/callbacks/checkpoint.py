@@ -46,11 +46,9 @@ class LastCheckpoint(Callback):
         self._scores: dict[str, Tensor] = {}
 
     def state_dict(self) -> dict[str, Any]:
-        """The scores that schedulers have not received."""
         return {"scores": self._scores}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take them up again."""
         self._scores = state_dict["scores"]
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -100,7 +98,6 @@ class RandomState(Callback):
         self._saved: dict[str, Any] | None = random_state() if alike else None
 
     def state_dict(self) -> dict[str, Any]:
-        """The generators' states."""
         state = random_state()
         if not in_group():
             return state
@@ -113,7 +110,6 @@ class RandomState(Callback):
         self._saved = state_dict
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Go on where the interrupted run stopped."""
         if self._saved is not None:
             states = self._saved.get("processes")
             set_random_state(states[rank()] if states else self._saved)

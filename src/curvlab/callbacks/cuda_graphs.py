@@ -28,7 +28,6 @@ class RecordedStep(nn.Module):
         self.task, self.batch = task, batch
 
     def forward(self) -> Tensor:
-        """The loss, a number."""
         loss = type(self.task).training_step(self.task, self.batch, 0)
         assert isinstance(loss, Tensor)
         return loss
@@ -40,7 +39,6 @@ class CudaGraphs(Callback):
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        """Record the step, once."""
         if "training_step" in vars(pl_module):
             return
         step = RecordedStep(pl_module, batch)
@@ -56,7 +54,6 @@ class CudaGraphs(Callback):
         pl_module.training_step = lambda *_: step()  # type: ignore[method-assign]
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Forget the recording, and free its memory."""
         vars(pl_module).pop("training_step", None)
 
 

@@ -48,15 +48,12 @@ class Curves(Callback):
         self._evaluated_at = -1
 
     def state_dict(self) -> dict[str, Any]:
-        """Rows so far."""
         return {"rows": self.rows}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Rows of the interrupted run."""
         self.rows = list(state_dict["rows"])
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Count steps from here."""
         self._steps = trainer.global_step
 
     def on_train_batch_end(
@@ -109,7 +106,6 @@ class PointShares(Callback):
     """Logs the `shares` of the embeddings of the first forward pass of a validation or test."""
 
     def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Wait for the first forward pass."""
         self._shares: dict[str, Tensor] = {}
         encoder: Any = getattr(pl_module, "encoder", None)
         graphs = encoder is not None and not isinstance(encoder, TripleScorer)
@@ -139,11 +135,9 @@ class StepTimer(Callback):
         self._earlier, self._start = 0.0, time.perf_counter()
 
     def state_dict(self) -> dict[str, Any]:
-        """Times so far."""
         return {"epochs": self._epochs, "wall": self.wall_seconds}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Times of the interrupted run."""
         self._epochs, self._earlier = list(state_dict["epochs"]), state_dict["wall"]
 
     @property
@@ -158,7 +152,6 @@ class StepTimer(Callback):
         return self._earlier + time.perf_counter() - self._start
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Start the clock."""
         self._first, self._epoch_start = trainer.global_step, time.perf_counter()
 
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:

@@ -31,13 +31,11 @@ class FiniteGuard(Callback):
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        """Remember the batches of the step."""
         self._batches.append(batch)
 
     def on_before_backward(
         self, trainer: Trainer, pl_module: LightningModule, loss: Tensor
     ) -> None:
-        """Remember the loss."""
         self._loss = loss.detach()
 
     def on_before_optimizer_step(

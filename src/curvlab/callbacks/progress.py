@@ -35,12 +35,10 @@ class RunProgress(Callback):
             self._bar = Tqdm(total=total, initial=step, bar_format=BAR, dynamic_ncols=True)
 
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
-        """Advance the bar."""
         if self._bar is not None:
             self._bar.update(trainer.global_step - self._bar.n)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Show the newest numbers."""
         if not self.shown or not self.curves.rows:
             return
         numbers = describe(self.curves.rows[-1])
@@ -57,14 +55,12 @@ class RunProgress(Callback):
             print(line, file=sys.stderr, flush=True)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Close the bar."""
         if self._bar is not None:
             self._bar.close()
 
     def on_exception(
         self, trainer: Trainer, pl_module: LightningModule, exception: BaseException
     ) -> None:
-        """Close the bar."""
         self.on_train_end(trainer, pl_module)
 
 

@@ -105,7 +105,7 @@ def _run_process(
     register_resolvers()
     options = config.trainer
     prepare_processor(options.threads, on_this_machine(options.devices))
-    result.deterministic = prepare_determinism(options.deterministic, options.accelerator)
+    prepare_determinism(options.accelerator)
     reset_peak_memory()
     parts = config.dataset.source, config.task.get("split") or config.split
     with default_dtype(options.precision), in_words_of(*parts):
@@ -179,6 +179,7 @@ def _fit(
         result.peak_memory_mb = peak_memory_mb()
         result.device = str(trainer.strategy.root_device)
         result.threads = torch.get_num_threads()
+        result.deterministic = torch.are_deterministic_algorithms_enabled()
         if hasattr(task, "save"):
             task.save(data.graph, folder.path)
         elif data.num_nodes <= PICTURED_NODES:

@@ -37,16 +37,14 @@ def prepare_processor(threads: int | None, processes: int = 1) -> None:
         torch.set_num_threads(threads)
 
 
-def prepare_determinism(asked: bool | None, accelerator: str) -> bool:
-    """Let torch take kernels whose sums have one order, by default on a processor; whether it does.
+def prepare_determinism(accelerator: str) -> None:
+    """Let torch sum in one order on a processor, so that equal numbers of threads give equal bits.
 
-    Equal numbers of threads then give equal bits. Lightning leaves this alone by default.
+    On a GPU, where it costs time, Lightning's `+trainer.deterministic=true` does.
     """
-    wanted = run_device(accelerator).type == "cpu" if asked is None else asked
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts
-    torch.use_deterministic_algorithms(wanted)
+    torch.use_deterministic_algorithms(run_device(accelerator).type == "cpu")
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-    return wanted
 
 
 def trainer_accelerator(accelerator: str, precision: str) -> str:

@@ -228,7 +228,7 @@ class Run:
         config.trainer.accelerator = accelerator or config.trainer.accelerator
         try:
             prepare_processor(config.trainer.threads)
-            prepare_determinism(config.trainer.deterministic, config.trainer.accelerator)
+            prepare_determinism(config.trainer.accelerator)
             with default_dtype(config.trainer.precision), reporting.quiet():
                 trainer = build_trainer(config, Path(), [PointShares()], None)
                 return evaluate_parts(trainer, self.task, self.data)

@@ -115,11 +115,8 @@ class FixedSteps(Checked):
         steps_per_epoch: between two points of the curves, two looks at the loss, two checkpoints.
         accelerator: auto, cpu, gpu, cuda or mps.
         devices: number of devices; with trainer.accelerator=cpu, of processes.
-        sync_batch_norm: on several GPUs, normalise by the batches of all; false: each by its own.
         precision: of Lightning: 32-true, 64-true (double precision) or bf16-mixed.
         gradient_clip: norm at which gradients are clipped; null for none.
-        deterministic: repeat a run of as many threads to the last bit; null: on the processor,
-            where it costs nothing; true: also on a GPU, slower.
         threads: processor threads; null: all, or a fair share under a launcher.
         compile: compile what is worth it (the loss of reconstruction; on the processor FPS-T's
             blocks): minutes before faster steps.
@@ -137,10 +134,8 @@ class FixedSteps(Checked):
     steps_per_epoch: PositiveInt = 100
     accelerator: Incidental[Literal["auto", "cpu", "gpu", "cuda", "mps"]] = "auto"
     devices: PositiveInt = 1
-    sync_batch_norm: bool = False
     precision: Precision = "32-true"
     gradient_clip: PositiveFloat | None = None
-    deterministic: Incidental[bool | None] = None
     threads: Incidental[PositiveInt | None] = None
     compile: Incidental[bool] = False
     cuda_graph: Incidental[bool] = False

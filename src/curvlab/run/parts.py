@@ -33,7 +33,7 @@ from curvlab.results.files import arriving
 from curvlab.results.folder import BEST
 from curvlab.results.result import Result, package_versions
 from curvlab.run.group import on_this_machine
-from curvlab.run.hardware import run_device, trainer_accelerator, trainer_devices
+from curvlab.run.hardware import trainer_accelerator, trainer_devices
 
 
 def build_transforms(config: DictConfig) -> list[GraphTransform]:
@@ -147,12 +147,6 @@ def build_trainer(
     if options.devices > 1:
         unused = attribute(config.model._target_, "unused_parameters", False)
         others["strategy"] = DDPStrategy(find_unused_parameters=unused)
-        others["sync_batchnorm"] = options.sync_batch_norm
-        if options.sync_batch_norm and run_device(accelerator).type != "cuda":
-            raise UsageError(
-                "trainer.sync_batch_norm=true: PyTorch normalises by the batches of several GPUs "
-                "alone; leave it out, or use trainer.accelerator=cuda"
-            )
     users = [build(part) for part in (config.get("callbacks") or {}).values()]
     known = options_of(options._target_)
     given = {k: v for k, v in _options(options).items() if k in known and not known[k].settable}

@@ -95,7 +95,7 @@ def _search(
     run = OmegaConf.masked_copy(config, [str(key) for key in config if key != "search"])
     folder, options = place.path, config.search
     prepare_processor(config.trainer.threads)
-    prepare_determinism(run.trainer.deterministic, run.trainer.accelerator)
+    prepare_determinism(run.trainer.accelerator)
     _ = build_data(run).graph  # what is wrong with the data is no trial's fault
     choices, done = values_by_key(config).values(), concluded(study)
     limit = f" or {options.minutes} minutes" if options.minutes else ""
