@@ -26,14 +26,7 @@ LARGEST_ANGLE = 3.1406
 
 
 class FeedForward(nn.Module):
-    """W2 act(W1 x + b1) + b2 of vectors `[..., in_dim]`.
-
-    Args:
-        in_dim: width of the input.
-        hidden: width between the two maps.
-        dim: width of the output.
-        activation: `relu`, `elu`, `tanh` or `sigmoid`.
-    """
+    """W2 act(W1 x + b1) + b2, `[..., in_dim] -> [..., dim]`, `hidden` wide between the maps."""
 
     def __init__(self, in_dim: int, hidden: int, dim: int, activation: Activation) -> None:
         super().__init__()
@@ -212,14 +205,9 @@ def sphere_log(y: Tensor) -> Tensor:
 
 
 class BranchRouter(nn.Module):
-    """softmax(W2 act(W1 x + b1) + b2), convex weights of the branches for each token.
+    """softmax(W2 act(W1 x + b1) + b2), weights `[..., branches]` of tokens `[..., dim]`.
 
-    Source: CAT, Section 4.4.
-
-    Args:
-        dim: width of the tokens; half of it lies between the two maps.
-        branches: number of weights.
-        activation: between the two maps.
+    The width between the two maps is half of that of the tokens. Source: CAT, Section 4.4.
     """
 
     def __init__(self, dim: int, branches: int, activation: Activation) -> None:

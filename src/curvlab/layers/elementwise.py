@@ -44,11 +44,6 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
     Drawing one number an entry, as torch does there, takes several times as long as all the rest,
     on one thread. Each entry gets 16 bits, so that the probability is rounded to a multiple of
     2^-16, and what is kept is divided by the share that is: the expectation is x.
-
-    Args:
-        x: of any shape.
-        p: probability that an entry is zeroed, from 0 up to, but not including, 1.
-        training: whether any is.
     """
     if not training or p == 0 or x.device.type != "cpu":
         return F.dropout(x, p, training)
@@ -58,13 +53,7 @@ def dropout(x: Tensor, p: float, training: bool) -> Tensor:
 
 
 def dropout_mask(shape: Sequence[int], p: float, device: torch.device) -> Tensor:
-    """Which entries of a tensor dropout keeps, as truth values.
-
-    Args:
-        shape: of the tensor.
-        p: see `dropout`.
-        device: where it is.
-    """
+    """Which entries of a tensor `dropout` keeps, as truth values."""
     if device.type != "cpu":
         return torch.rand(tuple(shape), device=device) >= p
     count = prod(shape)

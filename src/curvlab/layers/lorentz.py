@@ -48,9 +48,6 @@ class LorentzLinear(TakesManifold, FeatureLinear):
 
     `W` is `[out, 1 + in]`; its first column multiplies time.
 
-    Raises:
-        UsageError: the curvature mode is neither.
-
     Source: Hypformer, Eq. 9, with the root over `r |f|^2 - 1 / kappa_2` (the paper prints it over
     `r` alone); the initialisation (Xavier-uniform, gain `sqrt 2`, bias 0) is the authors' code's.
     """
@@ -101,9 +98,6 @@ class LorentzFeatureLinear(LorentzLinear):
     `sqrt(max(|x|^2 - 1, 0))` instead of `|x|`, so that `c = 1` in the unit ball.
 
     Shapes: `[nodes, in_features] -> [nodes, 1 + out_features]`, weight `[out, 1 + in]`.
-
-    Raises:
-        UsageError: the curvature mode or `input_lift` is unknown.
     """
 
     def __init__(
@@ -134,11 +128,8 @@ def exponential_factors(
 ) -> tuple[Tensor, Tensor]:
     """Time of exponentials at the origin and factor of the vectors, `[..., 1]` each.
 
-    Args:
-        squared: squared norms of the vectors, `[..., 1]`.
-        kappa: curvature, `[]`.
-        longest: length at which tangent vectors are cut, `[]`.
-        input_lift: see `LorentzFeatureLinear`.
+    From squared norms `[..., 1]` of vectors that are cut where they are `longest`, by an
+    `input_lift` as in `LorentzFeatureLinear`.
     """
     kappa, longest = curvature_like(kappa, squared.dtype, squared), longest.to(squared.dtype)
     tangent = (squared - 1).clamp(min=0) if input_lift == "exp0_ref" else squared
@@ -216,9 +207,6 @@ class LorentzPrototypes(TakesManifold, nn.Module):
         logits: number of logits.
         manifold: where the points lie.
         inner: None, or `as_released` for the product of Hypformer's code, which is divided by k.
-
-    Raises:
-        UsageError: there is no such product.
 
     Source: Hypformer's decoder `hyp`; Law et al. 2019. Its code divides since its second release.
     """

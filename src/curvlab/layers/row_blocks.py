@@ -11,18 +11,10 @@ BLOCK_ENTRIES = 2**24
 
 
 def in_blocks(make_rows: Callable[[slice], Tensor], rows: int, row_entries: int) -> Tensor:
-    """Apply a function to all rows, a block at a time.
+    """Results `[heads, rows, width]` of a function of a slice of the rows, a block at a time.
 
     Where there are several, a block is made again for its derivative, so that memory is that of
-    `BLOCK_ENTRIES` scores for any number of rows.
-
-    Args:
-        make_rows: from a slice of the rows to `[heads, rows of the slice, width]`.
-        rows: how many there are.
-        row_entries: scores of a row, over all heads.
-
-    Returns:
-        `[heads, rows, width]`.
+    `BLOCK_ENTRIES` scores for any number of rows with `row_entries` scores each, over all heads.
     """
     size = max(1, BLOCK_ENTRIES // max(1, row_entries))
     blocks = [slice(start, start + size) for start in range(0, max(1, rows), size)]

@@ -12,11 +12,7 @@ from curvlab.manifolds import Manifold
 
 
 def check_manifolds(owner: str, annotated: Any, given: dict[str, Any]) -> None:
-    """Refuse manifolds that do not fit an annotation, and make an instance where it asks for one.
-
-    Raises:
-        UsageError: with what fits.
-    """
+    """Refuse manifolds that fit no annotation; make an instance where it asks for one."""
     for name, (kinds, is_maker) in _manifolds(annotated).items():
         value = given.get(name)
         found = manifold_class(value)
@@ -35,9 +31,6 @@ class TakesManifold(Checked):
 
     The annotation says which fit: `manifold: Lorentz` is a layer's, which gets an instance,
     `manifold: SpaceMaker[Stereographic]` a model's, which makes its spaces itself.
-
-    Raises:
-        UsageError: by the constructor, with what fits.
     """
 
     _checks = (check_values, check_manifolds)

@@ -33,12 +33,8 @@ def neighbour_sums(
     vectors that come next: it takes half of the time of torch's sparse products for 64 numbers a
     node, four fifths where no cache holds the vectors (docs/results/speed/sparse.txt).
 
-    Args:
-        x: `[nodes, dim]`, dim at least 1.
-        neighbours: Of one row after the other, int32 or int64, `[entries]`.
-        offsets: Where each row's begin, and the end of the last one's, `[rows + 1]`, of the same
-            type.
-        weights: `[entries]`, of x's type; None for ones.
+    Shapes: x `[nodes, dim]`; neighbours, of one row after the other, and weights (None: ones)
+    `[entries]`; offsets, where each row's begin and the last one's end, `[rows + 1]`.
     """
     return F.embedding_bag(
         neighbours,
@@ -259,10 +255,7 @@ class SparseGraph:
     def derived(self, key: Hashable, reads: Sequence[str], make: Callable[[Data], T]) -> T:
         """Result of a function of the graph, kept until an attribute that it reads is edited.
 
-        Args:
-            key: names the function and its options.
-            reads: attributes of the graph.
-            make: the function.
+        The key names the function and its options.
         """
         data, now = self._now(reads)
         kept = self._kept.get(key)
@@ -327,12 +320,6 @@ class FeatureLinear(nn.Linear):
     at each call.
 
     Shapes: `[nodes, in_features] -> [nodes, out_features]`.
-
-    Args:
-        in_features: number of features.
-        out_features: width of the output.
-        bias: add a bias.
-        dropout: probability that a feature is zeroed in training.
     """
 
     def __init__(

@@ -162,11 +162,7 @@ class StereographicFeedForward(TakesManifold, nn.Module):
 
 
 def choose_midpoint(space: Manifold, midpoint: Midpoint | None) -> None:
-    """Let a stereographic space take means by the published quotient; other spaces have no other.
-
-    Raises:
-        UsageError: the space has no published quotient.
-    """
+    """Let a stereographic space take means by the published quotient; others have no other."""
     if isinstance(space, Stereographic):
         space.printed_midpoint = midpoint == "paper"
     elif midpoint is not None and not isinstance(space, Euclidean):

@@ -17,12 +17,7 @@ from curvlab.manifolds.pairs.form import PairForm
 
 
 def by_function(function: Callable[..., Tensor], *attributes: str) -> Callable[..., Tensor]:
-    """A method that calls a function of points with its manifold's curvature as last argument.
-
-    Args:
-        function: of points, kappa and the attributes.
-        attributes: of the manifold, that the function takes after kappa.
-    """
+    """A method that calls a function of points, kappa and further attributes of its manifold."""
 
     def method(self: "Manifold", *points: Tensor) -> Tensor:
         return function(*points, self.kappa, *(getattr(self, name) for name in attributes))

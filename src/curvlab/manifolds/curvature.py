@@ -11,11 +11,7 @@ from curvlab.errors import UsageError
 
 
 def not_positive(bound: float | None) -> float:
-    """The upper bound of the curvature of a space that has a negative one.
-
-    Raises:
-        UsageError: The bound is positive, or there is none.
-    """
+    """The upper bound of the curvature of a space that has a negative one."""
     if bound is None or not bound <= 0:
         raise UsageError(
             f"The curvature's upper bound max={bound} must be at most 0: this space has none that "

@@ -17,11 +17,7 @@ from curvlab.manifolds.curved_trig import tolerance
 
 
 def refuse_other_names(owner: str, options: Iterable[str]) -> None:
-    """Refuse the names that other libraries give a curvature.
-
-    Raises:
-        UsageError: `k` or `c` is among the options.
-    """
+    """Refuse the names that other libraries give a curvature."""
     for name in {"k", "c"}.intersection(options):
         raise UsageError(
             f"{owner} takes no {name}=: pass the signed curvature as kappa=, negative for "
@@ -47,11 +43,7 @@ def public_functions(module: Mapping[str, Any], *others: str) -> list[str]:
 
 
 def upcast_half(x: Tensor) -> Tensor:
-    """Half-precision points are computed with in float32.
-
-    Raises:
-        UsageError: The points are whole numbers.
-    """
+    """Half-precision points are computed with in float32."""
     if x.dtype in (torch.float32, torch.float64):
         return x
     _check_floating(x)
@@ -72,11 +64,7 @@ def shorten(x: Tensor) -> Tensor:
 
 
 def curvature_like(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> Tensor:
-    """The curvature as a tensor `[..., 1]` that broadcasts against points.
-
-    Raises:
-        UsageError: The points are whole numbers.
-    """
+    """The curvature as a tensor `[..., 1]` that broadcasts against points."""
     _check_floating(x)
     if isinstance(kappa, Tensor):
         return kappa.to(dtype).unsqueeze(-1)
@@ -110,11 +98,7 @@ def conformal_denominator(x: Tensor, kappa: Tensor, dtype: torch.dtype | None = 
 
 
 def negative_curvature(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> Tensor:
-    """A negative curvature as a tensor `[..., 1]` that broadcasts against points.
-
-    Raises:
-        UsageError: The curvature is a number that is not negative, or the points are whole numbers.
-    """
+    """A negative curvature as a tensor `[..., 1]` that broadcasts against points."""
     if not isinstance(kappa, Tensor) and not kappa < 0:
         raise UsageError(
             f"the Lorentz model has a negative curvature, not kappa={kappa:g}: take a negative "

@@ -28,10 +28,6 @@ def difference_factors(x: Tensor, y: Tensor) -> tuple[list[Tensor], list[Tensor]
     |h_x - h_y|^2 are exact. The rest is a number for each point and -2 (l_x . y + h_x . l_y), whose
     rounding is some 2^-22 of that of one product. The numbers are shortened by that rounding, so
     that a point's distance to itself comes out below zero and is clamped to exactly zero.
-
-    Args:
-        x: float64, `[..., n, dim]`.
-        y: float64, `[..., m, dim]`.
     """
     dim, eps = x.shape[-1], torch.finfo(x.dtype).eps
     # The row of zeros is for no points at all.

@@ -36,10 +36,7 @@ def _by_factor(
 ) -> Callable[..., Tensor]:
     """A method that joins the results of the factors' method of that name.
 
-    Args:
-        name: of the method.
-        kinds: of its arguments: `points`, `vectors` (tangent at the origin) or `shares`.
-        join: makes one tensor of the results.
+    Its arguments are of the kinds `points`, `vectors` (tangent at the origin) or `shares`.
     """
 
     def method(self: "Product", *given: Tensor) -> Tensor:
@@ -105,11 +102,7 @@ class Product(Manifold):
         return "" if self.dims is None else f"dims={self.dims}"
 
     def _dims(self, width: int) -> list[int]:
-        """Dimensions of the factors, or multiples of them, that add up to a width.
-
-        Raises:
-            UsageError: they do not.
-        """
+        """Dimensions of the factors, or multiples of them, that add up to a width."""
         dims = self.dims or [1] * self.components
         if width % sum(dims):
             kind = self.signature if self.dims else f"{self.components} equal factors"
