@@ -14,7 +14,7 @@ WRONG = {
     "paths.output_dir=": "paths.output_dir= must be a folder's path, not an empty one",
     "dataset=web_edu dataset.source.folder=../..": "folder=../.. must be a path below its folder",
     "logger=wandb logger.project=a/b": "logger.project=a/b must be a name of at most 128",
-    f"model.dim={'9' * 400}": "model.dim=999.* is no size to compute with",
+    f"model.dim={'9' * 400}": "model.dim=999.* is not a size to compute with",
     "seed=${oc.env:PATH}": "seed=/.* must be a whole number of at least 0",
     "optimizer.lr=${model.lrr}": "Interpolation key 'model.lrr' not found$",
     "model._target_=???": "Missing mandatory value: model._target_$",

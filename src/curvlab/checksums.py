@@ -1,4 +1,4 @@
-"""Checksums of what curvlab writes, so that damage is no result, and of the files that it reads."""
+"""Checksums of what curvlab writes, so that no result is damaged, and of files that it reads."""
 
 import hashlib
 import json
@@ -69,8 +69,8 @@ def check_archive(path: Path) -> dict[str, Any]:
             facts = [json.loads(archive.read(n)) for n in names if n.endswith(f"/{FACTS}")]
     except OSError as error:
         raise DamagedError(error.strerror or str(error)) from error
-    except Exception as error:  # what is no archive can raise nearly anything
-        raise DamagedError("it is no whole archive") from error
+    except Exception as error:  # what is not an archive can raise nearly anything
+        raise DamagedError("it is not a complete archive") from error
     if broken is not None:
         raise DamagedError(f"the checksum of {broken.partition('/')[2]} in it does not match")
     return dict(*facts)

@@ -15,7 +15,7 @@ def with_home(words: Sequence[str]) -> list[str]:
 
 
 def plain_console(**options: Any) -> "Console":
-    """A console that prints text as it is: a name such as `[/m/0abc]` is no markup."""
+    """A console that prints text as it is: a name such as `[/m/0abc]` is not markup."""
     from rich.console import Console
 
     return Console(markup=False, emoji=False, highlight=False, **options)

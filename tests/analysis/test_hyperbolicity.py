@@ -80,7 +80,7 @@ def test_agrees_with_all_quadruples(nodes, probability, seed):
 @given(st.integers(4, 9), st.integers(0, 10_000))
 @example(points=6, seed=586)  # two of them are the same
 def test_agrees_with_all_quadruples_on_any_metric(points, seed):
-    # Distances between grid points in the sup norm: a metric that is no graph's.
+    # Distances between grid points in the sup norm: a metric that is not a graph's.
     grid = np.random.default_rng(seed).integers(0, 12, size=(points, 3))
     distance = np.abs(grid[:, None] - grid[None]).max(axis=-1)
     assert four_point_delta(distance) == by_definition(distance)

@@ -82,7 +82,7 @@ def test_other_words_come_back_as_they_are(folder, capsys, words):
 
 def test_what_is_malformed_ends_the_command_in_a_sentence(folder, tmp_path):
     (tmp_path / "mine" / "edges.csv").write_text("ann,bob\nann\n")
-    with pytest.raises(UsageError, match=r"edges.csv, line 2, column 'target': '' is no id"):
+    with pytest.raises(UsageError, match=r"edges.csv, line 2, column 'target': '' is not an id"):
         with_task_of_labels([*folder, "model=gcn"])
     assert not (tmp_path / "data").exists()
 

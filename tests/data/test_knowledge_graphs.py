@@ -58,7 +58,7 @@ def test_a_folder_is_numbered_by_first_appearance(folder):
     [
         ({"test": None}, "kg lacks test.txt"),
         ({"valid": "a\tb\tc\n\na\tb\tc\td\n"}, "valid.txt .* Expected 3 fields in line 3, saw 4"),
-        ({"valid": "\na\t\tb\n"}, "valid.txt, line 2, column 'relation': '' is no name"),
+        ({"valid": "\na\t\tb\n"}, "valid.txt, line 2, column 'relation': '' is not a name"),
         ({"valid": None}, "kg lacks valid.txt .* valid_share=0.1 draws"),
         ({"valid_share": 0.5}, "valid.txt has the validation triples already"),
         (

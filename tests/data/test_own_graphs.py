@@ -245,7 +245,15 @@ def test_all_faults_of_the_files_are_in_one_answer(folder):
         source.load()
     faults = shown(refused.value).splitlines()
     assert faults[0] == "7 faults:"
-    for fault in ("wage", "'ann' is a second", "'' is no id", "'zoe'", "'-1'", "'eval'", "'inf'"):
+    for fault in (
+        "wage",
+        "'ann' is a second",
+        "'' is not an id",
+        "'zoe'",
+        "'-1'",
+        "'eval'",
+        "'inf'",
+    ):
         assert sum(fault in line for line in faults) == 1
 
 
@@ -332,7 +340,7 @@ npy, pt = partial(file_of, np.save), partial(file_of, torch.save)
 REFUSED = [
     ({}, {}, "has no edges.csv.*dataset=kg_folder"),
     ({"edges.csv": "ann;bob\nbob;cem\n"}, {}, "has no edges.*separator="),
-    ({"edges.csv": "ann,bob\n\nbob\n"}, {}, "line 3, column 'target': '' is no id"),
+    ({"edges.csv": "ann,bob\n\nbob\n"}, {}, "line 3, column 'target': '' is not an id"),
     ({"edges.csv": "head,relation,tail\na,r,b\n"}, {"header": True}, "dataset=kg_folder"),
     ({"edges.csv": "bob,\xe9va\n".encode("latin1")}, {}, "cannot be read .*write a table in UTF-8"),
     ({"edges.csv": EDGES}, {"weighted": True}, "no third column"),
@@ -341,7 +349,7 @@ REFUSED = [
     ({"edges.csv": EDGES, "nodes.csv": NODES + "ann,x,,1\n"}, {}, "line 6, .*is a second line"),
     ({"edges.csv": EDGES + "dan,eva\n", "nodes.csv": NODES}, {}, "'eva' not in the table"),
     ({"edges.csv": EDGES, "nodes.csv": NODES.replace("2\n", "old\n")}, {}, "'old'.*ignore=.age"),
-    ({"edges.csv": EDGES, "nodes.csv": NODES.replace("val", "eval")}, {}, "'eval' is no part"),
+    ({"edges.csv": EDGES, "nodes.csv": NODES.replace("val", "eval")}, {}, "'eval' is not a part"),
     ({"edges.csv": EDGES, "nodes.csv": NODES, "features.npy": npy(np.eye(4))}, {}, "keep one"),
     *(
         ({"edges.csv": edges, "features.npy": features}, {}, answer)

@@ -118,7 +118,7 @@ def test_a_graph_counts_once_however_often_it_is_split(write_run, configs, tmp_p
 def test_nothing_to_compare_is_said(configs, tmp_path):
     with pytest.raises(UsageError, match="no table has a finished run of kg_completion"):
         board(configs, "kg_completion", tmp_path)
-    with pytest.raises(UsageError, match="fpst/fig3 is no task"):
+    with pytest.raises(UsageError, match="fpst/fig3 is not a task"):
         board(configs, "fpst/fig3", tmp_path)
 
 

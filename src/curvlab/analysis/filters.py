@@ -15,7 +15,7 @@ from curvlab.layers.spectral_filters import response
 FILE = "filters.npz"
 
 EIGENVALUES = np.linspace(0, 2, 201)
-"""Of the normalised Laplacian, at which responses are drawn."""
+"""Eigenvalues of the normalised Laplacian at which responses are drawn."""
 
 SAME = 1e-4
 """Filters are one if their responses differ by no more than this part of the largest: rounding."""

@@ -31,7 +31,7 @@ from curvlab.results.run_tables import row_of, runs_in_tables, text_of
 
 CURVES = "metrics.csv"
 FILTER_CLUSTERS = 5
-"""Of learned filters that have no true ones to compare with (PolyFormer, Figure 2)."""
+"""Clusters of learned filters that have no true ones to compare with (PolyFormer, Figure 2)."""
 
 
 def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
@@ -68,7 +68,7 @@ def run_curves(folders: Sequence[Path], metric: str) -> pd.DataFrame:
         runs = [run for run in runs if SET_ASIDE not in run.relative_to(folder).parts]
         runs = [run for run in runs if text_of(run / CURVES) is not None]
         if not runs:
-            raise UsageError(f"{folder} is no folder of a run with curves, nor above one.")
+            raise UsageError(f"{folder} is not a folder of a run with curves, nor above one.")
         for run in runs:
             curves, result = _metrics(run), _result(run)
             if "step" not in curves or metric not in curves or curves[metric].isna().all():

@@ -24,7 +24,7 @@ def curvatures(module: nn.Module) -> dict[str, Tensor]:
 
 
 PREFIX = "points/"
-"""Of the names of `PointShares`."""
+"""Prefix of the metrics that `PointShares` logs."""
 
 TAIL_POINTS = 20
 """How many evaluations there must be in these steps."""

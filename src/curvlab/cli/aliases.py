@@ -95,7 +95,7 @@ def _with_reader_of_path(words: Sequence[str], configs: Path) -> list[str]:
 
 
 def _reader(value: str) -> str:
-    """The data set that reads a path; none of what is no path."""
+    """The data set that reads a path; none if it is not a path."""
     place = Path(value).expanduser()
     if place.is_dir():
         triples = any((place / f"train.txt{end}").exists() for end in ("", ".gz"))

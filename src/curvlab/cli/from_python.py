@@ -42,7 +42,7 @@ def train(*overrides: str, data: Data | None = None) -> Run:
     """
     for override in overrides:
         if not isinstance(override, str):
-            raise UsageError(f"{type(override).__name__} is no override: pass a graph as data=")
+            raise UsageError(f"{type(override).__name__} is not an override: pass a graph as data=")
     words = resolve_aliases(overrides, CONFIGS)
     if data is not None:
         words += ["dataset=pyg", f"dataset.path={_saved(data, compose(words).paths.output_dir)}"]

@@ -74,7 +74,7 @@ def _queries(args: argparse.Namespace) -> "list[Query]":
     try:
         table = pd.read_csv(args.pairs, dtype=str, keep_default_na=False)
     except (ValueError, UnicodeDecodeError) as error:
-        raise UsageError(f"--pairs {args.pairs} is no table in CSV: {error}") from error
+        raise UsageError(f"--pairs {args.pairs} is not a CSV table: {error}") from error
     for end in ("head", "tail"):
         if end not in table:
             table[end] = ""

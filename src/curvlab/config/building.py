@@ -54,7 +54,7 @@ def in_words_of(*built: DictConfig | None) -> Iterator[None]:
 
 
 def _is_of_values(error: BaseException) -> bool:
-    """Whether an error that is no user's one was raised by somebody else's code over a value."""
+    """Whether an error that is not a user's was raised by somebody else's code over a value."""
     if isinstance(error, InstantiationException):  # there is nothing to call
         return True
     if isinstance(error, TypeError) and any(words in str(error) for words in OF_ARGUMENTS):

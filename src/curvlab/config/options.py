@@ -22,7 +22,7 @@ DECISIVE = (
 """Parts of a configuration that can decide a result."""
 
 SMALLEST, LARGEST = 1e-30, 1e20
-"""Of numbers other than 0: single precision has them, and their neighbours in a computation."""
+"""Bounds of magnitudes other than 0, which leave room for single precision to compute with them."""
 
 
 def option_of(node: Mapping[str, Any] | DictConfig, path: str, name: str) -> Option | None:
@@ -68,7 +68,7 @@ def check_value(key: str, option: Option | None, value: Any) -> None:
         sized = type(each) is int or (type(each) is float and math.isfinite(each))
         if sized and each and not SMALLEST <= abs(each) <= LARGEST:
             raise UsageError(
-                f"{key}={each} is no size to compute with: give 0, or a number from "
+                f"{key}={each} is not a size to compute with: give 0, or a number from "
                 f"{SMALLEST:g} to {LARGEST:g} or from -{LARGEST:g} to -{SMALLEST:g}"
             )
     if key.endswith("_target_") and not isinstance(value, str):

@@ -228,7 +228,7 @@ class SparseGraph:
     @staticmethod
     @torch.compiler.disable
     def of(data: Data) -> "SparseGraph":
-        """That of a graph."""
+        """Return the sparse graph of a `Data`, which keeps it."""
         found: SparseGraph | None = getattr(data, "_sparse_graph", None)
         if found is not None and found._data() is data:
             return found

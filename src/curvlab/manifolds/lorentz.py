@@ -85,7 +85,7 @@ def logmap0(x: Tensor, kappa: Tensor | float) -> Tensor:
 
 
 def _along_ray(x: Tensor, k: Tensor, ratio: Callable[[Tensor], Tensor]) -> Tensor:
-    """X times a ratio of kappa |x|^2, which beyond distance 45 is no float32 number: in float64."""
+    """X times a ratio of kappa |x|^2, which beyond distance 45 overflows float32: in float64."""
     return x * ratio(k.double() * squared_norm(x, torch.float64)).to(x.dtype)
 
 

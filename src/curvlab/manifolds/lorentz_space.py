@@ -16,7 +16,7 @@ from curvlab.manifolds.stereographic_space import Stereographic
 from curvlab.options import Learnable, NegativeFloat
 
 _LARGEST_WEIGHT = 32.0
-"""Of the points of a pair form in float32, whose error is then 1e-4: at distance 4.8."""
+"""Largest time coordinate of points of a pair form in float32 (error 1e-4), at distance 4.8."""
 
 LARGEST_RADIUS = 20.0
 """Distance in units of the curvature to which vectors are lifted: squares are float32 numbers."""
@@ -87,7 +87,7 @@ class Lorentz(GeooptManifold):
         return (LARGEST_RADIUS * (-self.kappa).rsqrt()).clamp(max=longest)
 
     def pair_form(self, x: Tensor) -> PairForm:
-        """That of the stereographic images `s / (1 + sqrt(1 - kappa |s|^2))`, without differences.
+        """Return the form of the images `s / (1 + sqrt(1 - kappa |s|^2))`, without differences.
 
         There `1 / (1 + kappa |.|^2)` is `(1 + sqrt(1 - kappa |s|^2)) / 2`, s the space part. No rim
         keeps points near, and the form cancels by the product of two weights: the features are

@@ -8,7 +8,7 @@ from curvlab.errors import UsageError
 
 
 def ogb_accuracy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Fraction of nodes whose largest logit is that of their class, `[nodes]`; NaN is no class.
+    """Fraction of nodes whose largest logit is that of their class, `[nodes]`; NaN is not a class.
 
     Source: `ogb.nodeproppred.Evaluator`, metric `acc`.
     """

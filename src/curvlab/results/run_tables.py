@@ -32,7 +32,7 @@ def read_rows(table: Path) -> Mapping[str, Row]:
     except FileNotFoundError:
         return {}
     except (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError) as error:
-        raise UsageError(f"{table} is no table of runs, restore it: {error}") from error
+        raise UsageError(f"{table} is not a table of runs, restore it: {error}") from error
 
 
 def write_rows(table: Path, rows: Iterable[Row]) -> None:

@@ -246,7 +246,7 @@ def evaluate_parts(trainer: Trainer, task: Any, data: GraphDataModule) -> Scores
 
 
 def _options(group: DictConfig, data: Any = None, manifold: Any = None) -> dict[str, Any]:
-    """What a group's class takes: its keys, resolved, values of the data, the maker of spaces."""
+    """Arguments of a group's class: its keys, resolved, values of the data, the maker of spaces."""
     options, signature = OmegaConf.to_container(group, resolve=True), options_of(group._target_)
     assert isinstance(options, dict)
     kept = {str(k): v for k, v in options.items() if k in signature or str(k).startswith("_")}

@@ -96,7 +96,7 @@ def _search(
     folder, options = place.path, config.search
     prepare_processor(config.trainer.threads)
     prepare_determinism(run.trainer.accelerator)
-    _ = build_data(run).graph  # what is wrong with the data is no trial's fault
+    _ = build_data(run).graph  # what is wrong with the data is not the fault of a trial
     choices, done = values_by_key(config).values(), concluded(study)
     limit = f" or {options.minutes} minutes" if options.minutes else ""
     _console.print(

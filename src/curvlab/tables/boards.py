@@ -55,7 +55,7 @@ class Leaderboard:
 
     @property
     def critical_difference(self) -> float:
-        """Of two mean ranks, at 5 % (Nemenyi); NaN with fewer than two datasets."""
+        """Critical difference of mean ranks at 5 % (Nemenyi); NaN with fewer than two datasets."""
         return critical_difference(*self.scores.shape)
 
     def text(self) -> str:
@@ -138,7 +138,7 @@ class TaskBoard:
 def board(configs: Path, task: str, results: Path, pairs: Sequence[str] = ()) -> TaskBoard:
     """Put the runs of a task together, of all tables of models by datasets."""
     if task not in (known := choices(configs, "task")):
-        raise UsageError(f"{task} is no task: there is {', '.join(known)}")
+        raise UsageError(f"{task} is not a task: there is {', '.join(known)}")
     specs: dict[str, TableSpec] = {}
     for spec in load_tables(configs):
         if (spec.report.rows, spec.report.columns) == AXES:
@@ -180,7 +180,7 @@ def board(configs: Path, task: str, results: Path, pairs: Sequence[str] = ()) ->
 
 
 def one_protocol_per_column(runs: pd.DataFrame) -> pd.DataFrame:
-    """Of each dataset the finished runs of one protocol."""
+    """Select the finished runs of one protocol per dataset."""
     kept = []
     for _, column in runs.groupby("column", sort=False):
         models = column.groupby("deviation", sort=False)["row"].nunique()
@@ -190,7 +190,7 @@ def one_protocol_per_column(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def chosen_cells(runs: pd.DataFrame) -> pd.DataFrame:
-    """Of each model on each dataset the runs of the table with the best validation score."""
+    """Select, per model and dataset, the runs of the table with the best validation score."""
     val = runs.groupby([*CELL, "table"], sort=False)["val"].mean().reset_index()
     best = val.sort_values("val", ascending=False, kind="stable", na_position="last")
     return runs.merge(best.drop_duplicates(CELL)[[*CELL, "table"]])
@@ -256,7 +256,7 @@ def counterparts(
     for word in pairs:
         curved, _, flat = word.partition(":")
         if not curved or not flat:
-            raise UsageError(f"{word} is no pair of models: say CURVED:FLAT, as in fpst:tokengt")
+            raise UsageError(f"{word} is not a pair of models: say CURVED:FLAT, as in fpst:tokengt")
         if missing := [name for name in (curved, flat) if name not in labels[0]]:
             raise UsageError(
                 f"{word}: no run of {missing[0]}, but of {', '.join(map(str, labels[0]))}"

@@ -19,7 +19,7 @@ from curvlab.tables.report import Report, build_report
 from curvlab.tables.spec import Better, load_table, table_names
 
 KINDS = {".png": "png", ".svg": "svg+xml"}
-"""Of pictures."""
+"""Media types of pictures, by suffix."""
 
 FULL = 5.0
 """The difference, in intervals, that has the full colour."""

@@ -87,7 +87,7 @@ class LinkDecoder(nn.Module):
     """Scores `[pairs]` of points `[pairs, dim]`, larger for likelier links."""
 
     def probability(self, scores: Tensor) -> Tensor | None:
-        """That pairs of these scores are linked; None where scores are no log-odds."""
+        """Probability of a link by its score; None where scores are not log-odds."""
         return None
 
     @abstractmethod

@@ -22,7 +22,7 @@ from curvlab.options import FilterPair, NonNegativeInt, Passed
 Filter = Callable[[np.ndarray], np.ndarray]
 
 DEGREE = 64
-"""Of the Chebyshev expansion: the filters below are exact to 1e-13 from degree 60 on."""
+"""Degree of the Chebyshev expansion: the filters below are exact to 1e-13 from degree 60 on."""
 
 BORDER = 2
 """Pixels at each side of a generated grid that are not scored, as the file's mask has it."""

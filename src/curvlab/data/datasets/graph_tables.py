@@ -80,7 +80,7 @@ class TableGraph(OwnGraph, ABC):
             labels, classes = encode_classes(nodes, roles["label"], known.classes)
         if "split" in roles and labels is not None:
             parts = nodes.texts(roles["split"]).str.casefold().map(PARTS)
-            remedy = "is no part: write train, val, test or nothing"
+            remedy = "is not a part: write train, val, test or nothing"
             nodes.refuse(parts.isna(), roles["split"], remedy)
             masks = {n: torch.tensor((parts == n).to_numpy()).unsqueeze(1) for n in GIVEN}
         columns = self._feature_columns(nodes, roles)

@@ -74,7 +74,7 @@ class LabelledGraph(Downloaded, ABC, kw_only=True):
         return f"{self.name}-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
 
     def _process(self, paths: list[Path]) -> Data:
-        """The cleaned graph, `raw_edges` and `homophily`, without what is no tensor of nodes."""
+        """The cleaned graph, `raw_edges` and `homophily`, without what is not a tensor of nodes."""
         raw = self.read(paths)
         kept = ("x", "y", "edge_index", "num_nodes", "labelled", "without_edges", *GIVEN)
         raw = Data(**{name: raw[name] for name in kept if name in raw})

@@ -150,7 +150,7 @@ def saved(path: Path) -> Data:
             raw = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # what damaged bytes do to the reader is anybody's guess
         raise UsageError(
-            f"{path} is no whole file of torch.save, or holds objects that could run code "
+            f"{path} is not a complete file of torch.save, or holds objects that could run code "
             f"({type(error).__name__}): {SAVE} of tensors, texts and numbers."
         ) from error
     if not isinstance(raw, Data):

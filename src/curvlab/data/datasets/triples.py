@@ -45,7 +45,7 @@ def read_triples(
     frame = frame.apply(lambda names: names.str.strip(" ")).iloc[int(header is True) :]
     table = Table(path, frame)
     for column in columns:
-        table.refuse(frame[column].eq(""), column, "is no name: write one")
+        table.refuse(frame[column].eq(""), column, "is not a name: write one")
     table.check()
     named = {"subject", "object", *ROLES["source"], *ROLES["relation"], *ROLES["target"]}
     if header is None and {name.casefold() for name in frame.iloc[0]} <= named:

@@ -83,7 +83,7 @@ class Table:
     def ids(self, column: Hashable) -> "pd.Series[Any]":
         """A column as texts; none may be empty."""
         texts = self.texts(column)
-        self.refuse(texts.eq(""), column, "is no id: write one, or take the line out")
+        self.refuse(texts.eq(""), column, "is not an id: write one, or take the line out")
         return texts
 
     def blank(self, column: Hashable) -> np.ndarray:
@@ -111,7 +111,7 @@ class Table:
 
 
 def check_file(path: Path, what: str) -> None:
-    """Refuse what is no file, or is empty, with a sentence on `what` it should be."""
+    """Refuse what is not a file, or is empty, with a sentence on `what` it should be."""
     if not path.is_file() or not path.stat().st_size:
         found = "is a folder" if path.is_dir() else "is empty" if path.exists() else "is not there"
         raise UsageError(f"{path} {found}: give the path of {what}.")

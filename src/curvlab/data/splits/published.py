@@ -22,7 +22,7 @@ HGCN_FRACTIONS: Mapping[str, tuple[float, float]] = {
     "disease": (0.10, 0.60),
     "disease_synthetic": (0.10, 0.60),
 }
-"""Of HGCN's data sets, the shares of validation and test nodes in the shorter of two lists."""
+"""Shares of validation and test nodes in the shorter of two lists, by HGCN's data sets."""
 
 PUBLISHED_SEEDS = (
     1941488137, 4198936517, 983997847, 4023022221, 4019585660,

@@ -13,7 +13,7 @@ from curvlab.models.triple_scorer import DotProductScorer, TripleScorer, check_e
 from curvlab.options import Dropout, PositiveFloat, PositiveInt
 
 SMALLEST = 1e-12
-"""Of a squared distance: below it the derivative of the root would be large."""
+"""Smallest squared distance: below it the derivative of the root would be large."""
 
 
 class _FlatScorer(FlatEncoder, TripleScorer):
