@@ -269,7 +269,7 @@ def swept_by_table(overrides: Sequence[Override], config_dir: Path) -> list[Over
             )
         if by_score and key in SCORING and key not in swept:
             raise UsageError(
-                f"{line}: table={name} compares the score of each run with the printed numbers, "
+                f"{line}: table={name} compares the score of each run with the published numbers, "
                 f"and it would be another one: drop {key}= or table="
             )
         if override.is_sweep_override() and key not in swept:

@@ -7,8 +7,8 @@ curvlab plot curves outputs/tables/...  one metric of several runs, step by step
 curvlab plot routing outputs/runs/...   weights of CAT's branches, in a triangle and by relation
 curvlab plot ranks outputs/runs/...     ranking metrics by side, relation, category or frequency
 curvlab plot scaling hypformer/fig5     a table's costs against the size that it sweeps
-curvlab plot depth lrn/fig2             a table's scores by depth, less those of its first row
-curvlab plot leaderboard reconstruction mean ranks of a task's models, curved less flat
+curvlab plot depth lrn/fig2             a table's scores by depth, minus those of its first row
+curvlab plot leaderboard reconstruction mean ranks of a task's models, curved minus flat
 curvlab plot filters outputs/runs/...   clusters of the filters that nodes have learned
 curvlab plot map outputs/study ...      where a curved space beats flat, over options of a graph
 """
@@ -139,7 +139,7 @@ def plot_scaling(arguments: argparse.Namespace) -> None:
 
 
 def plot_depth(arguments: argparse.Namespace) -> None:
-    """A table whose columns are depths: scores less those of the first row."""
+    """A table whose columns are depths: scores minus those of the first row."""
     from curvlab.analysis.figures import depth_figure
 
     (title, cells), *_ = table_lines(arguments)[0].items()
@@ -168,7 +168,7 @@ def means(lines: dict[str, pd.DataFrame]) -> dict[str, pd.Series]:
 
 
 def plot_leaderboard(arguments: argparse.Namespace) -> None:
-    """Mean ranks of a task's models, and curved models less flat ones."""
+    """Mean ranks of a task's models, and curved models minus flat ones."""
     from curvlab.analysis.table_figures import leaderboard_figure
 
     results = results_folder(workplace(), arguments.results)

@@ -90,7 +90,7 @@ class TaskBoard:
     """All models of a task on all datasets, by their labels.
 
     `scores` are means over `runs`, `beaten` the share of others that a model beats on its `ranked`
-    datasets, `block` the largest part without gaps, `counterparts` curved models less flat ones.
+    datasets, `block` the largest part without gaps, `counterparts` curved models minus flat ones.
     """
 
     scores: pd.DataFrame
@@ -101,7 +101,7 @@ class TaskBoard:
     counterparts: pd.DataFrame
 
     def text(self) -> str:
-        """All scores in Markdown, the largest part without gaps, curved models less flat ones."""
+        """All scores in Markdown, the largest part without gaps, curved models minus flat ones."""
         digits, scores = decimals(self.scores), self.scores
         few = self.runs.map(lambda runs: "*" if 0 < runs < FEW else "")
         texts = scores.map(lambda score: fixed(score, digits) or NONE) + few
@@ -124,9 +124,9 @@ class TaskBoard:
             parts.append(self.block.text())
         if not self.counterparts.empty:
             pairs = self.counterparts
-            named = pairs["curved"] + " less " + pairs["flat"]
+            named = pairs["curved"] + " minus " + pairs["flat"]
             rows = pairs[["dataset"]].copy()
-            rows.insert(0, "curved less flat", named)
+            rows.insert(0, "curved minus flat", named)
             for name in ("mean_delta", "homophily"):
                 rows[name.replace("_", " ")] = [fixed(value, 2) for value in pairs[name]]
             differences = zip(pairs["difference"], pairs["pm"], strict=True)
@@ -244,7 +244,7 @@ def counterparts(
     results: Path,
     pairs: Iterable[str],
 ) -> pd.DataFrame:
-    """Each curved model less its flat one, within the first table that has both on a dataset."""
+    """Each curved model minus its flat one, within the first table that has both on a dataset."""
     path, measures = results.resolve().parent / GRAPHS, ["mean_delta", "homophily"]
     known = pd.DataFrame(columns=measures)
     if path.is_file():

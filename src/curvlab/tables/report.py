@@ -83,12 +83,12 @@ class Report:
 
     @property
     def rows(self) -> list[Coordinate]:
-        """Row coordinates in printed order."""
+        """Row coordinates in published order."""
         return list(dict.fromkeys(self.cells["row"]))
 
     @property
     def columns(self) -> list[Coordinate]:
-        """Column coordinates in printed order."""
+        """Column coordinates in published order."""
         return list(dict.fromkeys(self.cells["column"]))
 
     @cached_property
@@ -405,7 +405,7 @@ def _paper_spread(paper: pd.DataFrame) -> str:
     kinds = spreads["pm_kind"].unique()
     known = [PRINTED_SPREADS[kind] for kind in kinds if kind in PRINTED_SPREADS]
     if not known:
-        return "does not say what its ± is" if len(kinds) else "no spread printed"
+        return "does not say what its ± is" if len(kinds) else "no spread published"
     where = "" if len(known) == len(kinds) else ", where that is known"
     counts = pd.to_numeric(spreads["runs"]).dropna()
     runs = f", over {_range(counts.astype(int))} runs" if len(counts) else ""

@@ -36,13 +36,13 @@ LENGTHS = {"max_steps": "steps", "epochs": "passes"}
 PRINTED = (
     "paper", "table", "model", "dataset", "metric", "mean", "pm", "pm_kind", "runs", "note",
 )  # fmt: skip
-"""Columns of the files of printed numbers."""
+"""Columns of the files of published numbers."""
 
 REQUIRED = ("model", "dataset", "mean")
 """Those that every file has; the others may be missing."""
 
 PAPERS = "curvlab/tables/papers"
-"""The package's own files of printed numbers."""
+"""The package's own files of published numbers."""
 
 
 class Better(Enum):
@@ -157,7 +157,7 @@ def load_tables(configs: Path, names: Sequence[str] = ()) -> list[TableSpec]:
 
 
 def paper_numbers(report: ReportBlock, beside: Path | None = None) -> pd.DataFrame:
-    """The printed numbers that belong to a table, as strings, exactly as printed."""
+    """The published numbers that belong to a table, as strings, exactly as published."""
     if report.paper is None:
         return pd.DataFrame(columns=[*PRINTED, "row", "column"], dtype=object)
     numbers = _read_numbers(report.paper, beside)
@@ -181,7 +181,7 @@ def paper_numbers(report: ReportBlock, beside: Path | None = None) -> pd.DataFra
 
 
 def _read_numbers(name: str, beside: Path | None) -> pd.DataFrame:
-    """A file of printed numbers, with columns that it lacks as where nothing is printed."""
+    """A file of published numbers, with columns that it lacks as where nothing is published."""
     places = [*([beside / name] if beside else []), files("curvlab.tables") / "papers" / name]
     source = next((place for place in places if place.is_file()), None)
     if source is None:
