@@ -91,16 +91,18 @@ def test_two_logits_have_the_roc_curve_of_their_difference():
 
 
 @pytest.mark.parametrize(
-    ("classes", "multi_label", "metric", "answer"),
+    ("classes", "multi_label", "metric", "margin", "answer"),
     [
-        (7, False, "roc_auc", "7 classes is scored by accuracy, f1_micro, f1_macro"),
-        (3, True, "accuracy", "several labels per node is scored by f1_micro, f1_macro, roc_auc"),
-        (7, False, "acuracy", "acuracy.*accuracy, f1_micro"),
+        (1, False, "f1_micro", 2.0, r"margin=2: .* set margin=None"),
+        (3, True, "f1_micro", 2.0, r"margin=2: .* set margin=None"),
+        (7, False, "roc_auc", None, "7 classes is scored by accuracy, f1_micro, f1_macro"),
+        (3, True, "accuracy", None, "several labels per node is scored by f1_micro"),
+        (7, False, "acuracy", None, "acuracy.*accuracy, f1_micro"),
     ],
 )
-def test_a_metric_that_the_labels_do_not_have_is_refused(classes, multi_label, metric, answer):
+def test_what_the_labels_do_not_have_is_refused(classes, multi_label, metric, margin, answer):
     with pytest.raises(UsageError, match=answer):
-        kind_of_labels(classes, multi_label, metric)
+        kind_of_labels(classes, multi_label, metric, margin)
 
 
 def test_margin_loss_is_the_specifications():
@@ -113,9 +115,3 @@ def test_margin_loss_is_the_specifications():
     assert kind.loss(logits, y).item() == pytest.approx(2.777167, abs=1e-5)
     far = torch.tensor([[9.0, 0.0], [0.0, 9.0]])
     assert kind.loss(far, y).item() == pytest.approx(1.0)  # of the node's own class alone
-
-
-@pytest.mark.parametrize(("classes", "multi_label"), [(1, False), (3, True)])
-def test_a_margin_where_there_are_no_classes_to_compare_is_refused(classes, multi_label):
-    with pytest.raises(UsageError, match=r"margin=2: .* set margin=None"):
-        kind_of_labels(classes, multi_label, "f1_micro", margin=2.0)
