@@ -406,8 +406,7 @@ class SGC(GraphNetwork):
     Paper: SGC: Simplifying graph convolutional networks (Wu et al. 2019, arXiv:1902.07153).
     """
 
-    adjacency = "csr"
-    transforms = (SparseAdjacency(),)
+    adjacency = "normalised"
 
     def __init__(
         self,
@@ -417,9 +416,3 @@ class SGC(GraphNetwork):
         **network: Unpack[NetworkOptions],
     ) -> None:
         super().__init__(in_channels, layer=partial(MatrixSGC, K=K), **network)
-
-    def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
-        if not linked:
-            return (None,)
-        graph = SparseGraph.of(batch)
-        return (graph.derived("sgc", ("adj_t",), lambda g: SparseMatrix(gcn_norm(g.adj_t)[0])),)

@@ -43,15 +43,12 @@ def simple_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     Source: SGFormer (Wu et al. 2023); the released code for the norms over all heads.
     """
     nodes, heads = q.shape[:2]
-    q, k = (_unit(part).transpose(0, 1) for part in (q, k))
+    tiny = torch.finfo(q.dtype).tiny  # 0 stays 0
+    q, k = (part / torch.linalg.vector_norm(part).clamp_min(tiny) for part in (q, k))
+    q, k = q.transpose(0, 1), k.transpose(0, 1)
     v = v.transpose(0, 1).expand(heads, -1, -1)
     normaliser = nodes + q @ k.sum(1).unsqueeze(-1)
     return ((nodes * v + q @ (k.transpose(1, 2) @ v)) / normaliser).transpose(0, 1)
-
-
-def _unit(x: Tensor) -> Tensor:
-    """A tensor over the norm of all of its entries; 0 stays 0."""
-    return x / torch.linalg.vector_norm(x).clamp_min(torch.finfo(x.dtype).tiny)
 
 
 class _SimpleAttention(nn.Module):
