@@ -182,8 +182,8 @@ def test_a_task_of_a_package_is_run_on_a_manifold_of_another(extra, run, tmp_pat
         (["task=hubbs"], "did you mean hubs?"),
         (["task=hubs", "task.least=many"], "task.least"),
         (["task=hubs", "dataset=fb15k237", "model=distmult"], "has no task hubs"),
-        (["--config-dir", "nowhere"], "there is not a folder of configurations"),
-        (["hydra.searchpath=[pkg://no_lab.configs]"], "there is not a folder of configurations"),
+        (["--config-dir", "nowhere"], "there is no folder of configurations"),
+        (["hydra.searchpath=[pkg://no_lab.configs]"], "there is no folder of configurations"),
     ],
 )
 def test_wrong_words_are_answered_as_for_our_own(extra, run, words, answer):

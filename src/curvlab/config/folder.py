@@ -113,9 +113,7 @@ def add(place: str) -> Path:
     else:
         folder = Path(place.removeprefix("file://")).expanduser().resolve()
     if folder is None or not folder.is_dir():
-        raise UsageError(
-            f"there is not a folder of configurations {place}: name DIR or pkg://PACKAGE"
-        )
+        raise UsageError(f"there is no folder of configurations {place}: name DIR or pkg://PACKAGE")
     if folder not in _ADDED:
         _ADDED.append(folder)
         os.environ[ADDED] = os.pathsep.join(map(str, _ADDED))
