@@ -8,7 +8,7 @@ from hydra.utils import get_object
 
 from curvlab.checked import is_bounded
 from curvlab.config.folder import CONFIGS
-from curvlab.config.schema import options_of
+from curvlab.config.schema import PASSED, options_of
 from curvlab.errors import UsageError
 
 TARGETS = {
@@ -23,7 +23,8 @@ BOUNDED = {
         options := {
             name: option
             for name, option in options_of(target).items()
-            if is_bounded(option.annotation) and not option.required
+            if is_bounded(option.annotation)
+            and not (option.required or PASSED in option.marks)  # Lightning's
         }
     )
 }

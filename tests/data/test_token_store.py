@@ -1,6 +1,5 @@
 """Graphs and tokens on disk: the same as in memory, resumed after a kill, checked when read."""
 
-import errno
 import os
 import shutil
 
@@ -187,15 +186,6 @@ def test_damaged_tokens_and_those_of_another_graph_are_refused(raw, graph, tmp_p
 def test_too_little_memory_is_said(graph, tmp_path):
     with pytest.raises(UsageError, match="tokens of 60 nodes take at least"):
         store(graph, tmp_path).compute(8 * NODES - 1)
-
-
-def test_a_disk_without_room_is_said(graph, tmp_path, monkeypatch):
-    def full(_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(UsageError, match=r"bin cannot be written \(No space .*paths.data_dir"):
-        store(graph, tmp_path).compute(1e6)
 
 
 def test_numbers_that_half_precision_does_not_hold(raw, tmp_path):

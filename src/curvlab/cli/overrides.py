@@ -29,20 +29,6 @@ from curvlab.study.flat_counterpart import check_study
 INFORMATION = {"--hydra-help", "--info", "-i", "--version", "--cfg", "-c", "-sc"}
 MULTIRUN = ("-m", "--multirun")
 
-NOT_FOR_USERS = {
-    r"(model|dataset|task|manifold|batching|split)\.name": (
-        "the results of one would have the name of another: choose by {group}=..., see --help"
-    ),
-    r"\w+\.requires(\.(bases|transforms)\b.*)?": (
-        "what a {group} can do and needs is not to be set: choose another {group}=..."
-    ),
-    r"hydra\.job\.chdir": "paths are seen from where the command is typed",
-    r".*\._(args|convert|partial|recursive)_": (
-        "how a class is built is said by its file, not by a command"
-    ),
-}
-"""Keys by which a choice of a group says what it is, and what to do instead."""
-
 SCORING = ("task", "task.metric", "dataset.metric")
 """Keys that decide what the score of a run is."""
 
@@ -197,7 +183,7 @@ def variations(overrides: Sequence[Override]) -> Iterator[list[str]]:
 
 
 def _check_override(override: Override, config_dir: Path, multirun: bool) -> None:
-    """Check what needs no composition: sweeps, choices, keys that are not for users."""
+    """Check what needs no composition: sweeps, choices, names."""
     key, line, swept = override.key_or_group, override.input_line, override.is_sweep_override()
     if not multirun and (swept or key in ("table", "search", "study")):
         what = "asks for several runs" if swept else "is a sweep"
@@ -209,9 +195,11 @@ def _check_override(override: Override, config_dir: Path, multirun: bool) -> Non
             f"{line} has infinitely many values: list them, as in {key}=1,2, or search them by "
             f"search=... and {SPACE}.{key}=[1,2]"
         )
-    for pattern, sentence in NOT_FOR_USERS.items():
-        if re.fullmatch(pattern, key):
-            raise UsageError(f"{line}: {sentence.format(group=key.partition('.')[0])}")
+    if named := re.fullmatch(r"(model|dataset|task|manifold|batching|split)\.name", key):
+        raise UsageError(
+            f"{line}: the results of one would have the name of another: choose by "
+            f"{named[1]}=..., see --help"
+        )
     for choice in spelt_out(override) if chooses(key, config_dir) else ():
         if key == "recipe" and choice != "none":
             raise UsageError(

@@ -1,6 +1,5 @@
 """Values of a configuration, checked by their classes' annotations, and rules between groups."""
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
@@ -20,9 +19,6 @@ DECISIVE = (
     "callbacks", "search", "seed",
 )  # fmt: skip
 """Parts of a configuration that can decide a result."""
-
-SMALLEST, LARGEST = 1e-30, 1e20
-"""Bounds of magnitudes other than 0, which leave room for single precision to compute with them."""
 
 
 def option_of(node: Mapping[str, Any] | DictConfig, path: str, name: str) -> Option | None:
@@ -61,16 +57,10 @@ def check_setting(key: str, config: DictConfig, value: Any) -> None:
 
 
 def check_value(key: str, option: Option | None, value: Any) -> None:
-    """Check a plain value by its option; any text fits on a line, any number into float32."""
+    """Check a plain value by its option; any text fits on a line."""
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, str) and not each.isprintable():
             raise UsageError(f"{key}={each!r} must be one line of printable characters")
-        sized = type(each) is int or (type(each) is float and math.isfinite(each))
-        if sized and each and not SMALLEST <= abs(each) <= LARGEST:
-            raise UsageError(
-                f"{key}={each} is not a size to compute with: give 0, or a number from "
-                f"{SMALLEST:g} to {LARGEST:g} or from -{LARGEST:g} to -{SMALLEST:g}"
-            )
     if key.endswith("_target_") and not isinstance(value, str):
         raise UsageError(f"{key}={shown(value)} must name a class")
     if option is not None and not option.spaces and option.problem(value) is not None:
@@ -107,9 +97,9 @@ def decides(key: str, config: Mapping[str, Any]) -> bool:
 
 def validate(config: DictConfig) -> None:
     """Check values and combinations of a resolved configuration; raise the first that is wrong."""
-    _task_of_dataset(config)  # else values that come from both mean nothing
-    check_options(config)
-    for rule in (_model, check_space, _batching, _selection, check_machine):
+    # A dataset without the task comes first: values that come from both would mean nothing.
+    rules = (_task_of_dataset, check_options, _model, check_space, _batching, _selection)
+    for rule in (*rules, check_machine):
         rule(config)
 
 

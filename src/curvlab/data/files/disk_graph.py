@@ -67,24 +67,18 @@ class ArrayFolder:
         """Write an array front to back, by a function that appends a block of rows of a shape."""
         rows, checksum = 0, 0
         self.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            with self.path(name).open("wb") as file:
+        with self.path(name).open("wb") as file:
 
-                def append(block: np.ndarray) -> None:
-                    nonlocal rows, checksum
-                    content = np.ascontiguousarray(block, dtype).reshape(-1).view(np.uint8)
-                    file.write(content.data)
-                    checksum = zlib.crc32(content.data, checksum)
-                    rows += len(block)
+            def append(block: np.ndarray) -> None:
+                nonlocal rows, checksum
+                content = np.ascontiguousarray(block, dtype).reshape(-1).view(np.uint8)
+                file.write(content.data)
+                checksum = zlib.crc32(content.data, checksum)
+                rows += len(block)
 
-                yield append
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise UsageError(
-                f"{self.path(name)} cannot be written ({error.strerror}): free space there, or set "
-                "paths.data_dir to another disk."
-            ) from error
+            yield append
+            file.flush()
+            os.fsync(file.fileno())
         entry = {"dtype": np.dtype(dtype).str, "shape": [rows, *row], "crc32": checksum}
         self.arrays[name] = entry
 

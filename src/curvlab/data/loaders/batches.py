@@ -46,7 +46,7 @@ class MiniBatches(Dataset[Data]):
         module = self.module
         module.prepare_batches()
         workers = min(module.workers, len(self))
-        loader = DataLoader(
+        yield from DataLoader(
             self,
             batch_size=None,
             sampler=(part for _ in range(self.steps) for part in module.next_round()),
@@ -56,15 +56,6 @@ class MiniBatches(Dataset[Data]):
             # By default the seed of workers, who draw nothing, is drawn as dropout is.
             generator=None if module.draws_at_windows else torch.Generator(),
         )
-        try:
-            yield from loader
-        except RuntimeError as error:
-            if "shared memory" not in str(error):
-                raise
-            raise UsageError(
-                "/dev/shm is full: set batching.workers=0, a smaller batching.size, or more of it "
-                "(docker run --shm-size)"
-            ) from error
 
     def __getitem__(self, part: Tensor) -> Data:
         batch = self.module.batch(part)
