@@ -17,7 +17,7 @@ from curvlab.models.triples.ball import AttH, MuRP, RotH, SquaredToRays, reflect
 from curvlab.models.triples.flat import ComplEx, DistMult, RotatE, TransE
 from curvlab.models.triples.floors import RelationFrequency, ReverseLookup
 from curvlab.optim.options import Adagrad
-from curvlab.tasks import one_vs_all
+from curvlab.tasks import triple_losses
 from manifold_reference import exact, mobius_add, mp
 
 ENTITIES, RELATIONS, DIM = 9, 3, 6
@@ -349,7 +349,7 @@ def test_floors_count_training_triples():
 @pytest.mark.parametrize("block", [1, 2 * ENTITIES, 2**20])
 @pytest.mark.usefixtures("double_distances")
 def test_a_loss_in_blocks_has_the_gradient_of_all_scores(model, block, monkeypatch):
-    monkeypatch.setattr(one_vs_all, "BLOCK", block)
+    monkeypatch.setattr(triple_losses, "BLOCK", block)
     model.double()
     query, tail = torch.tensor([0, 1, 1, 2, 3, 4, 4]), torch.tensor([3, 0, 8, 4, 4, 1, 2])
     plain = F.cross_entropy(model.scores(queries())[query], tail)
@@ -357,7 +357,7 @@ def test_a_loss_in_blocks_has_the_gradient_of_all_scores(model, block, monkeypat
     expected = torch.autograd.grad(plain, parameters)
     scores, sources = model.block_scores(queries())
     shape = len(HEAD), model.num_entities
-    loss = one_vs_all.one_vs_all_loss(scores, sources, shape, query, tail, 0.0)
+    loss = triple_losses.one_vs_all_loss(scores, sources, shape, query, tail, 0.0)
     assert float(loss.detach()) == pytest.approx(float(plain.detach()), abs=1e-12)
     torch.testing.assert_close(
         torch.autograd.grad(loss, parameters), expected, atol=1e-12, rtol=1e-10

@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from curvlab.tasks import one_vs_all
-from curvlab.tasks.one_vs_all import one_vs_all_loss
+from curvlab.tasks import triple_losses
+from curvlab.tasks.triple_losses import one_vs_all_loss
 
 
 def loss_of(scores, query, tail, smoothing):
@@ -59,7 +59,7 @@ def test_numbers_of_the_specification():
 @pytest.mark.parametrize("per_query", [False, True])
 @pytest.mark.parametrize("block", [1, 30, 2**20])
 def test_each_loss_is_torchs_of_all_targets(smoothing, binary, per_query, block, monkeypatch):
-    monkeypatch.setattr(one_vs_all, "BLOCK", block)
+    monkeypatch.setattr(triple_losses, "BLOCK", block)
     queries, candidates, query, tail = problem()
     tail = torch.arange(8)  # of a query each tail once
     other = smoothing / 10

@@ -87,8 +87,6 @@ def principal_components(coordinates: Tensor, count: int = 2) -> tuple[Tensor, l
             f"{count} principal components need at least {count} nodes and dimensions; "
             f"the embedding is {coordinates.shape[0]} x {coordinates.shape[1]}."
         )
-    if not torch.isfinite(coordinates).all():
-        raise UsageError("the embedding is not finite: the run has diverged.")
     centred = coordinates - coordinates.mean(dim=0)
     _, singular, directions = torch.linalg.svd(centred, full_matrices=False)
     directions = directions[:count]

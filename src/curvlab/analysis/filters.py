@@ -73,8 +73,6 @@ def filter_clusters(filters: NodeFilters, count: int) -> list[FilterCluster]:
     coefficients = filters.coefficients.double()
     if not 1 <= count <= len(coefficients):
         raise UsageError(f"--clusters {count} must lie between 1 and {len(coefficients)} nodes")
-    if not bool(torch.isfinite(coefficients).all()):
-        raise UsageError("the filters are not finite: the run has diverged.")
     responses = response(filters.basis, coefficients, torch.from_numpy(EIGENVALUES)).numpy()
     if np.ptp(responses, axis=0).max() <= SAME * np.abs(responses).max():
         count = 1

@@ -13,9 +13,7 @@ from torch import Tensor
 from curvlab.manifolds import kernels, lorentz
 from curvlab.manifolds.curved_trig import tolerance
 from curvlab.manifolds.kernels import positive_curvature, public_functions, squared_norm
-from curvlab.manifolds.stereographic import mobius_half
-
-WIDE = torch.float64
+from curvlab.manifolds.stereographic import WIDE, mobius_half
 
 
 def to_klein(x: Tensor, kappa: Tensor | float) -> Tensor:

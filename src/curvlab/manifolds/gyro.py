@@ -12,12 +12,6 @@ from curvlab.manifolds.curved_trig import tolerance
 from curvlab.manifolds.kernels import one_plus, squared_norm
 
 
-def exp_and_log(v: Tensor, kappa: Tensor) -> tuple[Tensor, Tensor]:
-    """The exponential at the origin, stopped at the rim, and its logarithm, `[..., dim]` each."""
-    point, log = trig.tan_and_log_ratio(kappa * squared_norm(v))
-    return v * point, v * log
-
-
 def mobius_add(x: Tensor, y: Tensor, kappa: Tensor, projected: bool = False) -> Tensor:
     """Moebius sum of points `[..., dim]`, projected or not; see `stereographic.mobius_add`."""
     s = x + y

@@ -106,8 +106,9 @@ class Stereographic(GeooptManifold):
         return self._scaled(x, partial(trig.artan_ratio, projected=True))
 
     def expmap0_and_log(self, v: Tensor) -> tuple[Tensor, Tensor]:
-        point, clipped = gyro.exp_and_log(self._blocks(v), self._kappa(v))
-        return self._join(point), self._join(clipped)
+        blocks = self._blocks(v)
+        point, log = trig.tan_and_log_ratio(self._kappa(v) * kernels.squared_norm(blocks))
+        return self._join(blocks * point), self._join(blocks * log)
 
     def clamp_tangent(self, v: Tensor) -> Tensor:
         return self._scaled(v, trig.log_rim_ratio)

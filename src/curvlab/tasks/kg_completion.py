@@ -31,9 +31,8 @@ from curvlab.optim import GroupedOptimizer, ReduceOnPlateau
 from curvlab.options import NonNegativeFloat, Passed, PositiveInt
 from curvlab.process import all_reduce_sum, own_share
 from curvlab.results.files import atomic_write
-from curvlab.tasks.one_vs_all import one_vs_all_loss
 from curvlab.tasks.task import SelectedTask
-from curvlab.tasks.triple_losses import REGULARIZERS, SAMPLED, corrupt
+from curvlab.tasks.triple_losses import REGULARIZERS, SAMPLED, corrupt, one_vs_all_loss
 
 RAW = ("mrr", "hits10")
 
@@ -46,7 +45,7 @@ class KnowledgeGraphCompletion(SelectedTask):
 
     By default the loss is the cross-entropy of the true tail against all entities (CAT, Section
     4.5). `training` and `loss` choose among those of Ruffinelli et al. 2020: see
-    `curvlab.tasks.one_vs_all` and `curvlab.tasks.triple_losses`.
+    `curvlab.tasks.triple_losses`.
 
     A batch is of a `TripleDataModule`. In evaluation every triple (h, r, t) of a part is the query
     (h, r, ?), whose other known tails, of all three parts, are left out of the ranking (filtered);

@@ -1,14 +1,122 @@
-"""Losses of sampled negative triples, and regularisers of embeddings.
+"""Losses of triples against all entities or sampled ones, and regularisers of embeddings.
 
 Ruffinelli et al. 2020, "You CAN teach an old dog new tricks! On training knowledge graph
 embeddings", compare them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+# Entries of a block of scores: a few megabytes, which a processor's cache holds; an accelerator
+# wants larger ones.
+BLOCK, ACCELERATOR_BLOCK = 2**21, 2**26
+
+
+def one_vs_all_loss(
+    scores: Callable[..., Tensor],
+    sources: Sequence[Tensor],
+    shape: tuple[int, int],
+    query: Tensor,
+    tail: Tensor,
+    smoothing: float,
+    binary: bool = False,
+    per_query: bool = False,
+) -> Tensor:
+    """The mean cross-entropy of true tails against all entities; one block of scores at a time.
+
+    The target of a triple is 1 - e for its tail and e / (E - 1) for each other of the E entities
+    (CAT, Section 4.5; torch's `label_smoothing` spreads e over all E), so that
+
+        loss = mean_b [ logsumexp(S_b) - (1 - e - k) S_bt - k sum_i S_bi ],  k = e / (E - 1).
+
+    Triples b that share head and relation share a row of S, which is made once and weighted by
+    their number. The `binary` loss sums softplus(S_bi) - y S_bi over all entities, of the same
+    targets y. `per_query` weighs each row once, however many tails it has, which all are its
+    targets ("KvsAll", Dettmers et al. 2018).
+
+    `scores` makes those of a slice of the rows from the detached sources; `shape` are the numbers
+    of rows and entities, `query` the row of each triple `[triples]`, `tail` its true tail,
+    `smoothing` e.
+    """
+    dtype = torch.promote_types(sources[0].dtype, torch.float32)
+    ones = torch.ones(len(query), device=query.device, dtype=torch.float64)
+    counts = ones.new_zeros(shape[0]).index_add_(0, query, ones)[query]
+    among = shape[0] * counts if per_query else torch.full_like(counts, len(query))
+    weight = torch.zeros(shape[0], device=query.device, dtype=dtype)
+    weight.index_add_(0, query, (1 / among).to(dtype))
+    if per_query and binary:  # every tail is a target of its own
+        among = among / counts
+    truth = query, tail, among, weight, smoothing, binary
+    loss: Tensor = _OneVsAll.apply(scores, shape, truth, *sources)
+    return loss
+
+
+def _softmax(scores: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+    """Logarithm of the sum of exponentials `[rows]`, and its derivative times a row's share."""
+    top = scores.amax(1, keepdim=True)
+    derivative = (scores - top).exp_()
+    sums = derivative.sum(1, keepdim=True)
+    return (sums.log() + top).squeeze(1), derivative.mul_(share.unsqueeze(1) / sums)
+
+
+def _softplus(scores: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
+    """Sum of log(1 + exp(score)) `[rows]`, and its derivative times a row's share."""
+    return F.softplus(scores).sum(1), scores.sigmoid().mul_(share.unsqueeze(1))
+
+
+class _OneVsAll(Function):
+    """The loss; a block's gradient is made with its scores, after which it is forgotten."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        make: Callable[..., Tensor],
+        shape: tuple[int, int],
+        truth: tuple[Any, ...],
+        *sources: Tensor,
+    ) -> Tensor:
+        rows, entities = shape
+        query, tail, among, weight, smoothing, binary = truth
+        other, dtype = smoothing / (entities - 1), weight.dtype
+        true = ((1 - smoothing - other) / among).to(dtype)
+        partition = _softplus if binary else _softmax
+        total, gradients = weight.new_zeros(()), [torch.zeros_like(source) for source in sources]
+        leaves = [
+            s if s.is_leaf and s.requires_grad else s.detach().requires_grad_() for s in sources
+        ]
+        size = max(1, (BLOCK if query.device.type == "cpu" else ACCELERATOR_BLOCK) // entities)
+        for start in range(0, rows, size):
+            with torch.enable_grad():
+                made = make(slice(start, start + size), *leaves)
+            scores = made.detach().to(torch.promote_types(made.dtype, torch.float32))
+            share = weight[start : start + size].to(scores)
+            value, derivative = partition(scores, share)
+            total += share @ (value - other * scores.sum(1))
+            derivative.sub_(other * share.unsqueeze(1))
+            # every block looks at all triples, so that their number in it need not be known
+            row = query - start
+            inside = (true * ((row >= 0) & (row < len(share))).to(dtype)).to(scores)
+            row = row.clamp(0, len(share) - 1)
+            total -= scores[row, tail] @ inside
+            derivative.index_put_((row, tail), -inside, accumulate=True)
+            parts = torch.autograd.grad(made, leaves, derivative.to(made.dtype), allow_unused=True)
+            for gradient, part in zip(gradients, parts, strict=True):
+                if part is not None:
+                    gradient += part
+        ctx.save_for_backward(*gradients)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return (None,) * 3 + tuple(gradients[0] * made for made in ctx.saved_tensors)
+
 
 SAMPLED: Mapping[str, Callable[..., Tensor]] = {
     "softmax": lambda p, n, *_: torch.cat([p, n], 1).logsumexp(1) - p[:, 0],
