@@ -6,7 +6,7 @@ curvlab wandb_sync --dry-run              only name them
 curvlab wandb_sync --dashboard            a workspace on W&B: score by model, curvature, cost
 curvlab wandb_sync --report fpst/fig3     a report on W&B with the methods of a table side by side
 curvlab wandb_sync --from docs/results/tables/fpst   stored runs as runs of W&B, offline too
-curvlab wandb_sync FOLDER --picture dashboard.png    the dashboard's panels, from stored runs
+curvlab wandb_sync FOLDER --picture dashboard.png    the dashboard's panels, from offline runs
 """
 
 import argparse
@@ -23,7 +23,7 @@ from curvlab.cli.verbs import answered, parser_of
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
-from curvlab.results.result import SET_ASIDE, Result, read_result, result_files
+from curvlab.results.result import SET_ASIDE, read_result, result_files
 from curvlab.results.run_tables import text_of
 from curvlab.tables import load_table
 from curvlab.tables.folders import workplace
@@ -73,33 +73,27 @@ def upload(runs: Sequence[Path], dry_run: bool) -> None:
         sys.exit(1)
 
 
-def stored_runs(folder: Path) -> list[tuple[Path, Result, pd.DataFrame]]:
-    """The finished runs below a folder: where they are, their results and curves."""
-    found = [(file.parent, read_result(file.parent)) for file in result_files(folder)]
-    runs = [(run, result) for run, result in found if result and result.score is not None]
-    if not runs:
-        raise UsageError(f"{folder}: there is no finished run below this folder")
-    texts = [text_of(run / "metrics.csv") for run, _ in runs]
-    curves = [pd.DataFrame() if text is None else pd.read_csv(StringIO(text)) for text in texts]
-    return [(run, result, rows) for (run, result), rows in zip(runs, curves, strict=True)]
-
-
 def replay(source: Path, target: Path, project: str, entity: str | None) -> int:
     """Log stored runs to W&B as `logger=wandb` does during a run; their number."""
-    runs = stored_runs(source)
+    found = [(file.parent, read_result(file.parent)) for file in result_files(source)]
+    runs = [(folder, result) for folder, result in found if result and result.score is not None]
+    if not runs:
+        raise UsageError(f"--from {source}: there is no finished run below this folder")
     from curvlab.run.parts import build_logger  # torch, for which --help does not wait
-    from curvlab.run.reporting import summary
+    from curvlab.run.reporting import log_result
 
     options = {"_target_": LOGGER, "project": project, "entity": entity}
-    for folder, result, curves in track(runs, "replaying"):
+    for folder, result in track(runs, "replaying"):
         own = target / folder.relative_to(source)
         own.mkdir(parents=True, exist_ok=True)
         with build_logger(options, result, own, None) as logger:
             assert logger is not None
-            for row in curves.to_dict("records"):
+            curves = text_of(folder / "metrics.csv")
+            rows = [] if curves is None else pd.read_csv(StringIO(curves)).to_dict("records")
+            for row in rows:
                 known = {str(name): value for name, value in row.items() if pd.notna(value)}
                 logger.log_metrics(known, step=int(known.pop("step")))
-            logger.log_metrics(summary(result), step=result.steps)
+            log_result(result, logger)
     return len(runs)
 
 
@@ -124,10 +118,9 @@ def _wandb_sync(args: argparse.Namespace) -> None:
         number = replay(args.source, folder, args.project, args.entity)
         print(f"replayed {number} runs in {folder}: upload by curvlab wandb_sync {folder}")
     if args.picture is not None:
-        from curvlab.cli.wandb_picture import draw_dashboard  # matplotlib, likewise
+        from curvlab.cli.wandb_files import draw_dashboard  # matplotlib, likewise
 
-        found = [(result, curves) for _, result, curves in stored_runs(args.source or folder)]
-        print(f"wrote {draw_dashboard(found, args.picture)}")
+        print(f"wrote {draw_dashboard(folder, args.picture)}")
     elif args.source is not None:
         return
     elif args.report is not None or args.dashboard:

@@ -191,6 +191,6 @@ def _fit(
             result.status = "finished"
             result.write(folder.path)
         if logger is not None:
-            logger.log_metrics(reporting.summary(result), step=result.steps)
+            reporting.log_result(result, logger)
         if options.plots:
             reporting.draw(label, folder.path, logger)

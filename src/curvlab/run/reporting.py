@@ -192,13 +192,13 @@ def _by_node(
     return rows[order], classes if classes is None else classes[order], nodes
 
 
-def summary(result: Result) -> dict[str, float]:
-    """Score and cost of a run, by their names in loggers."""
+def log_result(result: Result, logger: Logger) -> None:
+    """Hand score and cost to a logger."""
     assert result.score is not None
     costs = {"ms_per_step": result.ms_per_step, "seconds": result.wall_seconds}
     costs |= {"memory_mb": result.peak_memory_mb, "parameters": result.parameters}
     known = {f"cost/{name}": float(cost) for name, cost in costs.items() if cost is not None}
-    return {"score": result.score, **known}
+    logger.log_metrics({"score": result.score, **known}, step=result.steps)
 
 
 def draw(label: str, folder: Path, logger: Logger | None) -> None:

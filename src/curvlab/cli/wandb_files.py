@@ -1,0 +1,91 @@
+"""The dashboard of W&B as a picture, from offline runs."""
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import pandas as pd
+
+from curvlab.analysis.style import legend_below, panels, save_figure, styled
+from curvlab.errors import UsageError
+from curvlab.tables.wandb_report import COSTS, STEP
+
+BLOCK, HEADER = 32768, struct.Struct("<IHB")
+"""Bytes of a block of a `.wandb` file, and checksum, length and kind of a piece in it."""
+
+ENDS = (1, 4)
+"""Kinds of pieces that end a record: a whole one, the last of several."""
+
+
+def read_offline(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Summaries of offline runs, and rows of their curves, with `run`, `model` and `dataset`."""
+    from wandb.proto.wandb_internal_pb2 import Record  # type: ignore[attr-defined]
+
+    summaries, curves = [], []
+    for file in sorted(folder.rglob("*.wandb")):
+        names: dict[str, Any] = {"run": file.stem}
+        summary: dict[str, Any] = {}
+        rows: list[dict[str, Any]] = []
+        for content in _records(file.read_bytes()):
+            record = Record.FromString(content)
+            for item in record.run.config.update:
+                if item.key in ("model", "dataset"):
+                    names[item.key] = json.loads(item.value_json)
+            if record.history.item:
+                row = {"/".join(i.nested_key) or i.key: i.value_json for i in record.history.item}
+                rows.append({key: json.loads(value) for key, value in row.items()})
+        for row in rows:
+            summary |= row
+        summaries.append({**summary, **names})
+        curves += [{**row, **names} for row in rows]
+    return pd.DataFrame(summaries), pd.DataFrame(curves)
+
+
+def _records(data: bytes) -> Iterator[bytes]:
+    """Records of a `.wandb` file, which has the format of LevelDB's logs."""
+    at, record = HEADER.size, b""  # after the file's own header, which is as long
+    while at + HEADER.size <= len(data):
+        if (left := BLOCK - at % BLOCK) < HEADER.size:
+            at += left
+            continue
+        _, length, kind = HEADER.unpack_from(data, at)
+        record += data[at + HEADER.size : at + HEADER.size + length]
+        at += HEADER.size + length
+        if kind in ENDS:
+            yield record
+            record = b""
+
+
+@styled
+def draw_dashboard(folder: Path, file: Path) -> Path:
+    """Draw the panels of the dashboard from offline runs, with matplotlib."""
+    runs, curves = read_offline(folder)
+    if "score" not in runs:
+        raise UsageError(f"there is no finished offline run below {folder}")
+    shown = {"score": "score", **{name: title for name, title in COSTS.items() if name in runs}}
+    kappas = [name for name in curves if str(name).startswith("kappa/")]
+    curved = curves.assign(kappa=curves[kappas].mean(axis=1)).dropna(subset="kappa")
+    datasets = list(curved["dataset"].value_counts().index[:1])
+    models = sorted(set(runs["model"]))
+    colors: dict[str, Any] = {
+        model: mpl.colormaps["tab20"](i % 20) for i, model in enumerate(models)
+    }
+    title = f"{len(runs)} offline runs of W&B, drawn with matplotlib"
+    figure, axes = panels(len(shown) + len(datasets), 5.4, 2.8, title, columns=2)
+    for axis, (name, heading) in zip(axes, shown.items(), strict=False):
+        means = runs.pivot_table(name, "dataset", "model")
+        color = [colors[str(model)] for model in means]
+        means.plot.bar(ax=axis, title=heading, xlabel="", rot=0, legend=False, color=color)
+        if name != "score":
+            axis.set_yscale("log")
+    for axis, dataset in zip(axes[len(shown) :], datasets, strict=True):
+        own = curved[curved["dataset"] == dataset].pivot_table("kappa", STEP, "model")
+        color = [colors[str(model)] for model in own]
+        own.interpolate().plot(
+            ax=axis, title=f"mean curvature on {dataset}", xlabel="step", legend=False, color=color
+        )
+    legend_below(figure, axes[0])
+    return save_figure(figure, file)
