@@ -16,11 +16,11 @@ from curvlab.manifolds.kernels import refuse_other_names
 from curvlab.manifolds.pairs.form import PairForm
 
 
-def by_function(function: Callable[..., Tensor], *attributes: str) -> Callable[..., Tensor]:
-    """A method that calls a function of points, kappa and further attributes of its manifold."""
+def by_function(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A method that calls a function of points and the manifold's curvature."""
 
     def method(self: "Manifold", *points: Tensor) -> Tensor:
-        return function(*points, self.kappa, *(getattr(self, name) for name in attributes))
+        return function(*points, self.kappa)
 
     method.__doc__ = function.__doc__
     return method

@@ -1,13 +1,27 @@
-"""The pseudo-hyperboloid as a space."""
+r"""The pseudo-hyperboloid: a hyperboloid with several axes of time, part sphere, part hyperbolic.
+
+Points are `x = [time, space]` of width `dim`, with `<x, x> = 1 / kappa` under the product
+`<x, y> = -time . time' + space . space'`, kappa < 0. With one axis of time it is the Lorentz model,
+with `dim` of them a sphere. It is a sphere times a flat space: `u = time / |time|` lies on the unit
+sphere, `s = sqrt(-kappa) space` anywhere, and `time = sqrt((1 + |s|^2) / -kappa) u`. Maps are those
+of that product, with the origin at `u = (1, 0, ...)`, `s = 0`, where tangent vectors
+`[..., dim - 1]` have `time_dims - 1` coordinates along the sphere, then those of `s`.
+"""
+
+import math
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
-from curvlab.manifolds import pseudo_hyperboloid as pseudo
-from curvlab.manifolds.base import Manifold, by_function, root_of_sqdist
+from curvlab.manifolds.base import Manifold, root_of_sqdist
 from curvlab.manifolds.curvature import Curvature, not_positive
+from curvlab.manifolds.curved_trig import arsin_ratio, cosine, safe_sqrt, sin_ratio
 from curvlab.manifolds.pairs.form import PairForm, PseudoProfile, form_features
 from curvlab.options import Learnable, NegativeFloat, PositiveInt
+
+_ANTIPODE = 1 - 1e-12
+"""Just short of m = 1, beyond which no geodesic leads and where the distance has a kink."""
 
 
 class PseudoHyperboloid(Manifold):
@@ -26,7 +40,8 @@ class PseudoHyperboloid(Manifold):
     Raises:
         UsageError: the curvature is not between its bounds.
 
-    Source: Xiong et al. 2022; see `curvlab.manifolds.pseudo_hyperboloid`.
+    Source: Xiong et al. 2022, "Pseudo-Riemannian graph convolutional networks", Sections 3 and 4,
+    where `beta = 1 / kappa`; the distance is that of FPS-T's baselines.
     """
 
     codimension = 1
@@ -47,13 +62,73 @@ class PseudoHyperboloid(Manifold):
     def kappa(self) -> Tensor:
         return self.curvature()
 
-    expmap0 = by_function(pseudo.expmap0, "time_dims")
-    logmap0 = by_function(pseudo.logmap0, "time_dims")
-    sqdist = by_function(pseudo.sqdist, "time_dims")
-    pairwise_sqdist = by_function(pseudo.pairwise_sqdist, "time_dims")
     dist = root_of_sqdist
-    expmap = by_function(pseudo.expmap, "time_dims")
-    logmap = by_function(pseudo.logmap, "time_dims")
+
+    def inner(self, x: Tensor, y: Tensor) -> Tensor:
+        """`<x, y> = -sum_(i < time_dims) x_i y_i + sum_(i >= time_dims) x_i y_i`, `[...]`."""
+        products = x * y
+        return products[..., self.time_dims :].sum(-1) - products[..., : self.time_dims].sum(-1)
+
+    def expmap0(self, v: Tensor) -> Tensor:
+        kappa, turns = self.kappa, self.time_dims - 1
+        along, s = v[..., :turns] * (-kappa).sqrt(), v[..., turns:]
+        squared = along.square().sum(-1, keepdim=True)
+        return _point(torch.cat([cosine(squared), sin_ratio(squared) * along], -1), s, kappa)
+
+    def logmap0(self, x: Tensor) -> Tensor:
+        root = (-self.kappa).sqrt()
+        first, rest = x[..., :1], x[..., 1 : self.time_dims]
+        length = safe_sqrt(rest.square().sum(-1, keepdim=True))
+        apart = length > 0
+        safe = torch.where(apart, length, 1.0)
+        # The angle from the origin over the length that it is read from; 1 / first near the origin.
+        near = 1 / torch.where(apart, 1.0, first)
+        ratio = torch.where(apart, torch.atan2(safe, first) / safe, near)
+        return torch.cat([rest * ratio / root, x[..., self.time_dims :] * root], -1)
+
+    def expmap(self, x: Tensor, u: Tensor) -> Tensor:
+        """Exponential at x `[..., dim]` of u `[..., dim - 1]`, transported there from the origin.
+
+        Not defined where the point's `time / |time|` is opposite to the origin's; the transport is
+        taken from nearby there.
+        """
+        kappa, turns = self.kappa, self.time_dims - 1
+        time = x[..., : self.time_dims]
+        unit = time / time.square().sum(-1, keepdim=True).sqrt()
+        along = u[..., :turns] * (-kappa).sqrt()
+        squared = along.square().sum(-1, keepdim=True)
+        zero = torch.zeros_like(squared)
+        # From e to unit a tangent vector w becomes w - <unit, w> (e + unit) / (1 + <e, unit>).
+        start = torch.cat([zero, along], -1)
+        base = torch.cat([zero + 1, torch.zeros_like(along)], -1)
+        slant = (unit * start).sum(-1, keepdim=True) / (1 + unit[..., :1]).clamp(min=1e-6)
+        moved = start - slant * (base + unit)
+        turned = cosine(squared) * unit + sin_ratio(squared) * moved
+        turned = turned / turned.square().sum(-1, keepdim=True).sqrt()
+        return _point(turned, x[..., self.time_dims :] * (-kappa).sqrt() + u[..., turns:], kappa)
+
+    def logmap(self, x: Tensor, y: Tensor) -> Tensor:
+        """Inverse of `expmap`: the logarithm of y at x, transported to the origin."""
+        root, t = (-self.kappa).sqrt(), self.time_dims
+        u, end = (normalize(p[..., :t], dim=-1) for p in (x, y))
+        half = (end - u).square().sum(-1, keepdim=True) / 4  # the squared sine of half the angle
+        log = arsin_ratio(half) * (1 - half).clamp(min=1e-12).rsqrt() * (end - u + 2 * half * u)
+        slant = log[..., :1] / (1 + u[..., :1]).clamp(min=1e-6)
+        along = log[..., 1:] - slant * u[..., 1:]
+        return torch.cat([along / root, root * (y - x)[..., t:]], -1)
+
+    def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Squared distance `[...]`, see `squared_angle`, in float64 from the points."""
+        difference, k = x.double() - y.double(), self.kappa.double()
+        return (squared_angle(k / 4 * self.inner(difference, difference)) / -k).to(x.dtype)
+
+    def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
+        a, b, k = x.double(), y.double(), self.kappa.double()
+        signs = torch.ones_like(a[..., :1, :])
+        signs[..., : self.time_dims] = -1
+        own, other = self.inner(a, a).unsqueeze(-1), self.inner(b, b).unsqueeze(-2)
+        m = k / 4 * (own + other - 2 * (a * signs) @ b.mT)
+        return (squared_angle(m) / -k).to(x.dtype)
 
     def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:
         return self.expmap(self.expmap0(u), v)
@@ -74,3 +149,22 @@ class PseudoHyperboloid(Manifold):
 
     def extra_repr(self) -> str:
         return f"time_dims={self.time_dims}"
+
+
+def _point(u: Tensor, s: Tensor, kappa: Tensor) -> Tensor:
+    """The point of a unit vector and a vector of flat space."""
+    time = (1 + s.square().sum(-1, keepdim=True)).sqrt() * u
+    return torch.cat([time, s], -1) / (-kappa).sqrt()
+
+
+def squared_angle(m: Tensor) -> Tensor:
+    r"""`-kappa d^2` as a function of `m = kappa <x - y, x - y> / 4 = (1 - kappa <x, y>) / 2`.
+
+    `(2 asinh sqrt(-m))^2` for m < 0 (joined as in hyperbolic space), `(2 asin sqrt m)^2` up to 1
+    (as on a sphere), and beyond, where no geodesic joins the two, `(pi + 2 acosh sqrt m)^2`: by way
+    of the antipode, at distance pi. Not negative; 0 where points are the same or joined by light.
+    """
+    near = m.clamp(max=_ANTIPODE)
+    joined = 4 * near.abs() * arsin_ratio(near).square()
+    broken = (math.pi + 2 * torch.asinh(safe_sqrt(m - 1))).square()
+    return torch.where(m < 1, joined, broken)

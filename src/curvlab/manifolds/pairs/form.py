@@ -118,8 +118,8 @@ class CurvedProfile(Profile):
 class PseudoProfile(Profile):
     """`D = -A / kappa` of the pseudo-hyperboloid as a function of `m` and of kappa.
 
-    `A(m)` and `m` are those of `curvlab.manifolds.pseudo_hyperboloid.squared_angle`, a form that
-    has any sign. `dD/dm = A' / -kappa`, and at fixed m `dD/d(kappa) = A / kappa^2`.
+    `A(m)` and `m` are those of `squared_angle` in `curvlab.manifolds.pseudo_hyperboloid_space`, a
+    form that has any sign. `dD/dm = A' / -kappa`, and at fixed m `dD/d(kappa) = A / kappa^2`.
     """
 
     def __init__(self, kappa: Tensor) -> None:
