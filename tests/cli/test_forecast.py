@@ -57,6 +57,18 @@ def test_runs_are_counted_and_the_finished_ones_left_out(outputs):
     assert not Forecast(["model=mlp", "dataset=texas", "seed=1", words[-1]]).left
 
 
+def test_ctrl_c_ends_an_estimate_with_what_it_has(outputs, monkeypatch):
+    def seconds(_, cell):
+        if cell["model"] == "gcn":
+            raise KeyboardInterrupt
+        return 50.0
+
+    monkeypatch.setattr(Forecast, "seconds", seconds)
+    first, end = said([*SWEEP, f"paths.output_dir={outputs}"], each=True)
+    assert first.endswith("2 runs  2 min")
+    assert end.startswith("Interrupted: 4 runs, 0 finished, about 2 min on this machine for 2")
+
+
 @pytest.mark.parametrize(("most", "expected"), [(1000, 50.0), (100, 50.0), (10, 9.5)])
 def test_time_follows_the_steps_that_a_run_like_it_took(outputs, most, expected):
     finish(outputs, "model=mlp", "dataset=texas", "seed=7", steps=100, seconds=50.0)

@@ -127,17 +127,20 @@ class Forecast:
         return median(times)
 
     def lines(self, each: bool = False) -> Iterator[str]:
-        """Say how much is to run and how long it takes."""
-        total, known = 0.0, 0
-        for name, cells in groupby(self.left, key=self._name):
-            cell, *others = cells
-            took, count = self.seconds(cell), 1 + len(others)
-            total, known = (total + took * count, known + count) if took else (total, known)
-            if each:
-                said = in_time(took * count) if took else "no stored run tells how long"
-                yield f"{name:<48} {count:>4} run{'s' if count > 1 else ' '}  {said}"
+        """Say how much is to run and how long it takes; Ctrl-C ends it with what is known."""
+        total, known, ended = 0.0, 0, ""
+        try:
+            for name, cells in groupby(self.left, key=self._name):
+                cell, *others = cells
+                took, count = self.seconds(cell), 1 + len(others)
+                total, known = (total + took * count, known + count) if took else (total, known)
+                if each:
+                    said = in_time(took * count) if took else "no stored run tells how long"
+                    yield f"{name:<48} {count:>4} run{'s' if count > 1 else ' '}  {said}"
+        except KeyboardInterrupt:
+            ended = "Interrupted: "
         total /= self.at_once
-        line = f"{self.runs:,} run{'s' if self.runs > 1 else ''}"
+        line = f"{ended}{self.runs:,} run{'s' if self.runs > 1 else ''}"
         line += "" if self.several else f", {self.runs - len(self.left):,} finished"
         if known:
             which = f" for {known:,} of them" if known < len(self.left) else ""
