@@ -14,7 +14,7 @@ FAULT = "\n  - "
 """The begin of each fault in an error with several of them."""
 
 NO_ROOM = (
-    "what was there before is as it was: make room, or name another folder that can be written."
+    "existing files are unchanged. Free disk space, or name another folder that can be written."
 )
 """Advice by the kind of file system error."""
 

@@ -131,7 +131,7 @@ def judged(kind: str, name: str, what: str, command: Command, done: Done) -> Out
 
 def refusal(done: Done) -> tuple[str, str]:
     """`refused`, or what is wrong with the way in which a command ended; and what it said."""
-    swept = re.search(r"^sweep of \d+ cells.*", done.stdout, re.MULTILINE | re.DOTALL)
+    swept = re.search(r"^sweep of \d+ cells?.*", done.stdout, re.MULTILINE | re.DOTALL)
     said = done.stderr.strip() or (swept[0].strip() if swept else "")
     last = said.rpartition("\n")[2]
     wrong = {
@@ -209,7 +209,7 @@ def flip(chance: random.Random) -> Outcome:
     ended = chance.random() < 0.4
     with site() as command:
         place = whole(name).folder if ended else interrupted(name)
-        shutil.copytree(place, command.folder, dirs_exist_ok=True)
+        shutil.copytree(place, command.folder, symlinks=True, dirs_exist_ok=True)
         places = (command.folder / place for place in ("outputs", "data"))
         found = sorted(path for place in places for path in place.rglob("*") if path.is_file())
         path = chance.choice([path for path in found if path.stat().st_size])
