@@ -147,7 +147,7 @@ class Forecast:
             line += f", about {in_time(total)} on this machine{which}, by the cost of stored runs"
             line += f", {self.at_once} at once" if self.at_once > 1 else ""
         elif self.left:
-            line += "; no stored run tells how long they take"
+            line += "; no stored run tells how long that takes"
         yield line
         if total > LONG:
             yield f"  To run less, {self._shorter()}."
