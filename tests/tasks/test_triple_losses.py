@@ -210,7 +210,7 @@ def number(scores, query, tail, smoothing):
     return float(one_vs_all_loss(every, [scores], shape, query, tail, smoothing).detach())
 
 
-def of_products(queries, candidates, query, tail, smoothing):
+def product_loss(queries, candidates, query, tail, smoothing):
     """The loss of dot products, a block at a time."""
     shape = len(queries), len(candidates)
     sources = queries, candidates
@@ -277,17 +277,17 @@ def test_each_loss_is_torchs_of_all_targets(smoothing, binary, per_query, block,
 
 def test_large_scores_do_not_overflow():
     queries, candidates, query, tail = problem(torch.float32)
-    loss = of_products(1000 * queries, candidates, query, tail, 0.1)
+    loss = product_loss(1000 * queries, candidates, query, tail, 0.1)
     exact = number(1000 * queries.double() @ candidates.double().T, query, tail, 0.1)
     assert float(loss.detach()) == pytest.approx(exact, rel=1e-5)
 
 
 def test_mixed_precision_is_as_exact_as_its_products():
     queries, candidates, query, tail = problem(torch.float32)
-    exact = of_products(queries, candidates, query, tail, 0.1)
+    exact = product_loss(queries, candidates, query, tail, 0.1)
     expected = torch.autograd.grad(exact, (queries, candidates))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        rough = of_products(queries, candidates, query, tail, 0.1)
+        rough = product_loss(queries, candidates, query, tail, 0.1)
     found = torch.autograd.grad(rough, (queries, candidates))
     assert rough.dtype == torch.float32
     assert float(rough.detach()) == pytest.approx(float(exact.detach()), rel=2e-2)
