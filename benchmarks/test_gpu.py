@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from benchmarks.__main__ import BENCHMARKS, measure
+from curvlab.cli.forecast import Forecast
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
 from curvlab.run.train import train_in
 from curvlab.tables import load_table, table_names
-from curvlab.tables.planning import planned_runs
 
 DEVICE = os.environ.get("GPU_CHECK_DEVICE", "cuda")
 REDUCED = "GPU_CHECK_REDUCED" in os.environ
@@ -104,11 +104,11 @@ def test_cell(trained, tmp_path, table):
         score = {}
         for place, on in (("processor", "cpu"), ("device", DEVICE)):
             given = (*choices, *words, f"trainer.accelerator={on}")
-            planned = planned_runs(CONFIGS, table, given)[0]
-            trainer = planned.config.trainer
+            config = Forecast([f"table={table}", *given]).base
+            trainer = config.trainer
             if "validate_every" in trainer:  # which may be a whole pass over triples
                 trainer.validate_every = min(trainer.validate_every, trainer.max_steps)
-            score[place], _ = trained(f"{place}: {' '.join(choices)}", planned.config)
+            score[place], _ = trained(f"{place}: {' '.join(choices)}", config)
             if score["processor"] is None:
                 break
         else:

@@ -1,8 +1,4 @@
-"""`torch.compile` where it is worth it: modules that say so are compiled in place.
-
-Compiled in place a module keeps its parameters' names, so that checkpoints of compiled and other
-runs are the same.
-"""
+"""`torch.compile` where it is worth it: modules that say so are compiled in place."""
 
 from typing import Any
 
@@ -34,15 +30,7 @@ class Compilable(nn.Module):
 
 
 def compile_parts(module: nn.Module, accelerator: str) -> None:
-    """Compile the parts of a module that are worth it; functions of earlier runs are forgotten.
-
-    Args:
-        module: its `Compilable` parts are compiled.
-        accelerator: of Lightning, for which it is to be compiled.
-
-    Raises:
-        UsageError: There is no working compiler here.
-    """
+    """Compile the `Compilable` parts of a module for one of Lightning's accelerators."""
     torch.compiler.reset()
     any_device = accelerator in ("auto", "gpu")
     found = torch.accelerator.current_accelerator() if any_device else accelerator

@@ -1,7 +1,6 @@
 """Numbers that are not finite: where they began, and the refusal of scores made of them.
 
-Sorting takes NaN for a number and `argmax` of NaN is a class, so a metric of ranks or of classes is
-finite, and often perfect, when what it is made of is not.
+A metric of ranks or classes is finite, and often perfect, when what it is made of is NaN.
 """
 
 from collections.abc import Callable

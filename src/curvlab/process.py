@@ -84,19 +84,10 @@ def default_dtype(precision: str) -> Iterator[None]:
 
 
 def summed_over_processes(x: Tensor) -> Tensor:
-    """The sum of a tensor over all processes of the default group; itself where there is one.
+    """The sum of a tensor over all processes, and of its gradients; itself where there is one.
 
-    With it, attention that is linear in the tokens is exact over a graph whose nodes are shared
-    out: `summary` of each process's nodes, this sum of its two parts, then `attend`. What is
-    communicated, `[heads, h, h]` and `[heads, h]` a layer, does not depend on the number of nodes.
-
-    The gradient of a sum over processes is the sum of the processes' gradients: every process gets
-    the derivative of the sum of all losses with respect to its own part, and DDP's mean over
-    processes is that of the mean loss.
-
-    Args:
-        x: of one shape, type and kind of device in all processes. All must call this, and backward,
-            equally often and in the same order.
+    All processes call this and backward equally often and in the same order. `attend` on the sums
+    of a `summary` is linear attention over all nodes.
     """
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         from torch.distributed.nn.functional import all_reduce  # not in builds without processes

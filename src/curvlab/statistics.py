@@ -14,11 +14,7 @@ NORMAL = 1.96
 """Standard errors in half a 95 % interval of a normal distribution."""
 
 IntervalKind = Literal["ci95", "student", "std"]
-"""Kinds of our plus-minus sign.
-
-`ci95` is 1.96 std / sqrt(n), from five runs on; `student` is Student's 95% interval; `std` is the
-standard deviation itself. With fewer than five runs `ci95` is Student's interval as well.
-"""
+"""Kinds of our plus-minus sign: `ci95` is 1.96 std / sqrt(n), Student's of fewer than five runs."""
 
 FEWEST, FEWEST_NORMAL, FEWEST_RANKED = 3, 5, 6
 """Runs from which on there is a spread, `ci95` is the normal interval, and ranks are tested."""
@@ -44,10 +40,7 @@ FRACTION = 1.5
 
 @dataclass(frozen=True)
 class Summary:
-    """Number, mean and sample standard deviation of runs: numbers of one cell, or Series of many.
-
-    What cannot be known is NaN: everything without a run, every spread with fewer than three.
-    """
+    """Runs of one cell, or Series of many; NaN without a run, spreads with fewer than three."""
 
     seeds: Any  # n
     mean: Any
@@ -66,11 +59,7 @@ class Summary:
 
     @property
     def pm(self) -> Any:
-        """The number after the plus-minus sign, of the given kind.
-
-        The papers print `1.96 std / sqrt(n)` also for three to ten seeds, where the 95 % interval
-        is wider. Comparisons use Student's for any number of runs.
-        """
+        """The number after the plus-minus sign, of the given kind; comparisons use Student's."""
         quantile = student(self.seeds - 1)
         if self.kind == "ci95":
             quantile = np.where(self.seeds < FEWEST_NORMAL, quantile, NORMAL)
@@ -88,10 +77,7 @@ def summarise(values: Any, kind: IntervalKind = "ci95") -> Summary:
 
 
 def printed_std(pm: Any, kind: Any, runs: Any) -> Any:
-    """The sample standard deviation behind a printed plus-minus sign; NaN where it is unknown.
-
-    A bootstrap interval of the mean counts as 1.96 standard errors.
-    """
+    """The sample standard deviation behind a printed plus-minus sign; NaN where it is unknown."""
     pm, kind, runs = np.asarray(pm, float), np.asarray(kind, str), np.asarray(runs, float)
     runs = np.where(runs < 2, nan, runs)
     std = np.select(
@@ -138,8 +124,7 @@ def rounded(values: Any, digits: int) -> Any:
 class Paired:
     """Differences of pairs; with one pair all but their mean is NaN.
 
-    Equal differences have no spread to test by: then `pm` is NaN and p is that of the sign test,
-    `2^(1 - n)`, or 1 where they are 0.
+    Of equal ones `pm` is NaN and p that of the sign test, `2^(1 - n)`, or 1 where they are 0.
     """
 
     pairs: int
@@ -252,10 +237,7 @@ def runs_needed(difference: float, std: float, level: float = LEVEL) -> int | No
 
 
 def friedman(scores: np.ndarray) -> float:
-    """P of Friedman's test that all rows of `[models, datasets]` are alike.
-
-    NaN with fewer than three models or two datasets: of one dataset it is a constant.
-    """
+    """P of Friedman's test that all rows of `[models, datasets]` are alike; NaN of too few."""
     if scores.shape[0] < 3 or scores.shape[1] < 2:
         return nan
     return float(scipy.stats.friedmanchisquare(*scores).pvalue)

@@ -12,7 +12,6 @@ from tiny_runs import FAST, TINY, TREE
 import curvlab
 from curvlab.errors import UsageError
 from curvlab.results.folder import BEST
-from curvlab.run.predictions import triples_in
 
 CLASSES = (*TREE, "trainer.plots=false", "optimizer.lr=0.05")
 TRIPLES = (*tiny_runs.TRIPLES, "trainer.epochs=12", "trainer.plots=false", "optimizer.lr=0.5")
@@ -281,66 +280,3 @@ def test_a_reconstruction_is_scored_on_another_graph(run_here, tmp_path, capsys)
         found.append(float(capsys.readouterr().out.split("map")[1].split()[0]))
     assert found[0] == pytest.approx(score, abs=1e-4)
     assert found[1] != pytest.approx(score, abs=1e-2)
-
-
-def kg_folder(folder, **parts):
-    """A folder of files of triples."""
-    folder.mkdir(exist_ok=True)
-    for name, triples in parts.items():
-        (folder / f"{name}.txt").write_text("".join("\t".join(t) + "\n" for t in triples))
-    return folder
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("inverse", [False, True])
-def test_other_triples_are_ranked_by_name(run_here, tmp_path, capsys, caplog, inverse):
-    """The run's own test triples get the reported metrics; unknown names are refused."""
-    circle = [(f"e{i}", ("next", "after")[i % 2], f"e{(i + 1 + i % 2) % 30}") for i in range(30)]
-    far = [(f"e{i}", "far", f"e{(i + 15) % 30}") for i in range(30)]
-    train, val, test = circle + far[:20], far[20:25], far[25:]
-    own = kg_folder(tmp_path / "own", train=train, valid=val, test=test)
-    small = ("trainer.epochs=3", "trainer.accelerator=cpu", "trainer.plots=false")
-    words = ("dataset=kg_folder", f"dataset.source.path={own}", "model=distmult", *small)
-    result = run_here(*words, "batching.size=20", f"task.inverse_relations={str(inverse).lower()}")
-    run = curvlab.load(tmp_path / "run")
-    own_metrics = run.evaluate()
-    for parts, names in (
-        ({"test": test}, ["test"]),
-        ({"valid": val, "test": test}, ["val", "test"]),
-    ):
-        folder = kg_folder(tmp_path / f"of_{len(parts)}", **parts)
-        found = run.evaluate(graph=triples_in(folder, run))
-        assert found == {name: pytest.approx(own_metrics[name]) for name in names}
-    assert run.evaluate() == own_metrics == result.metrics
-
-    evaluate = import_module("curvlab.cli.evaluate").main
-    other = kg_folder(tmp_path / "other", test=[circle[0], far[2]])
-    assert evaluate([str(tmp_path / "run"), "--data", str(other)]) == 0
-    assert "mrr" in capsys.readouterr().out
-    assert "2 triples to score are among those that the model was trained on" in caplog.text
-    for wrong, why in (
-        ({"test": [("nobody", "far", "e1")]}, "'nobody'"),
-        ({"test": [("e1", "none", "e1")]}, "relation 'none'"),
-        ({"train": train}, r"neither test\.txt nor valid\.txt"),
-    ):
-        folder = kg_folder(tmp_path / next(iter(why.split())), **wrong)
-        with pytest.raises(UsageError, match=why):
-            triples_in(folder, run)
-        assert evaluate([str(tmp_path / "run"), "--data", str(folder)]) == 2
-
-
-@pytest.mark.slow
-def test_triples_known_to_the_folder_leave_the_ranking(run_here, tmp_path):
-    """A train.txt of all other tails of a head leaves its true tail the first rank."""
-    run_here(*TRIPLES, "model=distmult", "trainer.epochs=1")
-    run = curvlab.load(tmp_path / "run")
-    names, relation = run.ids(), run.vocabulary.relations[0]
-    query = [(names[0], relation, names[-1])]
-    rest = [(names[0], relation, name) for name in names[:-1]]
-    scores = [
-        run.evaluate(graph=triples_in(kg_folder(tmp_path / "kg", test=query, **more), run))
-        for more in ({}, {"train": rest})
-    ]
-    assert scores[1]["test"]["mrr"] == 1
-    assert scores[0]["test"]["mrr"] < 1
-    assert scores[0]["test"]["raw_mrr"] == scores[1]["test"]["raw_mrr"]

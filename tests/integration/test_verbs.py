@@ -59,7 +59,7 @@ def test_a_run_is_predicted_evaluated_and_exported(run_here, tmp_path, monkeypat
     said = capsys.readouterr().out
     assert f"accuracy {result.score!r}, the same to the last digit" in said
 
-    for kind, file in (("csv", "e.csv"), ("parquet", "e.parquet"), ("npz", "e.npz")):
+    for kind, file in (("csv", "e.csv"), ("parquet", "e.parquet")):
         assert verb("export", folder, "--format", kind, "--output", file) == 0
         space = json.loads((tmp_path / f"{file}.json").read_text())
         assert space["space"] == type(run.space).__name__
@@ -70,8 +70,6 @@ def test_a_run_is_predicted_evaluated_and_exported(run_here, tmp_path, monkeypat
     for table in (pd.read_csv("e.csv"), pd.read_parquet("e.parquet")):
         assert table["id"].astype(str).tolist() == run.ids()
         np.testing.assert_allclose(table.filter(like="x").to_numpy(), points, rtol=1e-6)
-    with np.load("e.npz") as arrays:
-        np.testing.assert_array_equal(arrays["points"], points)
 
     assert verb("export", folder, "--format", "word2vec", "--tangent", "--output", "e.txt") == 0
     first, *lines = (tmp_path / "e.txt").read_text().splitlines()

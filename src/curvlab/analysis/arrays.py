@@ -5,14 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from curvlab.errors import UsageError
 from curvlab.results.files import arriving
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Write arrays by their names, without those that are None."""
-    kept = {name: np.asarray(array) for name, array in arrays.items() if array is not None}
+    """Write arrays and tensors by their names, without those that are None."""
+    there = {name: array for name, array in arrays.items() if array is not None}
+    kept = {
+        k: v.detach().cpu() if isinstance(v, Tensor) else np.asarray(v) for k, v in there.items()
+    }
     with arriving(path) as partial, partial.open("wb") as stream:
         np.savez_compressed(stream, allow_pickle=False, **kept)
 

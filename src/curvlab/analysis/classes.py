@@ -13,11 +13,7 @@ from curvlab.results.files import atomic_write
 def save_classes(
     folder: Path, probabilities: np.ndarray, labels: np.ndarray, names: Sequence[str] | None = None
 ) -> None:
-    """Write `classes.csv` and, of one class a node, `confusion.csv`.
-
-    Probabilities are `[nodes, classes]`, labels classes `[nodes]` or zeros and ones
-    `[nodes, classes]`; classes without names have their numbers.
-    """
+    """Write `classes.csv` and, of labels `[nodes]` not `[nodes, classes]`, `confusion.csv`."""
     numbers = np.arange(probabilities.shape[1])
     shown = list(map(str, numbers if names is None else names))
     predicted = probabilities.argmax(1) if labels.ndim == 1 else probabilities > 0.5

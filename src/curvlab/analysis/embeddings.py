@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -22,30 +21,21 @@ NAMES = ("ids", "class_names")
 
 @dataclass(frozen=True)
 class Embedding:
-    """Points `[nodes, dim]`, the space they lie in, and the graph `edge_index [2, edges]`.
-
-    `classes [nodes]` is there if a node has one, `nodes [nodes]`, their numbers in the dataset, if
-    the points may be of a part of its nodes. `ids [nodes]` and `class_names` are there if the data
-    set has them.
-    """
+    """Points `[nodes, dim]`, the space they lie in, and the graph `edge_index [2, edges]`."""
 
     points: Tensor
     space: Euclidean | Stereographic
     edge_index: Tensor
     classes: Tensor | None = None
-    nodes: Tensor | None = None
+    nodes: Tensor | None = None  # numbers in the dataset, if the points may be of a part of it
     ids: Sequence[str] | None = None
     class_names: Sequence[str] | None = None
 
 
 def save_embedding(path: Path, embedding: Embedding) -> None:
     """Write an embedding's fields, the points as `embeddings`, and the arrays of its space."""
-    arrays: dict[str, Any] = {name: getattr(embedding, name) for name in (*ROWS, "edge_index")}
-    arrays["embeddings"] = embedding.points.detach()
-    arrays = {name: None if rows is None else rows.cpu() for name, rows in arrays.items()}
-    texts = {name: getattr(embedding, name) for name in NAMES}
-    texts = {k: None if words is None else np.array(words, np.str_) for k, words in texts.items()}
-    save_arrays(path, {**arrays, **texts, **embedding.space.arrays()})
+    arrays = {name: getattr(embedding, name) for name in (*ROWS, *NAMES, "edge_index")}
+    save_arrays(path, {**arrays, "embeddings": embedding.points, **embedding.space.arrays()})
 
 
 def load_embedding(path: Path) -> Embedding:
@@ -78,10 +68,7 @@ def tangent_coordinates(points: Tensor, space: Euclidean | Stereographic) -> Ten
 
 
 def principal_components(coordinates: Tensor, count: int = 2) -> tuple[Tensor, list[float]]:
-    """Principal components `[nodes, count]`, and the fraction of the variance each explains.
-
-    Each direction's largest entry is positive.
-    """
+    """Principal components `[nodes, count]`, largest entries positive; shares of the variance."""
     if min(coordinates.shape) < count:
         raise UsageError(
             f"{count} principal components need at least {count} nodes and dimensions; "

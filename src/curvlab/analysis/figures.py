@@ -27,12 +27,7 @@ NAMED_CURVATURES = 4
 
 @styled
 def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
-    """Metrics and every curvature against the step, one axis below the other.
-
-    `metrics` has columns `step`, and `map` (percent), or `loss` and `val/METRIC` (percent, or
-    fractions) with the one that chooses weights first, and `kappa/LAYER/COMPONENT`; empty where a
-    step has no value; any of these kinds may be missing.
-    """
+    """Metrics and every curvature of `metrics.csv` against the step, one axis below the other."""
     metrics = metrics.dropna(axis=1, how="all")
     columns = list(map(str, metrics.columns))
     scores = [n for n in columns if n.startswith("val/") and not n.startswith("val/routing_")]
@@ -81,8 +76,6 @@ def comparison_figure(curves: pd.DataFrame, metric: str) -> Figure:
     """A column of `metrics.csv` of several runs by step, the best last value first in the legend.
 
     Runs that differ in their seed alone are one line, their mean, in a band of its 95 % interval.
-    A row of `curves` has a run's `name`, labels of `model` and `dataset` (empty if unknown) and
-    `seed`, a `step` and the `value` there.
     """
     runs = curves.drop_duplicates("name")
     line, alike = "name", ["model", "dataset", "seed"]
@@ -115,10 +108,7 @@ def comparison_figure(curves: pd.DataFrame, metric: str) -> Figure:
 
 @styled
 def scaling_figure(costs: Mapping[str, Mapping[str, pd.Series]], key: str) -> Figure:
-    """Costs against a size, both logarithmic, one panel below the other; slopes by least squares.
-
-    For each panel's title there is each method's cost by size (the index).
-    """
+    """Costs by size of each panel's methods, both logarithmic; slopes by least squares."""
     drawn = {title: lines for title, lines in costs.items() if any(map(len, lines.values()))}
     if not drawn:
         raise UsageError("no finished run has a number of this table: nothing to draw")
@@ -145,11 +135,7 @@ def depth_figure(
     reference: str,
     diverged: Mapping[str, Sequence[float]],
 ) -> Figure:
-    """Scores less those of a reference of the same depth, against the number of layers.
-
-    `lines` are each method's scores by number of layers, the reference's among them; depths without
-    a number of both are left out. Depths at which runs `diverged` are crosses along the bottom.
-    """
+    """Scores less those of a reference of the same depth; crosses where runs `diverged`."""
     gaps = {k: (scores - lines[reference]).dropna() for k, scores in lines.items()}
     del gaps[reference]
     if not any(map(len, gaps.values())):

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from curvlab.analysis.arrays import load_arrays, save_arrays
+from curvlab.analysis.arrays import load_arrays
 from curvlab.errors import UsageError
 from curvlab.layers.spectral_filters import response
 
@@ -23,22 +23,16 @@ SAME = 1e-4
 
 @dataclass(frozen=True)
 class NodeFilters:
-    """A polynomial filter of each node: `coefficients [nodes, orders + 1]` of a `basis`.
-
-    `nodes` are their numbers in the dataset, if they may be a part of its nodes.
-    """
+    """A polynomial filter of each node: `coefficients [nodes, orders + 1]` of a `basis`."""
 
     coefficients: Tensor
     basis: str
-    nodes: Tensor | None = None
+    nodes: Tensor | None = None  # their numbers in the dataset, if they may be a part of it
 
 
 @dataclass(frozen=True)
 class FilterCluster:
-    """The `share` of nodes with similar filters, and the `mean` of their responses `[eigenvalues]`.
-
-    `low` is the 10th percentile of the members' responses, `high` the 90th.
-    """
+    """The `share` of nodes with similar filters; mean, 10th and 90th percentile of responses."""
 
     share: float
     mean: np.ndarray
@@ -46,15 +40,8 @@ class FilterCluster:
     high: np.ndarray
 
 
-def save_filters(path: Path, filters: NodeFilters) -> None:
-    """Write filters to a NumPy archive."""
-    nodes = None if filters.nodes is None else filters.nodes.cpu()
-    arrays = {"coefficients": filters.coefficients.cpu(), "basis": filters.basis, "nodes": nodes}
-    save_arrays(path, arrays)
-
-
 def load_filters(path: Path) -> NodeFilters:
-    """Read what `save_filters` wrote, or refuse a file of another kind."""
+    """Read a run's filters, or refuse a file of another kind."""
     models = "runs of polyattn_mono, polyattn_cheb, unifilter_mono and unifilter_cheb write it"
     origin = f"{models}; the models with more layers make no filter."
     arrays = load_arrays(path, "filters", origin, {"coefficients", "basis"})
@@ -63,11 +50,7 @@ def load_filters(path: Path) -> NodeFilters:
 
 
 def filter_clusters(filters: NodeFilters, count: int) -> list[FilterCluster]:
-    """k-means of the responses, the largest cluster first; fewer where fewer filters differ.
-
-    Responses, not coefficients, since the polynomials of a basis are not orthogonal: coefficients
-    that are far from each other can be nearly the same filter.
-    """
+    """k-means of the responses, the largest cluster first; fewer where fewer filters differ."""
     from sklearn.cluster import KMeans
 
     coefficients = filters.coefficients.double()

@@ -21,11 +21,8 @@ class GraphFacts:
     """Shape of a graph.
 
     `delta` bounds that of the worst quadruple, equal bounds are exact; `mean_delta` is that of a
-    random one, with half of its 95 % interval. `curvature` is the nodes' mean sectional curvature
-    (None if no node has two neighbours), with its histogram; `clustering` the mean share of a
-    node's pairs of neighbours that are joined (Watts, Strogatz); `homophily` the share of edges
-    within a class (None without classes), `chance_homophily` that of edges between nodes drawn by
-    their degrees.
+    random one, with half of its 95 % interval; `curvature` the nodes' mean sectional curvature;
+    `chance_homophily` that of edges between nodes drawn by their degrees.
     """
 
     nodes: int

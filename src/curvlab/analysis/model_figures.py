@@ -31,11 +31,7 @@ SHOWN_RELATIONS = 30
 
 @dataclass(frozen=True)
 class NodeLooks:
-    """Values of the nodes that colour them, such as their degree, on a log scale over a wide range.
-
-    If they are `categorical`, values are classes 0, 1, ..., -1 is grey, and `names` those of the
-    classes.
-    """
+    """Values of the nodes that colour them; `categorical` ones are classes, -1 is grey."""
 
     values: np.ndarray
     label: str
@@ -52,10 +48,7 @@ def embedding_figure(
     title: str,
     subtitle: str = "",
 ) -> Figure:
-    """Scatter of two principal components `[nodes, 2]`, edges drawn lightly.
-
-    `explained` is the fraction of the variance that each of the two explains.
-    """
+    """Scatter of two principal components `[nodes, 2]`, edges drawn lightly."""
     figure, (axis,) = panels(1, 7, 5.5, title)
     axis.set_title(subtitle, fontsize=9, color=MUTED)
     lines = points[edge_index[:, edge_index[0] < edge_index[1]].T]
@@ -96,11 +89,7 @@ def embedding_figure(
 def ternary_figure(
     weights: np.ndarray, corners: Sequence[str], title: str, subtitle: str = ""
 ) -> Figure:
-    """How many tokens have which weights of three branches, in a triangle.
-
-    A token with weights `[tokens, 3]` stands at the mean of the corners under its weights. The
-    cross is the mean of all.
-    """
+    """How many tokens have which weights of three branches `[tokens, 3]`, as barycentric places."""
     if weights.shape[1] != 3:
         raise UsageError(f"a triangle has three corners, the model {weights.shape[1]} branches")
     height = float(np.sqrt(3) / 2)
@@ -125,12 +114,8 @@ def ternary_figure(
     return figure
 
 
-@dataclass(frozen=True)
-class FilterPanel:
-    """Clusters of learned filters, and the true responses `[eigenvalues]` where they are known."""
-
-    clusters: Sequence[FilterCluster]
-    true: Sequence[np.ndarray]
+FilterPanel = tuple[Sequence[FilterCluster], Sequence[np.ndarray]]
+"""Clusters of learned filters, and the true responses `[eigenvalues]` where they are known."""
 
 
 @styled
@@ -141,11 +126,11 @@ def filters_figure(filters: Mapping[str, FilterPanel]) -> Figure:
     are dashed. Source: PolyFormer, Figures 2 to 6.
     """
     figure, axes = panels(len(filters), 6.2, 3.4, columns=min(len(filters), 2))
-    for axis, (title, panel) in zip(axes, filters.items(), strict=True):
-        for i, true in enumerate(panel.true):
+    for axis, (title, (clusters, known)) in zip(axes, filters.items(), strict=True):
+        for i, true in enumerate(known):
             label = "true filters" if i == 0 else None
             axis.plot(EIGENVALUES, true, "--", color=INK, linewidth=1.2, label=label)
-        for color, cluster in zip(cycle(LINES), panel.clusters, strict=False):
+        for color, cluster in zip(cycle(LINES), clusters, strict=False):
             label = f"{cluster.share:.1%} of nodes"
             axis.plot(EIGENVALUES, cluster.mean, color=color, label=label)
             axis.fill_between(EIGENVALUES, cluster.low, cluster.high, color=color, alpha=0.15)

@@ -92,7 +92,7 @@ def filter_panel(run_dir: Path, clusters: int | None = None) -> FilterPanel:
     true = [f(EIGENVALUES) for f in FILTERS[name]] if name else []
     filters = load_filters(run_dir / FILE)
     count = clusters or len(true) or min(FILTER_CLUSTERS, len(filters.coefficients))
-    return FilterPanel(filter_clusters(filters, count), true)
+    return filter_clusters(filters, count), true
 
 
 def plot_routing(run_dir: Path, title: str | None = None) -> Path:
@@ -128,9 +128,6 @@ def _result(run_dir: Path) -> dict[str, Any]:
 
 def _labels(result: dict[str, Any]) -> tuple[str, str]:
     """Labels of a run's model and data set; empty without a result."""
-    config = result.get("config", {})
-    model, dataset = (
-        str(config.get(part, {}).get("label") or result.get(part, ""))
-        for part in ("model", "dataset")
-    )
+    parts = {part: result.get("config", {}).get(part, {}) for part in ("model", "dataset")}
+    model, dataset = (str(own.get("label") or result.get(k, "")) for k, own in parts.items())
     return model, dataset

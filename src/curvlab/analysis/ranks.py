@@ -9,7 +9,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.vocabulary import vocabulary_of
-from curvlab.errors import UsageError
 from curvlab.metrics.ranking import HITS, TIES, RankCounts, ranks
 from curvlab.results.files import arriving, atomic_write
 
@@ -27,14 +26,11 @@ def rank_table(
     head_side: Tensor,
     counts: Mapping[str, RankCounts],
 ) -> pd.DataFrame:
-    """One row per query and type of ranking.
+    """One row per query and type of ranking, a key of `counts`; `side` is the end that is ranked.
 
-    Columns: `head`, `relation`, `tail` by name; `side`, the end that is ranked; `category` of the
-    relation, 1-1, 1-N, N-1 or N-N by whether a tail has on average 1.5 heads and a head 1.5 tails
-    among the training triples (Bordes et al. 2013); `frequency`, the number of training triples of
-    the ranked entity, rounded down to a power of ten; `type`, a key of `counts`; `optimistic` and
-    `pessimistic` ranks; `candidates`, their number with the answer. Queries `part` of inverse
-    relations are written as triples of the relation itself.
+    `category` of the relation is 1-1, 1-N, N-1 or N-N (Bordes et al. 2013); `frequency` the number
+    of training triples of the ranked entity, rounded down to a power of ten. Queries `part` of
+    inverse relations are written as triples of the relation itself.
     """
     names = graph.relation_names
     base = len(names) // (2 if graph.get("inverse_relations") else 1)
@@ -84,9 +80,7 @@ def ranking_table(
 ) -> pd.DataFrame:
     """Metrics of groups of queries, for each side and both, type of ranking and rule for ties.
 
-    Columns: those of `by`, `side`, `type`, `ties`, `queries`, `mrr`, the mean ranks `mean_rank`,
-    `geometric_mean_rank` and `harmonic_mean_rank`, `adjusted_mean_rank_index` and, for every k,
-    `hitsK` and `adjusted_hitsK`. With E[.] of n candidates in random order,
+    With E[.] of n candidates in random order,
 
         adjusted_mean_rank_index = 1 - (mean_rank - 1) / (E[mean_rank] - 1),  E = mean (n + 1) / 2
         adjusted_hitsK = (hitsK - E[hitsK]) / (1 - E[hitsK]),                 E = mean min(K/n, 1)
@@ -121,11 +115,7 @@ def ranking_table(
 
 
 def save_ranks(folder: Path, table: pd.DataFrame, ties: str, hits: Sequence[int]) -> None:
-    """Write the ranks of all queries, metrics of all and by group, and those by relation.
-
-    `rankings.csv` has for `by`, of `GROUPS` or `all`, every `group`; `relations.csv` the relations,
-    most queries first, without raw ranks and with one rule for ties.
-    """
+    """Write the ranks of all queries, metrics of all and by group, and those by relation."""
     with arriving(folder / FILE) as partial:
         table.to_csv(partial, index=False, compression={"method": "gzip", "mtime": 0})
     groups = [table.assign(by=by, group=table.get(by, "all")) for by in ("all", *GROUPS[1:])]
@@ -135,11 +125,3 @@ def save_ranks(folder: Path, table: pd.DataFrame, ties: str, hits: Sequence[int]
     found = found.sort_values(["queries", "relation"], ascending=[False, True])
     for name, metrics in ((TABLE, whole), (RELATIONS, found)):
         atomic_write(folder / name, metrics.to_csv(index=False, float_format="%.6g"))
-
-
-def load_ranks(folder: Path) -> pd.DataFrame:
-    """Read the table of a run's folder, if there is one."""
-    if not (folder / FILE).is_file():
-        raise UsageError(f"{folder / FILE} is missing: runs of knowledge-graph completion write it")
-    names = {"head": str, "relation": str, "tail": str}
-    return pd.read_csv(folder / FILE, dtype=names, keep_default_na=False)

@@ -13,13 +13,10 @@ FILE, TABLE = "routing.npz", "routing.csv"
 
 @dataclass(frozen=True)
 class Routing:
-    """Weights `[queries, branches]` of named branches for queries of a knowledge graph.
-
-    `relation [queries]` is the relation of each query, a place in the names `relations`.
-    """
+    """Weights `[queries, branches]` of named branches for queries of a knowledge graph."""
 
     weights: np.ndarray
-    relation: np.ndarray
+    relation: np.ndarray  # of each query, a place in `relations`
     branches: list[str]
     relations: list[str]
 
@@ -46,9 +43,7 @@ def load_routing(path: Path, part: str) -> Routing:
 def routing_table(routing: Routing) -> pd.DataFrame:
     """Preferences of each relation, most queries first, below a row of all.
 
-    Columns: `relation`, `queries`, for each branch its mean weight and `BRANCH_first`, the share of
-    queries that weigh it most, and the mean `entropy` of the weights (at most the logarithm of the
-    number of branches).
+    For each branch its mean weight and `BRANCH_first`, the share of queries that weigh it most.
     """
     weights = routing.weights.astype(float)
     frame = pd.DataFrame(weights, columns=routing.branches)

@@ -86,10 +86,7 @@ def _draw_pairs(axis: Axes, pairs: pd.DataFrame, measure: str, label: str) -> No
 
 @styled
 def grid_figure(cells: pd.DataFrame, x: str, y: str, title: str) -> Figure:
-    """A map of studies: colours are differences from flat, frames mark those that were found.
-
-    The cells are those of `curvlab.study.grid.cells_of` for the keys x and y.
-    """
+    """A map of `cells_of` studies: colours are differences from flat, frames those found."""
     table = cells.pivot(index="row", columns="column", values="difference")
     rows, columns = list(table.index), list(table.columns)
     size = max(1.6 + 1.15 * len(columns), 5.5), max(1.4 + 0.8 * len(rows), 2.7)
@@ -121,10 +118,7 @@ def grid_figure(cells: pd.DataFrame, x: str, y: str, title: str) -> Figure:
 
 @styled
 def curvature_figure(curvatures: Mapping[str, tuple[np.ndarray, float]]) -> Figure:
-    """Histograms of sectional curvature, on a common axis; more than four graphs in three columns.
-
-    Each graph's label has its curvatures of triples `[triples]` and their mean.
-    """
+    """Histograms of sectional curvature `[triples]` and means, on a common axis."""
     columns = 1 if len(curvatures) <= 4 else 3
     title = "Sectional curvature of triples"
     figure, axes = panels(len(curvatures), 4 + 3 / columns, 1.6, title, columns, sharex=True)

@@ -12,17 +12,11 @@ from curvlab.process import in_group
 
 
 class BestValidation(Callback):
-    """Validates every few steps; keeps the best weights; ends the run after patience.
+    """Validates every `interval` steps; keeps the best weights; ends the run after patience.
 
-    Score, step and weights stay on the device, which chooses the better ones without being waited
-    for; a run ends with the epoch in which patience does. Of equal scores the first counts. The
-    first process validates, or all do where the module `evaluates_together`.
-
-    Args:
-        interval: steps between two validations.
-        patience: steps without a better score after which the run ends; None for never.
-        min_steps: steps before which it does not end.
-        validated: what is validated on after the step of a batch; None for that batch.
+    All stays on the device, which is not waited for. Of equal scores the first counts. The first
+    process validates, or all do where the module `evaluates_together`, on what `validated` makes of
+    a batch.
     """
 
     def __init__(
@@ -54,16 +48,11 @@ class BestValidation(Callback):
         return int(self._step)
 
     def state_dict(self) -> dict[str, Any]:
-        return {
-            "score": self._score,
-            "step": self._step,
-            "ended": self._ended,
-            "weights": self.weights,
-        }
+        found = {"score": self._score, "step": self._step, "ended": self._ended}
+        return {**found, "weights": self.weights}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._score, self._step = state_dict["score"], state_dict["step"]
-        self._ended, self.weights = state_dict["ended"], state_dict["weights"]
+        self._score, self._step, self._ended, self.weights = state_dict.values()
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Bring the best to the device; end at once if the interrupted run had only to end."""

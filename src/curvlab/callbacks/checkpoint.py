@@ -33,9 +33,8 @@ class PlainFiles(TorchCheckpointIO):
 class LastCheckpoint(Callback):
     """Writes the state of the run and `facts` about it after each epoch; keeps the one before.
 
-    It must come after all callbacks whose state it is to hold. Lightning's `ModelCheckpoint` keeps
-    a last checkpoint only next to others, and a kill while it writes can leave half a file.
-    Schedulers receive an epoch's score after that; a run that goes on gives it to them.
+    It comes after all callbacks whose state it holds. A kill while Lightning's `ModelCheckpoint`
+    writes can leave half a file. Schedulers receive an epoch's score after that.
     """
 
     def __init__(self, path: Path, earlier: Path, facts: Mapping[str, Any]) -> None:
@@ -87,11 +86,7 @@ def set_random_state(state: dict[str, Any]) -> None:
 
 
 class RandomState(Callback):
-    """Keeps the states of torch's generators, of all processes of the run, in the checkpoint.
-
-    Processes start with the same numbers, so that they make the same model, and then have their
-    own; if `alike`, all draw what one process alone would, such as the same dropout.
-    """
+    """Keeps the states of torch's generators in the checkpoint, `alike` in all processes or not."""
 
     def __init__(self, alike: bool = False) -> None:
         # Lightning goes back to the seed when several processes meet.

@@ -31,13 +31,7 @@ TAIL_POINTS = 20
 
 
 class Curves(Callback):
-    """Rows of `step`, `loss`, `map` ..., `kappa/LAYER/COMPONENT`; written to `metrics.csv`.
-
-    Other values that a validation logs, such as those of `PointShares`, stand between.
-
-    The device is asked for numbers once an epoch. Rows are part of the checkpoint, so that the
-    file of a resumed run has no gap and no repetition.
-    """
+    """Rows of `step`, `loss`, `map` ..., `kappa/LAYER/COMPONENT`; written to `metrics.csv`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

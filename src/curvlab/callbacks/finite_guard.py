@@ -15,10 +15,9 @@ from curvlab.process import in_group
 
 
 class FiniteGuard(Callback):
-    """Looks at loss and gradients before each update and ends the run when they are not finite.
+    """Ends a run when loss or gradients are not finite, before they spoil the weights.
 
-    On the processor it says where the first bad number is from. On an accelerator, where looking
-    waits for the device, it looks every `interval` steps, and says that only if that is 1.
+    On an accelerator, where looking waits for the device, it looks every `interval` steps.
     """
 
     def __init__(self, interval: int) -> None:

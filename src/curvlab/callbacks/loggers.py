@@ -29,9 +29,6 @@ def wandb_logger(
 ) -> Iterator[Logger]:
     """Log to W&B within the block: online where an account is configured, else offline in `folder`.
 
-    `WANDB_MODE` decides where it is set. A run that goes on from `resumed_at` continues the one of
-    its id, which one that starts replaces; it is finished with the block.
-
     Args:
         project: project on the site.
         entity: user or team; null: the account's default.
@@ -64,11 +61,7 @@ def wandb_logger(
 def tensorboard_logger(
     folder: str, resumed_at: int | None, run_config: dict[str, Any], **_: Any
 ) -> Iterator[Logger]:
-    """Write events to `FOLDER/tensorboard`, which `tensorboard --logdir outputs/runs` shows.
-
-    Those of an earlier run are deleted, those after `resumed_at` hidden; the configuration is in
-    `hparams.yaml`.
-    """
+    """Write events to `FOLDER/tensorboard`, without those after `resumed_at`."""
     place = Path(folder, EVENTS)
     if resumed_at is None:
         remove(place)
@@ -86,9 +79,6 @@ def mlflow_logger(
     **run: Any,
 ) -> Iterator[Logger]:
     """Log to MLflow within the block, to a file of this machine or a server.
-
-    MLflow numbers runs itself, so one that is resumed is found by a tag. A server that does not
-    answer is a `UsageError`.
 
     Args:
         experiment: what runs belong to.

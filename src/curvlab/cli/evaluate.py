@@ -1,14 +1,11 @@
 """Evaluate a finished run again, on its own data or on another graph.
 
 curvlab evaluate RUN                   recompute the reported metrics
-curvlab evaluate RUN --data FOLDER     metrics on another graph, where the model is inductive, or
-                                       on other triples of the same entities
+curvlab evaluate RUN --data FOLDER     metrics on another graph, where the model is inductive
 
-RUN is a run's folder or its best.ckpt; FOLDER is as dataset=graph_folder reads it, or
-dataset=kg_folder for knowledge graphs. Nodes of another graph are scored in the parts that it comes
-with, else all that have a label; of its edges, those that the task's split holds out; all of them
-for reconstruction. Of triples valid.txt and test.txt are scored, one must be there; the
-run's own triples and those of train.txt are left out of filtered ranks.
+RUN is a run's folder or its best.ckpt; FOLDER is as dataset=graph_folder reads it. Nodes of another
+graph are scored in the parts that it comes with, else all that have a label; of its edges, those
+that the task's split holds out; all of them for reconstruction.
 """
 
 import argparse
@@ -22,7 +19,7 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command line; the exit code is 2 for wrong input."""
     parser = parser_of("evaluate", __doc__)
     parser.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
-    parser.add_argument("--data", metavar="FOLDER", help="another graph, or other triples")
+    parser.add_argument("--data", metavar="FOLDER", help="another graph")
     parser.add_argument("--accelerator", help="auto, cpu or cuda (default: the run's)")
     return answered(parser, _evaluate, arguments)
 
@@ -30,11 +27,8 @@ def main(arguments: Sequence[str]) -> int:
 def _evaluate(args: argparse.Namespace) -> None:
     import pandas as pd
 
-    from curvlab.run.predictions import triples_in
-
     run = curvlab.load(args.run)
-    triples = args.data is not None and run.task.data_kind == "triples"
-    graph = triples_in(args.data, run) if triples else graph_in(args.data, run)
+    graph = graph_in(args.data, run)
     found = run.evaluate(args.accelerator, graph)
     rows = [
         {"part": part, "metric": metric, "value": value}

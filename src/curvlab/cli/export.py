@@ -3,7 +3,7 @@
 curvlab export RUN --format csv              embeddings.csv: id, x0, x1, ...
 curvlab export RUN --format parquet --output points.parquet
 curvlab export RUN --format word2vec         text that gensim reads; blanks in ids become _
-curvlab export RUN --format npz --tangent    logarithms at the origin, for tools that think flat
+curvlab export RUN --tangent                 logarithms at the origin, for tools that think flat
 
 A file of the same name that ends in .json has the layer and the space of the points, and its
 curvatures. RUN is a run's folder or its best.ckpt.
@@ -100,15 +100,6 @@ def _write_table(path: Path, ids: Sequence[str], points: Any, space: dict[str, A
     write(frame, path)
 
 
-def _write_npz(path: Path, ids: Sequence[str], points: Any, space: dict[str, Any]) -> None:
-    import numpy as np
-
-    kappa = np.array(space["curvature"])
-    arrays = {"ids": np.array(ids, dtype=np.str_), "points": points, "kappa": kappa}
-    with arriving(path) as partial, partial.open("wb") as stream:
-        np.savez(stream, allow_pickle=False, **arrays, space=np.array(space["space"]))
-
-
 def _write_text(path: Path, ids: Sequence[str], points: Any, _: dict[str, Any]) -> None:
     with arriving(path) as partial, partial.open("w", encoding="utf-8") as stream:
         stream.write(f"{len(ids)} {points.shape[1]}\n")
@@ -119,7 +110,6 @@ def _write_text(path: Path, ids: Sequence[str], points: Any, _: dict[str, Any]) 
 WRITERS: Mapping[str, tuple[str, Callable[..., None]]] = {
     "csv": (".csv", _write_table),
     "parquet": (".parquet", _write_table),
-    "npz": (".npz", _write_npz),
     "word2vec": (".txt", _write_text),
 }
 """Endings of files and what writes them, by format."""

@@ -22,7 +22,9 @@ from curvlab.config.folder import CONFIGS, REPOSITORY, choices
 from curvlab.config.options import decides
 from curvlab.config.resolvers import run_name
 from curvlab.program import in_time
+from curvlab.results.folder import LEASE
 from curvlab.results.identity import identity_hash, stored
+from curvlab.results.leases import look
 from curvlab.results.result import CONCLUSIVE, load, result_files
 from curvlab.results.run_tables import SUFFIX, folder_of, read_rows
 from curvlab.study.flat_counterpart import overrides_of_runs, spaces_of
@@ -151,6 +153,16 @@ class Forecast:
         yield line
         if total > LONG:
             yield f"  To run less, {self._shorter()}."
+
+    def progress(self, folder: Path) -> Iterator[str]:
+        """Say who is at which run below a table's folder, and which runs failed."""
+        for lease in sorted(folder.rglob(LEASE)):
+            holder, name = look(lease), lease.parent.relative_to(folder)
+            left = f"  abandoned  {name}: the next worker takes it"
+            yield f"  at work    {name}: {holder}" if holder else left
+        for run in (run for run in self.own if run.folder.is_relative_to(folder)):
+            if run.result["status"] in ("failed", "out_of_memory"):
+                yield f"  failed     {run.folder.relative_to(folder)}: {run.result['error']}"
 
     def _is_finished(self, cell: Cell) -> bool:
         """Whether one of the user's runs is the result of a cell."""

@@ -5,7 +5,6 @@ curvlab plot facts web_edu power        Gromov's delta, degrees, clustering, hom
 curvlab plot run outputs/runs/...       curves and embedding of a run, again
 curvlab plot curves outputs/tables/...  one metric of several runs, step by step
 curvlab plot routing outputs/runs/...   weights of CAT's branches, in a triangle and by relation
-curvlab plot ranks outputs/runs/...     ranking metrics by side, relation, category or frequency
 curvlab plot scaling hypformer/fig5     a table's costs against the size that it sweeps
 curvlab plot depth lrn/fig2             a table's scores by depth, minus those of its first row
 curvlab plot leaderboard reconstruction mean ranks of a task's models, curved minus flat
@@ -118,17 +117,6 @@ def plot_branches(arguments: argparse.Namespace) -> None:
     print(f"wrote {plot_routing(arguments.run_dir)}")
 
 
-def plot_ranks(arguments: argparse.Namespace) -> None:
-    """Ranking metrics of a run's test queries, printed for realistic ranks; all as CSV."""
-    from curvlab.analysis.ranks import load_ranks, ranking_table
-
-    table = ranking_table(load_ranks(arguments.run_dir), arguments.by, arguments.hits)
-    shown = table[table["ties"] == "realistic"].drop(columns="ties")
-    print(shown.to_string(index=False, float_format="{:.4f}".format))
-    write(table, arguments.output)
-    print(f"wrote {arguments.output}")
-
-
 def plot_scaling(arguments: argparse.Namespace) -> None:
     """A table whose columns are sizes: both axes logarithmic, with slopes."""
     from curvlab.analysis.figures import scaling_figure
@@ -188,8 +176,8 @@ def plot_filters(arguments: argparse.Namespace) -> None:
     from curvlab.analysis.plots import filter_panel, run_title
 
     found = {run_title(run): filter_panel(run, arguments.clusters) for run in arguments.run_dirs}
-    for title, panel in found.items():
-        shares = ", ".join(f"{cluster.share:.1%}" for cluster in panel.clusters)
+    for title, (clusters, _) in found.items():
+        shares = ", ".join(f"{cluster.share:.1%}" for cluster in clusters)
         print(f"{title}: clusters of {shares} of the nodes")
     save(filters_figure(found), arguments.output)
 
@@ -229,11 +217,6 @@ COMMANDS: Mapping[str, tuple[Callable[[Any], None], str, Mapping[str, Any]]] = {
     "facts": (plot_facts, "graphs.csv", GRAPHS),
     "run": (plot_finished_run, "", RUN),
     "routing": (plot_branches, "", RUN),
-    "ranks": (plot_ranks, "ranks.csv", {
-        **RUN,
-        "--by": {"nargs": "+", "default": [], "choices": ("relation", "category", "frequency")},
-        "--hits": {"nargs": "+", "type": int, "default": [1, 3, 10], "metavar": "K"},
-    }),
     "curves": (plot_curves, "curves.png", {
         "folders": {"type": Path, "nargs": "+", "metavar": "FOLDER", "help": "of or above runs"},
         "--metric": {"default": "loss", "help": "a column of metrics.csv (default: loss)"},

@@ -191,20 +191,22 @@ def of_sweep(verb: str, table: str, words: list[str], arguments: argparse.Namesp
     """Costs of a table's unfinished cells, or its progress; `words` are overrides of its sweep."""
     from curvlab.cli.forecast import Forecast  # Hydra, for which tables do not wait
     from curvlab.cli.overrides import check_overrides
-    from curvlab.tables.planning import planned_runs, progress
 
     load_table(CONFIGS, table)
-    words = [f"table={table}", *words]
-    check_overrides(words, CONFIGS, multirun=True)
-    if verb != "status":
-        lines = Forecast(words).lines(each=verb == "estimate")
-        if arguments.output is not None:
-            return "".join(f"{line}\n" for line in lines)
-        for line in lines:
-            print(line, flush=True)
-        return ""
     results = arguments.results or own_results(workplace())
-    return progress(table, planned_runs(CONFIGS, table, words[1:]), results)
+    words = [f"table={table}", *words]
+    if verb == "status":
+        words.append(f"paths.output_dir='{results.parent}'")
+    check_overrides(words, CONFIGS, multirun=True)
+    forecast = Forecast(words)
+    for line in forecast.progress(results / table) if verb == "status" else ():
+        print(line)
+    lines = forecast.lines(each=verb == "estimate")
+    if arguments.output is not None:
+        return "".join(f"{line}\n" for line in lines)
+    for line in lines:
+        print(line, flush=True)
+    return ""
 
 
 def deliver(text: str, output: Path | None) -> None:

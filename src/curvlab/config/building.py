@@ -1,7 +1,4 @@
-"""Objects from configurations: Hydra's `_target_`, with the errors of what is being built.
-
-A constructor's `heads=3 does not divide dim=16` is said with the keys: `model.heads=3`.
-"""
+"""Objects from configurations; `heads=3 does not divide dim=16` is said with the keys."""
 
 import re
 import traceback

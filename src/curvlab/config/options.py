@@ -41,8 +41,8 @@ def keys_of(config: DictConfig, prefix: str = "") -> list[str]:
 
 def check_options(config: DictConfig) -> None:
     """Check every value of a composed configuration, resolved."""
-    raw = dict(_mappings(OmegaConf.to_container(config, resolve=False)))
-    for path, node in _mappings(OmegaConf.to_container(config, resolve=True)):
+    raw = dict(mappings(OmegaConf.to_container(config, resolve=False)))
+    for path, node in mappings(OmegaConf.to_container(config, resolve=True)):
         for name, value in node.items():
             key, option = f"{path}.{name}".lstrip("."), option_of(node, path, str(name))
             other = re.fullmatch(r"\$\{([\w.]+)\}", str(raw.get(path, {}).get(name)))
@@ -68,15 +68,24 @@ def check_value(key: str, option: Option | None, value: Any) -> None:
         raise UsageError(f"{typed} must be {option.says}")
 
 
-def _mappings(node: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+def mappings(node: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Dotted paths and mappings of a nested container, the outermost first."""
     if isinstance(node, dict):
         yield path, node
         for key, value in node.items():
-            yield from _mappings(value, f"{path}.{key}".lstrip("."))
+            yield from mappings(value, f"{path}.{key}".lstrip("."))
     elif isinstance(node, list):
         for i, value in enumerate(node):
-            yield from _mappings(value, f"{path}[{i}]")
+            yield from mappings(value, f"{path}[{i}]")
+
+
+def leaves(node: Mapping[Any, Any] | DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted keys and what is not a mapping below a node."""
+    for name, value in node.items():
+        if isinstance(value, Mapping | DictConfig):
+            yield from leaves(value, f"{prefix}{name!s}.")
+        else:
+            yield f"{prefix}{name!s}", value
 
 
 def decides(key: str, config: Mapping[str, Any]) -> bool:

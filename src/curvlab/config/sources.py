@@ -1,8 +1,4 @@
-"""Configuration files, completed: what a file's YAML does not name of a class, the signature has.
-
-Hydra reads all files through these sources, so every option can be set on a command line, whoever
-wrote the class. Small files share one: each is a key of it (`section_of`).
-"""
+"""Configuration files, completed: what a YAML does not name of a class, its signature has."""
 
 from copy import deepcopy
 from pathlib import Path

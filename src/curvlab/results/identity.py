@@ -12,8 +12,8 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from curvlab.config.options import DECISIVE, is_if_needed
-from curvlab.config.options import GROUPS as UNBUILT
+from curvlab.config.options import DECISIVE, is_if_needed, mappings
+from curvlab.config.schema import GROUPS as UNBUILT
 from curvlab.config.schema import LIBRARIES, MISSING, attribute, options_of, signature_of
 
 PLACES = ("data_dir", "mirror")
@@ -118,13 +118,8 @@ def _revision(target: str) -> int:
     return int(attribute(target, "revision", 1))
 
 
-def _targets(node: Any) -> set[str]:
-    if isinstance(node, list):
-        return set().union(*map(_targets, node))
-    if not isinstance(node, Mapping):
-        return set()
-    own = {str(node["_target_"])} if "_target_" in node else set()
-    return own.union(*map(_targets, node.values()))
+def _targets(config: Any) -> set[str]:
+    return {str(node["_target_"]) for _, node in mappings(config) if "_target_" in node}
 
 
 def mapped(node: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:

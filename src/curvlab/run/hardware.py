@@ -20,14 +20,9 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 
 
 def prepare_processor(threads: int | None, processes: int = 1) -> None:
-    """Set the processor threads of this run, let tiny numbers be zero, and keep freed memory.
-
-    Denormal numbers, which `exp(-distance)` makes, are many times slower than others, and so is
-    writing to an array that is fresh from the system, as each of more than 32 MB is by default.
-    Kept memory (glibc only) halves a step of Hypformer on 316,228 nodes, for 1.7 times as much.
-    """
-    torch.set_flush_denormal(True)
-    if platform.libc_ver()[0] == "glibc":
+    """Set the processor threads of this run, let tiny numbers be zero, and keep freed memory."""
+    torch.set_flush_denormal(True)  # `exp(-distance)` makes denormals, which are slow
+    if platform.libc_ver()[0] == "glibc":  # halves a step of Hypformer on 316,228 nodes
         libc = ctypes.CDLL(None)
         libc.mallopt(_M_TRIM_THRESHOLD, -1)
         libc.mallopt(_M_MMAP_MAX, 0)

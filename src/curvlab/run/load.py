@@ -60,8 +60,7 @@ class Run:
         task: the LightningModule: model, decoder, loss and metrics.
         config: the configuration, resolved.
         vocabulary: names of nodes and classes, or of entities and relations; None without.
-        result: what `result.json` says; None from a `best.ckpt` alone.
-        folder: the run's folder; None from a `best.ckpt` alone.
+        result, folder: of the run; None from a `best.ckpt` alone.
         kept: what else the file has, see `curvlab.run.parts.save_best`.
     """
 
@@ -172,15 +171,7 @@ class Run:
 
     @torch.no_grad()
     def predict(self, graph: Data | None = None, **query: Any) -> pd.DataFrame:
-        """Predictions of the model, one row each.
-
-        Node classification (`nodes`, `unlabelled=False`): `node`, `predicted`, its `label` and
-        `part` (train, val, test, unlabelled), and the probability of every class by its name.
-        Links (`nodes`, `k=10`, `known=False`): the k likeliest neighbours of these nodes, by name,
-        or of all; with `all_pairs=True` the k likeliest links over all pairs. Knowledge graphs
-        (`queries`, `k=10`, `known=True`): the k best tails of pairs `(head, relation, None)` or
-        heads of `(None, relation, tail)`, by name; of `(head, relation, tail)` the score, and the
-        filtered rank of the tail.
+        """Predictions of the model, one row each: classes, links, or missing ends of triples.
 
         Args:
             graph: see `embed`.
@@ -212,7 +203,7 @@ class Run:
 
         Args:
             accelerator: of Lightning, if another than then.
-            graph: another graph, see `embed`, with what the task scores; or `triples_in` a folder.
+            graph: another graph, see `embed`, with what the task scores.
 
         Raises:
             UsageError: the data are not there, or not the device.

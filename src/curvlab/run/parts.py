@@ -85,7 +85,7 @@ def data_spec(config: DictConfig, data: GraphDataModule) -> dict[str, Any]:
 
 
 def build_encoder(config: DictConfig, data: GraphDataModule | DataSpec) -> nn.Module:
-    """Build the model from its configuration without what only describes it."""
+    """Build the model."""
     return build(_options(config.model, data, config.manifold), "model", **data.inputs)
 
 
@@ -97,13 +97,10 @@ def build_task(config: DictConfig, data: GraphDataModule | DataSpec) -> Any:
 
 def build_selection(config: DictConfig, data: GraphDataModule) -> BestValidation:
     """Build what chooses the weights and the end of a run by validation."""
-    options = config.trainer
-    patience = options.patience
-    if patience is not None and "epochs" in options:  # counted in passes
-        patience *= options.steps_per_epoch
-    return BestValidation(
-        options.validate_every, patience, options.min_steps, data.evaluation_batch
-    )
+    own, patience = config.trainer, config.trainer.patience
+    if patience is not None and "epochs" in own:  # counted in passes
+        patience *= own.steps_per_epoch
+    return BestValidation(own.validate_every, patience, own.min_steps, data.evaluation_batch)
 
 
 def build_logger(
@@ -187,44 +184,26 @@ def build_trainer(
 def save_best(
     folder: Path, task: LightningModule, data: GraphDataModule, config: DictConfig, result: Result
 ) -> None:
-    """Write the weights that were evaluated, and all that is needed to use them.
-
-    What is in `checkpoints/best.ckpt` is plain, so that `torch.load(weights_only=True)` reads it:
-
-        state_dict      the task's weights
-        score, val_score, step, metrics     what they reached, and when
-        config, config_hash, revisions, schema, versions    what identifies the run
-        vocabulary      names by number of nodes, classes, entities and relations; None without
-        facts           sizes of inputs, numbers of classes ...: what constructors take of the data
-        normalisation   what transforms of the features have taken from the data, in their order
-        directory       where the run was started, from which relative paths are seen
-    """
-    whole = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(whole, dict)
+    """Write the weights that were evaluated, with what is needed to use them, as plain values."""
     names = asdict(data.vocabulary)
-    content = {
+    of_result = ("score", "val_score", "metrics", "config_hash", "schema", "revisions")
+    content = {name: getattr(result, name) for name in of_result} | {
         "state_dict": {  # copied, since of a view all that it is a view of would be written
             name: weight.detach().clone().cpu() for name, weight in task.state_dict().items()
         },
-        "score": result.score,
-        "val_score": result.val_score,
         "step": result.best_step,
-        "metrics": result.metrics,
-        "config": whole,
-        "config_hash": result.config_hash,
-        "schema": result.schema,
-        "revisions": result.revisions,
+        "config": OmegaConf.to_container(config, resolve=True),
         "versions": package_versions(),
         "vocabulary": {k: None if v is None else list(map(str, v)) for k, v in names.items()},
-        "facts": data_spec(config, data),
-        "normalisation": [
+        "facts": data_spec(config, data),  # what constructors take of the data
+        "normalisation": [  # what transforms of the features have taken from the data
             {
                 "tied": each.transductive_reason,
                 "fitted": {k: v.cpu() for k, v in each.fitted.items()},
             }
             for each in data.transforms
         ],
-        "directory": str(Path.cwd()),
+        "directory": str(Path.cwd()),  # from which relative paths are seen
     }
     # A file's errors say what the system refused; torch's do not.
     with arriving(folder / BEST) as partial, partial.open("wb") as file:
@@ -236,8 +215,7 @@ def evaluate_parts(trainer: Trainer, task: Any, data: GraphDataModule) -> Scores
 
     def test() -> Scores:
         parts: Scores = {}
-        (scores,) = trainer.test(task, datamodule=data, verbose=False)
-        for name, value in scores.items():
+        for name, value in trainer.test(task, datamodule=data, verbose=False)[0].items():
             part, metric = name.split("/", maxsplit=1)
             parts.setdefault(part, {})[metric] = value
         return parts

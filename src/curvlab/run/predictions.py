@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import singledispatch
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,9 +17,7 @@ from torch_geometric.data import Data
 
 from curvlab.config.building import build
 from curvlab.data.datasets.labelled import GIVEN
-from curvlab.data.datasets.triple_folder import read_known_names
-from curvlab.data.datasets.triples import MASKS, KnownTails, triple_numbers
-from curvlab.data.loaders.triple_batches import with_inverses
+from curvlab.data.datasets.triples import KnownTails
 from curvlab.errors import UsageError
 from curvlab.finite import Scores
 from curvlab.metrics.ranking import rank_counts, ranks
@@ -315,7 +312,7 @@ def scores_on(task: Task, run: "Run", graph: Data) -> Scores:  # noqa: ARG001
     """Metrics of parts of another graph; a task of another package registers its own function."""
     raise UsageError(
         f"task={run.config.task.name} has no score on another graph; node classification, link "
-        "prediction, reconstruction and knowledge-graph completion have"
+        "prediction and reconstruction have"
     )
 
 
@@ -354,39 +351,3 @@ def _of_links(task: LinkPrediction, run: "Run", graph: Data) -> Scores:
 @scores_on.register(Reconstruction)
 def _of_distances(task: Reconstruction, run: "Run", graph: Data) -> Scores:
     return {"test": {task.score: float(task.precision(run.prepared(graph)))}}
-
-
-@scores_on.register(KnowledgeGraphCompletion)
-def _of_triples(task: KnowledgeGraphCompletion, run: "Run", graph: Data) -> Scores:
-    batch = graph.to(str(run.device))
-    parts = [part for part in task.tested if batch[MASKS[part]].any()]
-    found = {part: task.rank_part(batch, part) for part in parts}
-    return {part: {k: float(v) for k, v in scores.items()} for part, scores in found.items()}
-
-
-def triples_in(folder: str | Path, run: "Run") -> Data:
-    """Triples to score, and those known, by the numbers of a run."""
-    own, names = run.data.graph.cpu(), run.ids()
-    both = own.get("inverse_relations", False)
-    relations = own.relation_names[: len(own.relation_names) // (2 if both else 1)]
-    source = run.config.dataset.source
-    options = {key: source[key] for key in ("columns", "separator", "header") if key in source}
-    found = read_known_names(folder, names, relations, **options)
-    numbers = [
-        triple_numbers(
-            of.edge_index[0, at], of.edge_type[at], of.edge_index[1, at], int(own.num_nodes or 0)
-        )
-        for of, at in ((found, ~found.train_mask), (own, own.train_mask))
-    ]
-    if repeated := int(torch.isin(*numbers).sum()):
-        log.warning("%d triples to score are among those that the model was trained on", repeated)
-    found = with_inverses(found) if both else found
-    masks = {mask: torch.cat([torch.zeros_like(own[mask]), found[mask]]) for mask in MASKS.values()}
-    return Data(
-        edge_index=torch.cat([own.edge_index, found.edge_index], dim=1),
-        edge_type=torch.cat([own.edge_type, found.edge_type]),
-        num_nodes=own.num_nodes,
-        relation_names=own.relation_names,
-        inverse_relations=both,
-        **masks,
-    )

@@ -12,10 +12,9 @@ from lightning.pytorch.loggers import Logger
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.analysis.arrays import save_arrays
 from curvlab.analysis.embeddings import Embedding, save_embedding
 from curvlab.analysis.filters import FILE as FILTERS
-from curvlab.analysis.filters import NodeFilters
-from curvlab.analysis.filters import save_filters as save
 from curvlab.callbacks import log_picture
 from curvlab.data.vocabulary import vocabulary_of
 from curvlab.models.encoder import Encoder
@@ -175,9 +174,9 @@ def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
     read_out = getattr(task, "read_out", None)
     if read_out is not None and encoder.hidden is None and encoder.input.in_features == 1:
         weights = read_out.weight[0]
-    coefficients = encoder.node_filters(graph, weights)
-    coefficients, _, nodes = _by_node(graph, coefficients)
-    save(folder / FILTERS, NodeFilters(coefficients, encoder.basis, nodes))
+    coefficients, _, nodes = _by_node(graph, encoder.node_filters(graph, weights))
+    arrays = {"coefficients": coefficients, "basis": encoder.basis, "nodes": nodes}
+    save_arrays(folder / FILTERS, arrays)
 
 
 def _by_node(

@@ -1,13 +1,13 @@
 """The space of a search: keys of the configuration, and the values that each may take."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from curvlab.config.options import check_setting
+from curvlab.config.options import check_setting, leaves
 from curvlab.errors import UsageError
 
 SPACE = "search.space"
@@ -59,13 +59,3 @@ def check_search(config: DictConfig, words: Mapping[str, str] = MappingProxyType
                 f"{words[key]}: the search varies {key}; fix it by adding {SPACE}.{key}=null, or "
                 f"give it other values by {SPACE}.{key}=[...]"
             )
-
-
-def leaves(node: Mapping[Any, Any] | DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted keys and what is not a mapping below a node."""
-    for name, value in node.items():
-        key = f"{prefix}{name!s}"
-        if isinstance(value, Mapping | DictConfig):
-            yield from leaves(value, f"{key}.")
-        else:
-            yield key, value

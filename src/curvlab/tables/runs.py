@@ -13,6 +13,7 @@ from typing import Any
 
 import pandas as pd
 
+from curvlab.config.options import leaves
 from curvlab.config.schema import attribute
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, canonical, outdated_classes
@@ -85,15 +86,9 @@ def lookup(tree: Mapping[str, Any], path: str) -> Any:
     return value
 
 
-def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(tree: Mapping[str, Any]) -> dict[str, Any]:
     """Nested mappings as one, keys joined by dots; lists become JSON text."""
-    flat: dict[str, Any] = {}
-    for key, value in tree.items():
-        if isinstance(value, Mapping):
-            flat |= flatten(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = json.dumps(value) if isinstance(value, list) else value
-    return flat
+    return {k: json.dumps(v) if isinstance(v, list) else v for k, v in leaves(tree)}
 
 
 def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -109,13 +109,12 @@ class TripleFolder(CheckedFields):
             )
         return data
 
-    def read(self, incomplete: bool = False) -> pd.DataFrame:
-        """The triples of the files and their part; `incomplete`: of the files that are there."""
-        if not incomplete:
-            self.download()
-        files, share = self.files(), None if incomplete else self.valid_share
-        form = (tuple(self.columns), self.separator, self.header)
-        return _read(tuple(files.items()), checksum([*files.values()]), form, share, self.seed)
+    def read(self) -> pd.DataFrame:
+        """The triples of the files and their part."""
+        self.download()
+        files, form = self.files(), (tuple(self.columns), self.separator, self.header)
+        given = checksum([*files.values()]), form, self.valid_share, self.seed
+        return _read(tuple(files.items()), *given)
 
 
 @lru_cache(maxsize=1)
@@ -155,27 +154,6 @@ def numbered_graph(
         vocabulary=Vocabulary(entities=tuple(entities), relations=tuple(map(str, relations))),
         **{mask: torch.tensor((triples.part == part).to_numpy()) for part, mask in MASKS.items()},
     )
-
-
-def read_known_names(
-    path: str | Path, entities: Sequence[str], relations: Sequence[str], **options: Any
-) -> Data:
-    """Read triples of a `TripleFolder` by the numbers that a trained model has for their names."""
-    source = TripleFolder(path, **options)
-    if not {"val", "test"} & source.files().keys():
-        raise UsageError(
-            f"{path} has neither {FILES['test']} nor {FILES['val']} (or .gz): write the triples to "
-            "score there, one per line"
-        )
-    triples = source.read(incomplete=True)
-    for column, known in zip(COLUMNS, (entities, relations, entities), strict=True):
-        unknown = triples[column][~triples[column].isin(known)]
-        if len(unknown):
-            raise UsageError(
-                f"{path} has the {column} {unknown.iloc[0]!r}, which the model was not trained on: "
-                "take its triples out"
-            )
-    return numbered_graph(triples, (entities, relations))
 
 
 def draw_validation(triples: pd.DataFrame, share: float, seed: int) -> np.ndarray:
