@@ -22,25 +22,20 @@ def test_runs_on_batches_do_not_end_early_whatever_the_models_protocol_says(tmp_
     assert config.trainer.validate_every == config.trainer.steps_per_epoch == 100
 
 
-def test_a_model_that_can_is_evaluated_in_chunks(run_here, monkeypatch):
+def test_the_whole_graph_is_embedded_once_per_set_of_weights(run_here, monkeypatch):
     from curvlab.models.graph_network import GraphNetwork
 
-    chunks = []
+    forward, sizes = GraphNetwork.forward, []
 
-    def encode_in_chunks(encoder, batch, chunk):
-        assert not encoder.training
-        chunks.append((batch.num_nodes, chunk))
-        return encoder(batch)
+    def counted(encoder, batch):
+        sizes.extend([] if encoder.training else [batch.num_nodes])
+        return forward(encoder, batch)
 
-    monkeypatch.setattr(GraphNetwork, "encode_in_chunks", encode_in_chunks)
-    result = run_here(*BATCHES, "model=gcn")
-    # Choosing weights and the curves evaluate after the same step, the test two parts.
-    assert chunks == 5 * [(600, 100)]
-    monkeypatch.undo()
-    whole = run_here(*BATCHES, "model=gcn", folder="whole")
-    assert whole.metrics == result.metrics
-    run_here(*LARGE, "model=gcn", folder="full")
-    assert len(chunks) == 5
+    monkeypatch.setattr(GraphNetwork, "forward", counted)
+    run_here(*BATCHES, "model=gcn")
+    # Choosing weights and the curves evaluate after the same step, the test two parts; two more
+    # are of the stored embeddings and the classes' report.
+    assert sizes == 7 * [600]
 
 
 def test_parts_of_the_whole_graph_score_as_the_whole_graph(run_here):

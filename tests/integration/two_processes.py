@@ -14,12 +14,11 @@ from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
 from curvlab.data.loaders.triple_batches import with_inverses
 from curvlab.errors import UsageError
-from curvlab.layers import LorentzLinearAttention, LorentzSoftmaxAttention
+from curvlab.layers import LorentzLinearAttention
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic
 from curvlab.manifolds.pairs.loss import reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.models.cat import CAT
-from curvlab.models.hypformer import Hypformer
 from curvlab.models.polyformer import PolyFormer
 from curvlab.models.triples.ball import MuRP
 from curvlab.process import summed_over_processes
@@ -131,22 +130,6 @@ def task_of_tokens():
     return NodeClassification(PolyFormer(2, orders=3, dim=8), 3).eval(), data
 
 
-def task_of_a_graph(attention, chunk):
-    """A task of 50 nodes that see each other, in blocks, and the sizes of the blocks seen."""
-    data = SyntheticWeb(50, cycle_fraction=0.5, seed=0).load()
-    torch.manual_seed(0)
-    data.x, data.y, data.chunk = torch.randn(50, 5), torch.arange(50) % 3, chunk
-    mask = torch.arange(50) % 2 == 0
-    data.train_mask, data.val_mask, data.test_mask = mask, mask, ~mask
-    options = {"heads": 2, "dim": 8}
-    task = NodeClassification(Hypformer(5, attention=attention, **options), 3).eval()
-    seen = []
-    task.encoder.transformer.last.register_forward_pre_hook(lambda _, x: seen.append(len(x[0])))
-    for transform in task.encoder.transforms:
-        data = transform(data)
-    return task, data, seen
-
-
 def evaluations():
     """What a process finds of whole parts and graphs, and how many blocks it has worked at."""
     found = {}
@@ -161,11 +144,6 @@ def evaluations():
     task, data = task_of_tokens()
     with torch.no_grad():
         found["logits"] = task(data, "test")[0]
-        for attention in (LorentzLinearAttention, LorentzSoftmaxAttention):
-            for chunk in (8, 100):  # or one block, so that a process has none
-                task, data, seen = task_of_a_graph(attention, chunk)
-                name = f"{attention.__name__} by {chunk}"
-                found[name], found[f"{name} blocks"] = task(data, "test")[0], len(seen)
     return found
 
 

@@ -81,16 +81,6 @@ def test_the_gradient_goes_through_the_transpose(make):
     assert torch.autograd.gradgradcheck(lambda x: (matrix @ x).square(), x)
 
 
-@pytest.mark.parametrize("make", [adjacency, directed])
-@pytest.mark.parametrize("chunk", [1, 7, NODES, 100])
-def test_in_chunks_it_is_the_same(make, chunk):
-    made = branch(batch_norm=True, residual=True, initial=True)
-    made(features(), make())  # running statistics
-    made.eval()
-    expected = made(features(), make())
-    torch.testing.assert_close(made.encode_in_chunks(features(), make(), chunk), expected)
-
-
 @pytest.mark.usefixtures("float32")
 def test_half_precision_is_raised():
     matrix, x = SparseMatrix(adjacency()), features()

@@ -156,15 +156,6 @@ def test_gradients_are_finite_where_features_are_zero_or_all_negative(options):
     assert torch.equal(made(data), out)
 
 
-@pytest.mark.parametrize("options", [*OPTIONS.values(), {"graph": False}, {"transformer": False}])
-@pytest.mark.parametrize("chunk", [7, 100])
-def test_in_chunks_it_is_the_same(options, chunk):
-    made, data = model(**options), larger()
-    made.eval()
-    torch.testing.assert_close(made.encode_in_chunks(data, chunk), made(data))
-    assert not made.encode_in_chunks(data, chunk).requires_grad
-
-
 @pytest.mark.parametrize("fusion", ["tangent", "midpoint"])
 def test_decoders_read_points_of_a_third_curvature(fusion):
     """Rescaled from the attention's, distances and logarithms times sqrt(kappa_2 / kappa_3)."""
@@ -174,7 +165,6 @@ def test_decoders_read_points_of_a_third_curvature(fusion):
     assert float(three.manifold_out.kappa if fusion == "midpoint" else three.space.kappa) == -0.2
     factor = (KAPPA / kappa_out) ** 0.5
     torch.testing.assert_close(three(data), factor * two(data))
-    torch.testing.assert_close(three.encode_in_chunks(data, 7), three(data))
     same = model(kappa_out=KAPPA, fusion=fusion).eval()
     torch.testing.assert_close(same(data), model(fusion=fusion).eval()(data))
 

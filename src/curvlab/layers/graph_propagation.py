@@ -1,14 +1,12 @@
 """A graph network of sparse products, the graph's branch of Hypformer and SGFormer."""
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.checked import Checked
 from curvlab.layers.elementwise import BatchNorm, dropout
-from curvlab.layers.sparse_graph import FeatureLinear, Features, SparseMatrix, as_matrix, row_sums
+from curvlab.layers.sparse_graph import FeatureLinear, Features, SparseMatrix, as_matrix
 from curvlab.options import Dropout, PositiveInt
-from curvlab.process import all_reduce_sum, own_share
 
 
 class GraphConvolutionBranch(Checked, nn.Module):
@@ -59,53 +57,22 @@ class GraphConvolutionBranch(Checked, nn.Module):
         self.norms = nn.ModuleList(
             BatchNorm(dim) if batch_norm else nn.Identity() for _ in range(layers + 1)
         )
-        self.dim = dim
         self.dropout = dropout
         self.residual, self.initial, self.activation = residual, initial, activation
 
     def forward(self, features: Tensor | Features, adjacency: Tensor | SparseMatrix) -> Tensor:
         adjacency = as_matrix(adjacency)
-        x = first = self._first(features)
+        x = F.relu(self.norms[0](self.features(features)))
+        x = first = dropout(x, self.dropout, self.training)
         for linear, norm in zip(self.maps, self.norms[1:], strict=True):
-            x = self._layer(adjacency @ x, first, linear, norm)
+            u = adjacency @ x
+            if self.initial:
+                assert isinstance(linear, nn.Linear)
+                weight_u, weight_first = linear.weight.chunk(2, dim=1)
+                u = F.linear(u, weight_u, linear.bias) + F.linear(first, weight_first)
+            else:
+                u = linear(u)
+            u = norm(u)
+            u = dropout(F.relu(u) if self.activation else u, self.dropout, self.training)
+            x = u + first if self.residual else u
         return x
-
-    @torch.no_grad()
-    def encode_in_chunks(self, features: Tensor, adjacency: Tensor, chunk: int) -> Tensor:
-        """Result of `forward` in evaluation, from `chunk` nodes at a time, layer by layer.
-
-        The processes of a group share the chunks.
-        """
-        first = features.new_zeros(len(features), self.dim)
-        adjacency = adjacency.to(first.dtype)
-        rows = own_share([slice(i, i + chunk) for i in range(0, len(features), chunk)])
-        for part in rows:
-            first[part] = self._first(features[part])
-        x = all_reduce_sum(first)
-        for linear, norm in zip(self.maps, self.norms[1:], strict=True):
-            after = torch.zeros_like(first)
-            for part in rows:
-                offsets = adjacency.crow_indices()[part.start : part.stop + 1]
-                entries = slice(int(offsets[0]), int(offsets[-1]))
-                neighbours = adjacency.col_indices()[entries], adjacency.values()[entries]
-                u = row_sums(x, offsets - offsets[0], *neighbours)
-                after[part] = self._layer(u, first[part], linear, norm)
-            x = all_reduce_sum(after)
-        return x
-
-    def _first(self, features: Tensor | Features) -> Tensor:
-        return self._drop(F.relu(self.norms[0](self.features(features))))
-
-    def _layer(self, u: Tensor, first: Tensor, linear: nn.Module, norm: nn.Module) -> Tensor:
-        if self.initial:
-            assert isinstance(linear, nn.Linear)
-            weight_u, weight_first = linear.weight.chunk(2, dim=1)
-            u = F.linear(u, weight_u, linear.bias) + F.linear(first, weight_first)
-        else:
-            u = linear(u)
-        u = norm(u)
-        u = self._drop(F.relu(u) if self.activation else u)
-        return u + first if self.residual else u
-
-    def _drop(self, x: Tensor) -> Tensor:
-        return dropout(x, self.dropout, self.training)

@@ -8,7 +8,6 @@ and on the hyperboloid the normalised sum of the points.
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import torch
@@ -118,8 +117,8 @@ class LorentzLinearAttention(_Heads):
     r"""Linear attention on space parts with the focused feature map (Hypformer, Eqs. 14 to 19).
 
     The space part is `mean_heads( phi(q) S / (phi(q) n) + psi(v) )`, with `S = phi(k)^T v`,
-    `n = phi(k)^T 1` and psi a linear map that all heads share. `summary` of the chunks of a graph
-    adds up to that of the whole, and `attend` takes it.
+    `n = phi(k)^T 1` and psi a linear map that all heads share. `summary` of parts of a graph adds
+    up to that of the whole, and `attend` takes it.
 
     Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`, the time of the input enters the queries, keys
     and values as a coordinate.
@@ -159,10 +158,6 @@ class LorentzLinearAttention(_Heads):
         _, key, value = self._features(x)
         return attention_sums(key, value)
 
-    def context(self, S: Sequence[Tensor], n: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Sum the summaries of all chunks of nodes, for `attend`."""
-        return sum(S[1:], S[0]), sum(n[1:], n[0])
-
     def attend(self, x: Tensor, S: Tensor, n: Tensor) -> Tensor:
         """Map points `[nodes, 1 + dim]` that attend to all nodes that S and n sum."""
         query, _, value = self._features(x)
@@ -197,31 +192,15 @@ class PointAttention(_Heads):
         """Sums of values for each query, points `[heads, nodes, 1 + dim]` as all three."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return self._join_heads(self.weighted_sums(*(self.points(part) for part in self.split(x))))
-
-    def summary(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values `[nodes, heads, dim]` of points `[nodes, 1 + dim]`."""
-        _, key, value = self.split(x)
-        return key, value
-
-    def context(self, key: Sequence[Tensor], value: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """Join the keys and values of all chunks of nodes as points, for `attend`."""
-        return self.points(torch.cat(list(key))), self.points(torch.cat(list(value)))
-
-    def attend(self, x: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """Map points `[nodes, 1 + dim]` that attend to all nodes of a context."""
-        return self._join_heads(self.weighted_sums(self.points(self.split(x)[0]), key, value))
-
-    def points(self, part: Tensor) -> Tensor:
-        """Points `[heads, nodes, 1 + dim]` of space parts `[nodes, heads, dim]`."""
-        return from_space_part(part.movedim(-2, 0), self.space)
-
-    def _join_heads(self, sums: Tensor) -> Tensor:
-        """The heads' midpoint `[nodes, 1 + dim]` of sums `[heads, nodes, 1 + dim]`."""
+        sums = self.weighted_sums(*(self.points(part) for part in self.split(x)))
         points = lorentz.normalise(sums.movedim(0, -2), self.space.kappa)
         if self.heads == 1:
             return points.squeeze(-2)
         return lorentz.centroid(points, points.new_ones(self.heads), self.space.kappa)
+
+    def points(self, part: Tensor) -> Tensor:
+        """Points `[heads, nodes, 1 + dim]` of space parts `[nodes, heads, dim]`."""
+        return from_space_part(part.movedim(-2, 0), self.space)
 
 
 class LorentzSoftmaxAttention(PointAttention):

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -33,7 +32,6 @@ class Encoder(TakesManifold, nn.Module):
         directed: whether it can use the direction of edges, which only `normalised_adj` has.
         whole_graph: whether every step needs the whole graph.
         node_wise: whether nodes never see each other, so that `forward_nodes` makes those alone.
-        in_chunks: whether `encode_in_chunks` takes less memory than `forward`.
         unused_parameters: whether a step may leave parameters without a gradient.
         gives_logits: whether the embeddings are the logits, so that no decoder follows.
         linear_maps: number of equal-width branches concatenated in the embedding.
@@ -48,7 +46,6 @@ class Encoder(TakesManifold, nn.Module):
     directed = False
     whole_graph = False
     node_wise = False
-    in_chunks = False
     unused_parameters = False
     gives_logits = False
     linear_maps = 1
@@ -67,11 +64,6 @@ class Encoder(TakesManifold, nn.Module):
     def forward_nodes(self, batch: Data, nodes: Tensor) -> Tensor:
         """Embeddings `[some nodes, dim_out]` of nodes, indices `[some nodes]`."""
         return self(batch).index_select(0, nodes)
-
-    @torch.no_grad()
-    def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:  # noqa: ARG002
-        """Result of `forward` in evaluation, from `chunk` nodes at a time where `in_chunks`."""
-        return self(batch)
 
     def auxiliary_loss(self) -> Tensor | None:
         """Term that the last forward pass adds to the loss of a training step; None for none."""

@@ -30,7 +30,6 @@ from curvlab.layers.sparse_graph import Features, SparseGraph, as_features
 from curvlab.manifolds import Euclidean, Lorentz, Manifold, lorentz
 from curvlab.models.encoder import Encoder
 from curvlab.options import Dropout, NegativeFloat, PositiveFloat, PositiveInt, Share, SpaceMaker
-from curvlab.process import all_gather_pieces, own_share
 
 
 class HyperbolicTransformer(nn.Module):
@@ -91,45 +90,21 @@ class HyperbolicTransformer(nn.Module):
         self.last = LorentzLinear(dim, dim, self.space, space_out, curvature_mode)
 
     def forward(self, features: Tensor | Features) -> Tensor:
-        x = self._embed(features)
-        for i, attention in enumerate(self.attentions):
-            x = self._finish_layer(i, attention(x), x)
-        return self.last(x)
-
-    @torch.no_grad()
-    def encode_in_chunks(self, features: Tensor, chunk: int) -> Tensor:
-        """Result of `forward` in evaluation, from `chunk` nodes at a time.
-
-        In every layer what all nodes attend to is made first: the two sums of linear attention, the
-        keys and values of softmax attention. The processes of a group share the chunks.
-        """
-        device = features.device
-        chunks = [self._embed(part) for part in own_share(features.split(chunk))]
-        layers: list[Any] = list(self.attentions)
-        for i, attention in enumerate(layers):
-            summaries = [attention.summary(x) for x in chunks]
-            gathered = (
-                all_gather_pieces([part[k] for part in summaries], device) for k in range(2)
-            )
-            context = attention.context(*gathered)
-            for j, x in enumerate(chunks):
-                chunks[j] = self._finish_layer(i, attention.attend(x, *context), x)
-        return torch.cat(all_gather_pieces([self.last(x) for x in chunks], device))
-
-    def _embed(self, features: Tensor | Features) -> Tensor:
         features = as_features(features)
         x, position = self.features(features), self.position(features)
         x = lorentz.midpoint(x, position, self.middle.kappa, self.position_share)
-        return x if self.input_map is None else self.input_map(x)
-
-    def _finish_layer(self, i: int, attended: Tensor, x: Tensor) -> Tensor:
-        if self.residual:
-            lifted = self.input_map if i == 0 else self.norms
-            space = self.space if lifted else self.middle  # of x
-            attended = midpoint(x, attended, space, self.space)
-            if space is not self.middle:
-                attended = lorentz.change_curvature(attended, space.kappa, self.middle.kappa)
-        return self.norms[i](attended) if self.norms else attended
+        if self.input_map is not None:
+            x = self.input_map(x)
+        for i, attention in enumerate(self.attentions):
+            attended = attention(x)
+            if self.residual:
+                lifted = self.input_map if i == 0 else self.norms
+                space = self.space if lifted else self.middle  # of x
+                attended = midpoint(x, attended, space, self.space)
+                if space is not self.middle:
+                    attended = lorentz.change_curvature(attended, space.kappa, self.middle.kappa)
+            x = self.norms[i](attended) if self.norms else attended
+        return self.last(x)
 
 
 class Hypformer(Encoder):
@@ -169,7 +144,6 @@ class Hypformer(Encoder):
     """
 
     directed = True
-    in_chunks = True
     space: Lorentz
 
     def __init__(
@@ -243,18 +217,6 @@ class Hypformer(Encoder):
             point = self.transformer(graph.features)
         if self.graph_branch is not None:
             vector = self.graph_branch(graph.features, graph.matrix("normalised_adj"))
-        return self._fuse(point, vector)
-
-    @torch.no_grad()
-    def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:
-        point = vector = None
-        if self.transformer is not None:
-            point = self.transformer.encode_in_chunks(batch.x, chunk)
-        if self.graph_branch is not None:
-            vector = self.graph_branch.encode_in_chunks(batch.x, batch.normalised_adj, chunk)
-        return self._fuse(point, vector)
-
-    def _fuse(self, point: Tensor | None, vector: Tensor | None) -> Tensor:
         if self.fusion == "tangent" and point is not None:
             point = self.space.logmap0(point)
         if self.graph_lift is not None and vector is not None:

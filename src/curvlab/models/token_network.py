@@ -38,7 +38,6 @@ class TokenNetwork(FlatEncoder):
     """
 
     node_wise = True
-    in_chunks = True
 
     def __init__(
         self,
@@ -63,11 +62,6 @@ class TokenNetwork(FlatEncoder):
 
     def forward_nodes(self, batch: Data, nodes: Tensor) -> Tensor:
         return self.forward_tokens(self.project_tokens(batch, nodes))
-
-    @torch.no_grad()
-    def encode_in_chunks(self, batch: Data, chunk: int) -> Tensor:
-        parts = torch.arange(batch.num_nodes, device=self.input.weight.device).split(chunk)
-        return torch.cat([self.forward_nodes(batch, nodes) for nodes in parts])
 
     def project_tokens(self, batch: Data, nodes: Tensor | None = None) -> Tensor:
         """Mapped tokens `[orders + 1, nodes, dim]` of some nodes, or of all."""

@@ -150,8 +150,9 @@ class Run:
             if "evaluate_parts" in batch:
                 nodes = torch.arange(batch.num_nodes)
                 points = batch.evaluate_parts(self.model.forward_nodes, nodes, self.device)
-            elif "chunk" in batch:
-                points = self.model.encode_in_chunks(batch, batch.chunk)
+            elif "chunk" in batch and self.model.node_wise:
+                parts = torch.arange(batch.num_nodes, device=self.device).split(batch.chunk)
+                points = torch.cat([self.model.forward_nodes(batch, part) for part in parts])
             else:
                 points = self.model(batch)
             check_finite("embeddings", points, self.task, lambda: self.model(batch))

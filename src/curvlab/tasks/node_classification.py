@@ -42,8 +42,8 @@ class NodeClassification(SelectedTask):
     `train_mask`, `val_mask`, `test_mask` `[nodes]`. A mini-batch has `train_nodes` instead, the
     indices of its training nodes; with `all_train_nodes`, their number in all processes, the loss
     is the mean over these. A graph with `chunk` is evaluated between mini-batches, once per set of
-    weights, `chunk` nodes at a time; one with `evaluate_parts` in subgraphs. Encoders
-    that are `node_wise` embed only the nodes of the part. The processes of a run share the chunks.
+    weights; one with `evaluate_parts` in subgraphs. Encoders that are `node_wise` embed only the
+    nodes of the part, `chunk` at a time, which the processes of a run share.
 
     Source: FPS-T, Section 5.2.
 
@@ -74,7 +74,7 @@ class NodeClassification(SelectedTask):
         margin: PositiveFloat | None = None,
     ) -> None:
         super().__init__(encoder, optimizer)
-        self.evaluates_together = encoder.node_wise or encoder.in_chunks
+        self.evaluates_together = encoder.node_wise
         self.labels = kind_of_labels(num_classes, multi_label, metric, margin)
         self.decoder = decoder_of(encoder, decoder, self.labels.logits, logit_curvature, inner)
         self.score = metric or next(iter(self.labels.metrics))
@@ -183,7 +183,8 @@ class NodeClassification(SelectedTask):
             own = [self.decoder(self.encoder.forward_nodes(batch, part)) for part in parts]
             return torch.cat(all_gather_pieces(own, nodes.device))
         if self._evaluated is None:
-            self._evaluated = self.encoder.encode_in_chunks(batch, batch.chunk)
+            with torch.no_grad():
+                self._evaluated = self.encoder(batch)
         return self.decoder(self._evaluated.index_select(0, nodes))
 
     def _part(self, batch: Data, part: str) -> Part:

@@ -103,7 +103,7 @@ class MiniBatchDataModule(GraphDataModule):
 
     A batch has `train_nodes` `[training nodes]`, the positions in the batch of the nodes that the
     loss is of; steps without any are left out. Validation and test see the whole graph, which
-    carries `chunk`, the number of nodes that a model with `encode_in_chunks` takes at a time. A
+    carries `chunk`, the number of nodes that a `node_wise` model takes at a time. A
     window of `steps_per_epoch` steps (`MiniBatches`) is what the trainer calls an epoch; a pass
     over the nodes may be longer or shorter.
 

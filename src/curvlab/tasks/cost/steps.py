@@ -41,7 +41,7 @@ class ClassificationCost(CostTask, NodeClassification):
     """Node classification whose test measures time and memory instead of scoring.
 
     A step is forward, loss and backward on the last training batch, without the optimiser. An
-    evaluation is the forward pass over the whole graph, in chunks between mini-batches.
+    evaluation is the forward pass over the whole graph.
 
     Source: Hypformer, Table 4 and Figure 5.
     """
