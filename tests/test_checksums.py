@@ -18,13 +18,6 @@ def archive(tmp_path):
     return path
 
 
-def test_an_archive_says_whose_it_is_and_torch_reads_it_as_before(archive):
-    assert check_archive(archive) == {"step": 7}
-    state = torch.load(archive, weights_only=True)
-    assert torch.equal(state["weight"], WEIGHT)
-    assert state["rows"] == [{"step": 1}]
-
-
 @pytest.mark.slow
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("first", range(4))

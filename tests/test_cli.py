@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from curvlab.cli.overrides import check_command_line, check_overrides, complain
+from curvlab.cli.overrides import check_command_line, check_overrides
 from curvlab.config.folder import CONFIGS
 from curvlab.config.schema import completed
 from curvlab.errors import LONGEST, UsageError, shortened
@@ -111,12 +111,6 @@ def test_wrong_words_are_refused_with_what_is_near(words, answer):
     assert len(shortened(str(refused.value))) <= LONGEST  # as it is said
 
 
-@pytest.mark.parametrize("key", ["dataset.label", "model.label"])
-def test_a_value_is_one_line(key):
-    with pytest.raises(UsageError, match=rf"{key}='a\\nb' must be one line"):
-        check_overrides([f"{key}='a\nb'"], CONFIGS, multirun=False)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("words", RIGHT + RIGHT_IN_A_SWEEP)
 def test_right_words_pass(words):
@@ -171,17 +165,6 @@ def test_wrong_words_are_answered_without_waiting_for_torch(tmp_path):
         "sys.exit('torch' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
-
-
-def test_what_is_said_is_never_longer_than_one_reads(capsys):
-    with pytest.raises(SystemExit):
-        complain("no model of these: " + " ".join(["graph_transformer"] * 500))
-    assert len(capsys.readouterr().err.strip()) <= LONGEST + len(".")
-    with pytest.raises(SystemExit):
-        complain(f"model={'a' * 5000} is none; try model=gcn")
-    said = capsys.readouterr().err
-    assert said.startswith("curvlab train: model=aaa")
-    assert said.endswith("try model=gcn.\n")
 
 
 def test_what_this_machine_lacks_is_refused_before_anything_is_written(monkeypatch):

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from composing import CONFIGS, composed
+from composing import composed
 from curvlab.config.resolvers import run_name
-from curvlab.config.schema import options_of
 
 
 def test_a_variant_has_the_recipes_of_what_it_varies():
@@ -57,16 +56,3 @@ def test_names_of_many_words_stay_apart():
     assert re.fullmatch(r"a=1-b=1-c=1-[0-9a-f]{8}", one)
     assert re.fullmatch(r"a=1-b=1-c=1-[0-9a-f]{8}", other)
     assert one != other
-
-
-def test_no_two_options_have_one_name_in_a_folder():
-    """Options of models, optimisers and trainers are shown by their last names."""
-    found: dict[str, str] = {}
-    for group in ("model", "optimizer", "trainer"):
-        texts = [path.read_text() for path in (CONFIGS / group).rglob("*.yaml")]
-        targets = set(re.findall(r"^_target_: ([\w.]+)", "\n".join(texts), re.MULTILINE))
-        for target in targets:
-            for name, option in options_of(target).items():
-                if option.settable and not option.incidental:
-                    assert found.setdefault(name, group) == group, name
-    assert found["lr"] == "optimizer"

@@ -38,12 +38,9 @@ def test_links_lead_to_files_and_headings(page):
 
 
 @pytest.mark.parametrize("page", MODELS, ids=lambda page: page.stem)
-def test_a_models_page_is_five_sentences_a_drawing_and_equations_with_their_code(page):
+def test_a_models_page_is_a_drawing_and_equations_with_their_code(page):
     text = page.read_text(encoding="utf-8")
-    idea = text.split("\n\n")[1]
-    assert len(re.findall(r"\.(?:\s|$)", idea)) == 5
-    drawing = ET.parse(page.with_suffix(".svg")).getroot()
-    assert drawing.get("stroke") == "currentColor"  # legible on light and dark pages
+    assert ET.parse(page.with_suffix(".svg")).getroot().get("stroke") == "currentColor"
     equations = re.findall(r"^- .*$", text.partition("## Equations")[2], flags=re.MULTILINE)
     assert len(equations) >= 3
     for equation in equations:
@@ -74,17 +71,6 @@ def test_the_page_on_installing_lists_the_extras():
     assert set(re.findall(r"`curvlab\[(\w+)\]`", page)) == set(project["optional-dependencies"])
 
 
-@pytest.mark.parametrize(
-    "page", sorted((ROOT / "docs" / "results").glob("*.md")), ids=lambda p: p.stem
-)
-def test_findings_of_a_table_are_at_most_five_sentences(page):
-    for section in re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-        said = re.sub(r"<!--.*?-->|`[^`]*`|\(.*?\)", "", section)
-        found = re.findall(r"^- (.*)$", said, flags=re.MULTILINE)
-        sentences = [s for line in found for s in re.split(r"[.!?](?:\s|$)", line) if s.strip()]
-        assert len(sentences) <= 5 or page.stem == "README", section.splitlines()[0]
-
-
 PARSED = {
     "tables": "tables", "plot": "plot", "adopt": "adopt",
     "download": "data", "data": "data", "wandb_sync": "wandb_sync",
@@ -110,10 +96,6 @@ def test_commands_of_a_page_are_taken(page, monkeypatch):
             verb = importlib.import_module(f"curvlab.cli.{PARSED[name]}")
             monkeypatch.setattr(verb, "answered", lambda parser, _, given: parser.parse_args(given))
             verb.main(words)
-
-
-def test_readme_is_short():
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 
 
 @pytest.mark.nightly

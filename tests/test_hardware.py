@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from curvlab.errors import UsageError
-from curvlab.process import default_dtype
 from curvlab.run.hardware import run_device, trainer_accelerator, trainer_devices
 
 FAULTS = """
@@ -43,17 +42,6 @@ def test_double_precision_is_not_for_metal(monkeypatch):
     assert trainer_accelerator("auto", "64-true") == "cpu"
     with pytest.raises(UsageError, match=r"Metal .* single precision .*accelerator=cpu"):
         trainer_accelerator("mps", "64-true")
-
-
-def test_numbers_are_of_a_runs_type_until_it_ends():
-    with default_dtype("64-true"):
-        assert torch.zeros(1).dtype == torch.float64
-    assert torch.zeros(1).dtype == torch.float32
-    with pytest.raises(ZeroDivisionError), default_dtype("64-true"):
-        _ = 1 / 0
-    assert torch.zeros(1).dtype == torch.float32
-    with default_dtype("bf16-mixed"):
-        assert torch.zeros(1).dtype == torch.float32
 
 
 @pytest.mark.parametrize("accelerator", ["cuda", "gpu", "mps"])

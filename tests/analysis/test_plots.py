@@ -9,9 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from curvlab.analysis.embeddings import Embedding, principal_components, save_embedding
-from curvlab.analysis.figures import curves_figure
-from curvlab.analysis.model_figures import NodeLooks, embedding_figure
+from curvlab.analysis.embeddings import Embedding, save_embedding
 from curvlab.analysis.plots import plot_run
 from curvlab.analysis.table_figures import curvature_figure
 from curvlab.manifolds import Euclidean, Stereographic
@@ -28,28 +26,9 @@ def metrics(layers=1, heads=2):
     return pd.DataFrame(columns)
 
 
-def test_curves_show_the_columns():
-    figure = curves_figure(metrics(), "a run")
-    score, curvature = figure.axes
-    np.testing.assert_allclose(score.lines[0].get_ydata(), metrics()["map"])
-    drawn = [line.get_ydata() for line in curvature.lines if len(line.get_xdata()) == 10]
-    np.testing.assert_allclose(drawn, [metrics()["kappa/0/0"], metrics()["kappa/0/1"]])
-
-
 def star(nodes=12):
     edges = torch.tensor(list(nx.star_graph(nodes - 1).edges)).T
     return torch.cat([edges, edges.flip(0)], dim=1)
-
-
-def test_embedding_shows_every_node_and_each_edge_once():
-    points, explained = principal_components(torch.rand(12, 3).double())
-    values = np.arange(12)
-    looks = NodeLooks(values, "value")
-    figure = embedding_figure(points.numpy(), explained, star().numpy(), looks, "title", "subtitle")
-    axis = figure.axes[0]
-    lines, dots = axis.collections
-    assert len(lines.get_segments()) == 11
-    np.testing.assert_allclose(dots.get_offsets(), points)
 
 
 def test_histogram_shares_sum_to_one_and_split_at_zero():

@@ -2,7 +2,6 @@
 
 import pandas as pd
 import pytest
-import torch
 from torch import nn
 
 from curvlab.callbacks import Curves, curvatures
@@ -71,12 +70,3 @@ def test_too_little_has_no_mean_of_the_last_steps(rows, tmp_path):
     curves = Curves(tmp_path / "metrics.csv")
     curves.rows = rows
     assert curves.tail_mean("map") is None
-
-
-def test_device_is_asked_for_numbers_once_an_epoch(fit, small, tmp_path, monkeypatch):
-    """Not in a step: reading a number waits for the device."""
-    calls = []
-    original = torch.Tensor.tolist
-    monkeypatch.setattr(torch.Tensor, "tolist", lambda t: calls.append(1) or original(t))
-    fit(small(), [Curves(tmp_path / "metrics.csv")], steps=10)
-    assert len(calls) == 2

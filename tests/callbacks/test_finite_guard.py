@@ -7,7 +7,6 @@ import torch
 from torch import nn
 
 from curvlab.callbacks import FiniteGuard, finite_guard
-from curvlab.compilation import Compilable
 from curvlab.errors import DivergedError
 
 INTERVAL = 5
@@ -95,29 +94,3 @@ def test_it_names_what_is_not_finite_when_all_modules_are(fit, small, spoil, wha
     spoil(module)
     with pytest.raises(DivergedError, match=f"step 1: {what}"):
         fit(module, [FiniteGuard(INTERVAL)], steps=5)
-
-
-class Compiled(Compilable):
-    """A compiled module with a part that is not finite."""
-
-    def __init__(self):
-        super().__init__()
-        self.inner = Inverse()
-
-    def forward(self, x):
-        return self.inner(x)
-
-
-class Inverse(nn.Module):
-    def forward(self, x):
-        return x / (x - x)
-
-
-@pytest.mark.slow
-def test_it_names_the_part_of_a_compiled_module(fit, small):
-    module = small()
-    module.before = Compiled()
-    module.before.compile(backend="eager", options=None)
-    with pytest.raises(DivergedError, match=r"step 1: output of before\.inner"):
-        fit(module, [FiniteGuard(INTERVAL)], steps=5)
-    torch.compiler.reset()

@@ -56,11 +56,3 @@ def test_wall_time_is_without_the_interruption(clock):
     assert resumed.ms_per_step == pytest.approx(2000)
     run_epoch(resumed, clock, [4.0])
     assert resumed.ms_per_step == pytest.approx(3000)
-
-
-@pytest.mark.parametrize("batches", [1, 3])
-def test_in_a_real_run_every_epoch_counts_once(fit, small, batches):
-    timer = StepTimer()
-    fit(small(), [timer], steps=12, batches=batches)
-    assert len(timer.state_dict()["epochs"]) == 3
-    assert 0 < timer.ms_per_step < 1000 * timer.wall_seconds

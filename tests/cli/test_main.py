@@ -1,6 +1,5 @@
 """The program `curvlab`, its verbs, and what the verb that trains does without words."""
 
-import os
 import re
 import signal
 import subprocess
@@ -12,7 +11,6 @@ import pandas as pd
 import pytest
 
 import curvlab
-from curvlab.cli import train
 from curvlab.cli.main import VERBS, main
 from curvlab.cli.verbs import show
 from curvlab.program import with_home
@@ -57,23 +55,6 @@ def test_the_package_is_imported_in_a_tenth_of_a_second():
     assert min(int(match[1]) for match in found if match) < 100_000  # microseconds
 
 
-@pytest.fixture
-def started(monkeypatch):
-    """Words that Hydra would get; nothing is trained."""
-    words = []
-    monkeypatch.setattr(sys, "argv", ["train.py"])
-    monkeypatch.setattr(train.signals, "install", lambda **_: None)
-    monkeypatch.setattr(train, "run", lambda: words.append(sys.argv[1:]))
-    return words
-
-
-def test_without_words_there_is_help(started, capsys):
-    with pytest.raises(SystemExit) as left:
-        train.main([])
-    assert (left.value.code, started) == (0, [])
-    assert "curvlab train help=model/fpst" in capsys.readouterr().out
-
-
 def in_python(code, **options):
     """A process that runs code after the import of the command line's package."""
     words = [sys.executable, "-c", f"import sys, curvlab.cli\n{code}"]
@@ -94,11 +75,6 @@ def test_ctrl_c_is_one_line():
     process = in_python("raise KeyboardInterrupt")
     assert process.communicate() == (b"", b"curvlab: interrupted\n")
     assert process.returncode == -signal.SIGINT
-
-
-def test_a_terminal_without_a_sign_for_a_letter_gets_a_question_mark():
-    process = in_python("print('1 ± 2')", env={**os.environ, "PYTHONIOENCODING": "ascii"})
-    assert process.communicate() == (b"1 ? 2\n", b"")
 
 
 @pytest.mark.parametrize(

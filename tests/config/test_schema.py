@@ -53,14 +53,6 @@ def test_options_are_the_arguments_with_literal_defaults_and_those_of_the_class_
     assert spaces_of("toys.Base") == ("curvlab.manifolds.euclidean_space.Euclidean",)
 
 
-def test_fields_of_a_dataclass_are_options_the_nearest_default_counts():
-    options = completed(MORE)
-    assert {name: option.default for name, option in options.items()} == {
-        "steps": 20, "patience": None
-    }  # fmt: skip
-    assert options["steps"].doc == "how many."
-
-
 def test_attributes_and_classes_above():
     assert attribute(TOY, "revision") == 3
     assert attribute(TOY, "whole_graph") is True

@@ -37,25 +37,14 @@ PRELOADED = (
 
 
 class Process:
-    """`python WORDS` without the start of an interpreter; the first word is a script or `-m`.
-
-    Args:
-        words: the script's path, or `-m` and a module, and what follows.
-        folder: where it runs.
-        environment: all that it has.
-    """
+    """`python WORDS` without the start of an interpreter; the first word is a script or `-m`."""
 
     def __init__(self, words: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
         self.args = list(words)
         self.returncode: int | None = None
         self._said = Path(tempfile.mkdtemp(dir=_server()[1]))
-        request = {
-            "words": self.args,
-            "folder": str(folder),
-            "environment": dict(environment),
-            "said": str(self._said),
-        }
-        self.pid = _ask(request)
+        places = {"folder": str(folder), "said": str(self._said)}
+        self.pid = _ask({"words": self.args, "environment": dict(environment), **places})
 
     def poll(self) -> int | None:
         """Its exit code, minus the signal's number if one has ended it; None while it runs."""
@@ -69,11 +58,7 @@ class Process:
             os.kill(self.pid, number)
 
     def communicate(self, timeout: float = 240) -> tuple[str, str]:
-        """Wait for its end; what it has printed, and the errors.
-
-        Raises:
-            TimeoutExpired: It still runs.
-        """
+        """Wait for its end; what it has printed, and the errors."""
         deadline = time.monotonic() + timeout
         while self.poll() is None:
             if time.monotonic() > deadline:
@@ -174,12 +159,7 @@ def _run(words: Sequence[str], folder: str, environment: Mapping[str, str], said
 
 
 def _fork(_: str, words: Sequence[str | bytes], kept: Sequence[int]) -> int:
-    """Stand in for the start of an interpreter by which `multiprocessing` gets its fork server.
-
-    Args:
-        words: of the command line; the last one is a program.
-        kept: the files that stay open, beside the standard ones.
-    """
+    """Stand in for the start of an interpreter by which `multiprocessing` gets its fork server."""
     if pid := os.fork():
         return pid
     gc.freeze()  # what is freed later would close files by numbers that others have by then

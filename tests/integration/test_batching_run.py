@@ -3,23 +3,13 @@
 from types import SimpleNamespace
 
 import pytest
-from hydra.types import RunMode
-from tiny_runs import LARGE, composed
+from tiny_runs import LARGE
 
 import curvlab
 from curvlab.errors import UsageError
 from curvlab.results.identity import identity_hash
 
 BATCHES = (*LARGE, "batching=partition", "batching.size=100")
-
-
-@pytest.mark.parametrize("batching", ["partition", "neighbours"])
-def test_runs_on_batches_do_not_end_early_whatever_the_models_protocol_says(tmp_path, batching):
-    config = composed(
-        tmp_path, ["model=hypformer", "dataset=cora", f"batching={batching}"], RunMode.RUN
-    )
-    assert config.trainer.patience is None
-    assert config.trainer.validate_every == config.trainer.steps_per_epoch == 100
 
 
 def test_the_whole_graph_is_embedded_once_per_set_of_weights(run_here, monkeypatch):

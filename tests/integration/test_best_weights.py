@@ -4,7 +4,6 @@ import pytest
 import torch
 from tiny_runs import FAST, PIXELS, TINY, TREE, TRIPLES, Command
 
-from curvlab.errors import UsageError
 from curvlab.results.folder import BEST
 from curvlab.results.identity import identity_hash, stored
 from curvlab.results.result import read_result
@@ -79,12 +78,3 @@ def test_an_attempt_that_does_not_finish_has_no_weights(run_here, tmp_path, monk
     ended = read_result(tmp_path / "run")
     assert (ended.status, ended.error) == ("failed", "ZeroDivisionError: a mistake")
     assert not (tmp_path / "run" / BEST).exists()
-
-
-def test_a_result_that_may_not_be_read_is_not_replaced(run_here, tmp_path, monkeypatch):
-    run_here(*FAST)
-    left = sorted(path.name for path in (tmp_path / "run").rglob("*"))
-    monkeypatch.setattr("os.access", lambda path, _: not str(path).endswith("result.json"))
-    with pytest.raises(UsageError, match=r"result\.json may not be read, and is not replaced"):
-        run_here(*FAST)
-    assert sorted(path.name for path in (tmp_path / "run").rglob("*")) == left

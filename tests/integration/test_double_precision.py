@@ -26,10 +26,7 @@ TASKS = {
 BATCHES = {
     "partition": (*TREE, "model=hypformer", "batching=partition", "batching.size=20"),
     "neighbours": (*TREE, "model=sage", "batching=neighbours", "batching.size=8"),
-    "tokens": (
-        *(*LARGE, "model=polyformer"),
-        *("batching=tokens", "batching.size=50", "batching.workers=0"),
-    ),
+    "tokens": (*LARGE, "model=polyformer", "batching=tokens", "batching.workers=0"),
 }
 
 

@@ -20,7 +20,7 @@ SAYS = {
     "four_sums": "centroid: x ⊕ y at distance 0.93 from the origin",
     "own_loop": "last loss",
     "paper_to_cell": "GCN   ours",
-    "two_machines": "4 of 4 runs done",
+    "two_machines": "4 runs, 4 finished",
     "triples": "was kept back",
     "worth_it": "delta of a tree is 0",
 }

@@ -100,14 +100,19 @@ def test_an_inductive_model_takes_another_graph(run_here, tmp_path):
         ((*CLASSES, "model=fpst", "model.eigenvectors=4"), "eigenvectors"),
         (FAST, "a column for every node"),
         ((*TRIPLES, "model=distmult"), "an embedding for every entity"),
+        ((*FAST[1:], "dataset=graph_folder"), "made for it"),
     ],
 )
-def test_a_model_that_is_tied_to_its_graph_says_why(run_here, tmp_path, words, why):
-    run_here(*words)
+def test_a_model_that_is_tied_to_its_graph_says_why(run_here, tmp_path, capsys, words, why):
+    folder = own_graph(tmp_path / "bare", features=False)
+    run_here(*words, *([f"dataset.path={folder}"] if "graph_folder" in words[-1] else []))
     run = curvlab.load(tmp_path / "run")
     with pytest.raises(UsageError, match=why) as refusal:
         run.embed(run.data.graph)
     assert len(str(refusal.value)) < 400
+    words = [str(tmp_path / "run"), "--data", str(folder)]
+    assert import_module("curvlab.cli.export").main(words) == 2
+    assert why in capsys.readouterr().err
 
 
 def own_graph(folder, features, shift=0.0):
@@ -156,18 +161,6 @@ def test_features_of_another_graph_are_scaled_as_those_of_the_first(run_here, tm
     assert evaluate([str(tmp_path / "run"), "--data", str(higher)]) == 0
     assert of_same.replace("by0", "by1000") != capsys.readouterr().out
     assert result.score > 50
-
-
-@pytest.mark.slow
-def test_made_features_belong_to_their_graph(run_here, tmp_path, capsys):
-    folder = own_graph(tmp_path / "bare", features=False)
-    small = ("model=mlp", "trainer.max_steps=5", "trainer.steps_per_epoch=5")
-    quiet = ("trainer.accelerator=cpu", "trainer.plots=false")
-    run_here("dataset=graph_folder", f"dataset.path={folder}", *small, *quiet)
-    assert "made for it" in curvlab.load(tmp_path / "run").transductive_reason
-    words = [str(tmp_path / "run"), "--data", str(folder)]
-    assert import_module("curvlab.cli.export").main(words) == 2
-    assert "made for it" in capsys.readouterr().err
 
 
 @pytest.mark.slow

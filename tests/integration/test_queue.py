@@ -113,12 +113,6 @@ def test_after_the_time_of_a_sweep_no_cell_starts(command):
     assert "sweep of 2 cells: 2 not started" in done.stdout
 
 
-def test_a_launcher_that_is_not_there_is_refused(command):
-    done = command("-m", "seed=0,1", *FAST, "hydra/launcher=paralel")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "Could not find 'hydra/launcher/paralel' Available options" in done.stderr
-
-
 def test_progress_says_who_is_at_work_what_failed_and_what_is_left(command):
     cells = ("model=gcn,mlp", "seed=0,1", "dataset=synthetic_web", *TINY, "trainer.plots=false")
     assert command("-m", "table=fpst/fig3", *cells).returncode == 0

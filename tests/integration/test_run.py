@@ -84,13 +84,6 @@ def test_the_mean_of_the_last_steps_is_part_of_the_result(run_here, folder, monk
     assert "mean of the last 2,000 steps " in capfd.readouterr().out
 
 
-def test_a_run_that_chooses_its_weights_has_no_mean_of_the_last_steps(run_here, monkeypatch):
-    monkeypatch.setattr(training_curves, "TAIL_STEPS", 10)
-    monkeypatch.setattr(training_curves, "TAIL_POINTS", 1)
-    result = run_here(*TREE, "model=mlp", "trainer.plots=false")
-    assert not [name for name in result.metrics["test"] if name.endswith("_tail")]
-
-
 def test_pictures_that_cannot_be_drawn_do_not_cost_the_result(run_here, folder, monkeypatch, capfd):
     def fails(*_, **__):
         raise RuntimeError("no fonts")

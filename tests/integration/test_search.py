@@ -73,8 +73,21 @@ def parameters(folder):
     return [trial.params for trial in trials(folder)]
 
 
-def test_a_trial_is_the_mean_validation_score_of_the_runs_with_its_values(search_here, folder):
+def test_a_trial_is_the_mean_validation_score_of_the_runs_with_its_values(
+    search_here, run_here, folder, monkeypatch
+):
+    """Which never look at a test node."""
+    parts = []
+    forward = NodeClassification.forward
+
+    def watched(task, batch, part):
+        parts.append(part)
+        return forward(task, batch, part)
+
+    monkeypatch.setattr(NodeClassification, "forward", watched)
     result = search_here(*SEARCH)
+    assert set(parts) == {"train", "val"}
+    assert "test" not in result.metrics
     assert result == read_result(folder)
     assert (result.status, result.model, result.dataset) == ("finished", "gcn", "disease_synthetic")
     done = trials(folder)
@@ -85,41 +98,27 @@ def test_a_trial_is_the_mean_validation_score_of_the_runs_with_its_values(search
         assert trial.value == pytest.approx(mean(trial.user_attrs[SCORES]))
     assert result.val_score == max(trial.value for trial in done)
     assert result.score is None
-
-
-def test_the_score_of_a_seed_is_what_the_run_reports(search_here, run_here, folder):
-    search_here(*SEARCH)
-    trial = trials(folder)[1]
-    words = [f"{key}={value}" for key, value in trial.params.items()]
+    words = [f"{key}={value}" for key, value in done[1].params.items()]
     for seed in (0, 1):
         run = run_here("model=gcn", *GRAPH, *words, f"seed={seed}", "trainer.plots=false")
-        assert trial.user_attrs[SCORES][seed] == pytest.approx(run.val_score, abs=1e-4)
+        assert done[1].user_attrs[SCORES][seed] == pytest.approx(run.val_score, abs=1e-4)
 
 
-def test_the_test_nodes_are_never_scored(search_here, monkeypatch):
-    parts = []
-    forward = NodeClassification.forward
-
-    def watched(task, batch, part):
-        parts.append(part)
-        return forward(task, batch, part)
-
-    monkeypatch.setattr(NodeClassification, "forward", watched)
-    assert "test" not in search_here(*SEARCH, "search.trials=2").metrics
-    assert set(parts) == {"train", "val"}
-
-
-def test_a_search_that_is_done_repeats_nothing_and_a_longer_one_goes_on(
+def test_a_search_repeats_nothing_a_longer_one_goes_on_and_another_begins(
     search_here, scored, folder
 ):
-    search_here(*SEARCH)
-    first, calls = parameters(folder), len(scored)
+    first = search_here(*SEARCH)
+    old, calls = parameters(folder), len(scored)
     search_here(*SEARCH)
     assert len(scored) == calls
     search_here(*SEARCH, "search.trials=5")
-    assert len(parameters(folder)) == 5
-    assert parameters(folder)[:3] == first
+    longer = parameters(folder)
+    assert (len(longer), longer[:3]) == (5, old)
     assert len(scored) > calls
+    second = search_here(*SEARCH, "search.space.model.dropout=[0.0,0.1]")
+    assert second.config_hash != first.config_hash
+    assert all(values["model.dropout"] <= 0.1 for values in parameters(folder))
+    assert parameters(folder / "previous" / first.config_hash) == longer
 
 
 def test_what_a_kill_leaves_is_put_in_order(search_here, scored, folder):
@@ -196,23 +195,19 @@ def test_failing_trials_are_recorded_and_others_win(search_here, monkeypatch, fo
     assert len(trials(folder)) == 8
 
 
-def test_another_space_begins_another_study_and_keeps_the_old_one(search_here, scored, folder):
-    first = search_here(*SEARCH)
-    old = parameters(folder)
-    second = search_here(*SEARCH, "search.space.model.dropout=[0.0,0.1]")
-    assert second.config_hash != first.config_hash
-    assert all(values["model.dropout"] <= 0.1 for values in parameters(folder))
-    assert parameters(folder / "previous" / first.config_hash) == old
-
-
 def test_the_winner_becomes_the_default_but_the_command_line_wins(
-    search_here, scored, folder, recipes
+    search_here, scored, folder, recipes, capsys
 ):
     search_here(*SEARCH, "search.trials=8")
     configs = recipes
     path = configs / "recipe" / "node_classification" / "gcn.yaml"
     before = path.read_text()
-    assert f"in {path}" in adopt(folder, configs)
+    assert main(["--configs", str(configs), str(folder), "--show"]) == 0
+    assert path.read_text() == before
+    assert "trial 0" in capsys.readouterr().out
+    assert main(["--configs", str(configs), "no/such/search", str(folder)]) == 2
+    done, refused = capsys.readouterr()
+    assert (refused.count("\n"), done.startswith(f"wrote {KEY} in {path}")) == (1, True)
     winner = max(trials(folder), key=lambda trial: trial.value)
     words = ["dataset=disease_synthetic", "split=random_60_20_20"]
     config = composing.composed("model=gcn", *words, configs=configs)
@@ -254,20 +249,6 @@ def test_only_a_search_that_has_ended_is_adopted(search_here, scored, folder, mo
         adopt(folder, folder)
     with pytest.raises(UsageError, match=r"no trial of .* has a score"):
         ranking(folder, 5)
-
-
-def test_the_verb_shows_adopts_and_refuses(search_here, scored, folder, recipes, capsys):
-    search_here(*SEARCH)
-    path = recipes / "recipe/node_classification/gcn.yaml"
-    before = path.read_text()
-    assert main(["--configs", str(recipes), str(folder), "--show"]) == 0
-    assert path.read_text() == before
-    assert "trial 0" in capsys.readouterr().out
-    assert main(["--configs", str(recipes), "no/such/search", str(folder)]) == 2
-    done, refused = capsys.readouterr()
-    assert refused.count("\n") == 1
-    assert path.read_text() != before
-    assert done.startswith(f"wrote {KEY} in ")
 
 
 def test_a_search_replaces_no_recipe_with_a_higher_score_unless_forced(

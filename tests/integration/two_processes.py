@@ -28,12 +28,6 @@ from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 from curvlab.tasks.node_classification import NodeClassification
 
 
-def write_rank(rank, folder):
-    print(f"rank {rank} speaks")
-    world = os.environ["WORLD_SIZE"]
-    (Path(folder) / f"{rank}").write_text(f"{os.environ['LOCAL_RANK']} of {world}")
-
-
 def second_refuses(rank, first_waits):
     if rank == 1:
         raise UsageError("the second process refuses")
@@ -44,15 +38,6 @@ def second_is_killed(rank):
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(600)
-
-
-class UnpicklableError(Exception):
-    def __init__(self, first, second):
-        super().__init__(f"{first} and {second}")
-
-
-def raises_what_cannot_travel(rank):
-    raise UnpicklableError("this", "that")
 
 
 def train_and_note(rank, config, result, folder, checkpoint):

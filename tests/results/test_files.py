@@ -57,12 +57,3 @@ def test_what_the_system_refuses_names_the_file_and_leaves_the_old_one(
     assert refused.value.filename == str(target)
     monkeypatch.undo()
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
-
-
-def test_an_error_about_another_file_keeps_its_name(tmp_path):
-    with (
-        pytest.raises(FileNotFoundError) as refused,
-        arriving(tmp_path / "file") as partial,
-    ):
-        partial.write_bytes((tmp_path / "other").read_bytes())
-    assert refused.value.filename == str(tmp_path / "other")

@@ -104,17 +104,6 @@ def test_a_result_that_ended_survives_an_interrupted_repetition(tmp_path):
     assert not aside.exists()
 
 
-def test_going_back_to_a_configuration_takes_back_what_it_left(tmp_path):
-    directory = leave_products(tmp_path, "a")
-    directory.restore(hash_of("b"))
-    finish(directory, "b", 70.0)
-    directory.restore(hash_of("a"))
-    assert directory.newest.read_text() == "weights of a"
-    assert directory.conclusion(hash_of("b")) is None
-    directory.restore(hash_of("b"))
-    assert directory.conclusion(hash_of("b")).score == 70.0
-
-
 def leave_checkpoint(path, name, step=1):
     """A checkpoint as a run of that name writes it."""
     torch.save({"weight": torch.arange(4.0)}, path)
@@ -150,15 +139,6 @@ def test_the_checkpoint_before_is_taken_where_the_last_is_damaged(tmp_path, dama
     damage(earlier)
     assert list(directory.discard_damaged()) == [earlier]
     assert (directory.newest, directory.step()) == (None, 0)
-
-
-@pytest.mark.parametrize("file", ["metrics.csv", "embeddings.npz", "filters.npz", "routing.npz"])
-def test_no_finding_of_another_configuration_stays(tmp_path, file):
-    """The next run may write none, and its folder must not say that it has one."""
-    (tmp_path / file).write_text("of another run")
-    RunDirectory(tmp_path).prepare(result("a"), fresh=False)
-    assert not (tmp_path / file).exists()
-    assert (tmp_path / "previous" / "unknown" / file).exists()
 
 
 def test_a_run_that_has_finished_in_another_folder_is_copied(tmp_path):

@@ -7,7 +7,7 @@ from curvlab.cli.overrides import check_overrides
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, stored
-from curvlab.study.flat_counterpart import overrides_of_runs, spaces_of
+from curvlab.study.flat_counterpart import spaces_of
 
 
 def in_spaces(model, *overrides, study=()):
@@ -45,11 +45,6 @@ def test_what_the_command_line_says_wins():
     config = in_spaces("kappa_gcn", *overrides)["flat"].config(0)
     assert (config.trainer.max_steps, config.optimizer.curvature_lr) == (7, 0.5)
     assert not config.trainer.plots
-
-
-def test_overrides_of_the_study_are_not_those_of_its_runs():
-    overrides = ["study=spaces", "dataset=grid", "study.seeds=3", "seed=4", "++trainer.threads=2"]
-    assert overrides_of_runs(overrides) == ["dataset=grid", "++trainer.threads=2"]
 
 
 @pytest.mark.parametrize(

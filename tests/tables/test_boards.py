@@ -115,13 +115,6 @@ def test_a_graph_counts_once_however_often_it_is_split(write_run, configs, tmp_p
     assert found.beaten.iloc[-1] == pytest.approx(1 / 3)  # of the first: all, none and none
 
 
-def test_nothing_to_compare_is_said(configs, tmp_path):
-    with pytest.raises(UsageError, match="no table has a finished run of kg_completion"):
-        board(configs, "kg_completion", tmp_path)
-    with pytest.raises(UsageError, match="fpst/fig3 is not a task"):
-        board(configs, "fpst/fig3", tmp_path)
-
-
 def frame(*runs):
     return pd.DataFrame(runs, columns=["table", "row", "column", "deviation", "val"])
 
@@ -183,14 +176,6 @@ def test_counterparts_are_paired_by_seed_and_have_measures_of_the_graph(write_sc
     assert pair.mean_delta == 0.25
     assert np.isnan(pair.homophily)
     assert other.difference == pytest.approx(9.0)
-
-
-@pytest.mark.parametrize(
-    ("word", "why"), [("fpst", "CURVED:FLAT"), (":gcn", "CURVED:FLAT"), ("fpst:gnc", "of gnc")]
-)
-def test_a_word_that_is_no_pair_is_refused(write_scores, word, why):
-    with pytest.raises(UsageError, match=why):
-        write_scores(word)
 
 
 def test_it_is_drawn(write_scores, tmp_path):

@@ -20,7 +20,6 @@ from stored_runs import extend
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results" / "tables"
-ESCAPE_CODE = re.compile(r"\x1b\[[0-9;]*m")
 SECOND = "mean of the last 2,000 steps"
 
 
@@ -56,16 +55,6 @@ def test_terminal_fits_its_width_and_loses_nothing(report, width):
         assert name in text
     for mean in report.cells["paper_mean"]:
         assert f"{mean:.2f}" in text
-
-
-def test_styles_change_no_character(report):
-    styled = terminal(report, 100, styled=True)
-    plain = ESCAPE_CODE.sub("", styled)
-    body = [line.rstrip() for line in plain.splitlines() if not line.startswith("Bold")]
-    assert body[:40] == terminal(report, 100).splitlines()[:40]
-    assert "\x1b[1m99.00" in styled
-    assert "\x1b[4m90.21" in styled
-    assert re.search(r"\x1b\[2m *99\.50", styled)
 
 
 def test_numbers_and_outcomes_are_written(report):

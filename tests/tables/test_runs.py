@@ -3,7 +3,6 @@
 import pandas as pd
 import pytest
 
-from curvlab.errors import UsageError
 from curvlab.tables import build_report
 from curvlab.tables.runs import (
     draw,
@@ -188,12 +187,6 @@ def test_each_cell_that_the_list_of_outdated_ones_has_is_marked(spec, listed):
     }
     assert len({cell(report, model)["mark"] for model in ("gcn", "gat", "sage")} - {""}) == 3
     assert cell(report, "gcn")[["difference", "our_rank"]].isna().all()
-
-
-def test_a_list_of_another_kind_is_refused(spec, listed):
-    (listed.parent / "outdated.csv").write_text("name\ngcn\n", encoding="utf-8")
-    with pytest.raises(UsageError, match=r"outdated\.csv must be a file that `tables outdated`"):
-        table_runs(spec, listed)
 
 
 # Draws of a split

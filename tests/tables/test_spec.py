@@ -1,13 +1,10 @@
 """What a table is: its file, the cells of its sweep, the paper's numbers."""
 
 from dataclasses import replace
-from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from composing import CONFIGS
-from curvlab import statistics, tables
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table, table_names
 from curvlab.tables.spec import Better, ReportBlock, paper_numbers
@@ -92,10 +89,3 @@ def test_a_wrong_file_of_numbers_is_one_sentence(block, tmp_path, text, why):
     with pytest.raises(UsageError, match=why) as error:
         paper_numbers(replace(block, paper="own.csv", select={"panel": "left"}), tmp_path)
     assert "\n" not in str(error.value)
-
-
-def test_every_kind_of_printed_spread_has_its_words():
-    for path in (Path(tables.__file__).parent / "papers").glob("*.csv"):
-        numbers = pd.read_csv(path, dtype=str, keep_default_na=False)
-        kinds = set(numbers.loc[numbers["pm"] != "", "pm_kind"])
-        assert kinds <= {*statistics.PRINTED_SPREADS, "unknown"}, path.name

@@ -84,22 +84,6 @@ def test_what_a_table_names_exists_or_is_declared_missing(name, tmp_path):
             assert not exist & set(spec.report.labels)
 
 
-@pytest.mark.slow
-def test_table_1_has_the_papers_protocol():
-    for dataset in sweep("fpst/table1")["dataset"]:
-        config = composed("table=fpst/table1", f"dataset={dataset}", "model=fpst", "recipe=none")
-        model = config.model
-        assert config.task.name == "node_classification"
-        drawn = dataset in ("texas", "cornell", "wisconsin", "actor")  # by nobody published
-        assert (config.split.draw is None) == drawn  # else seeds are initialisations, on one split
-        assert (config.optimizer.lr, config.optimizer.curvature_lr) == (1e-2, 1e-4)
-        assert config.optimizer.weight_decay == 5e-4
-        assert (model.dim, model.layers, model.heads, model.dropout) == (16, 2, 2, 0.5)
-        assert (model.activation, model.eigenvectors) == ("relu", 8)
-        alike = ("cora", "citeseer", "pubmed", "airport", "airport_hgcn")
-        assert model.hops == (10 if dataset in alike else 0)
-
-
 FRAME = ("hypformer", "hypformer_softmax", "hyperbolic_attention", "hnnpp")
 """Models with Hypformer's graph network beside an attention."""
 

@@ -3,8 +3,6 @@ from pathlib import Path
 
 import pytest
 
-from curvlab.tables.folders import own_results, results_folder
-
 SCRIPT = str(Path(__file__).resolve().parents[2] / "scripts" / "tables.py")
 Run = namedtuple("Run", "returncode stdout stderr")
 
@@ -13,21 +11,6 @@ Run = namedtuple("Run", "returncode stdout stderr")
 def tables(script):
     """Run scripts/tables.py."""
     return lambda *arguments: Run(*script("tables.py", *map(str, arguments)))
-
-
-@pytest.mark.parametrize("output", ["/", "/proc/nowhere/table.txt"])
-def test_an_output_that_cannot_be_written_gets_one_sentence(tables, tmp_path, output):
-    run = tables("fpst/fig3", "--results", tmp_path, "--output", output)
-    assert run.returncode == 1
-    assert run.stderr.startswith(f"curvlab tables: {output[:5]}")
-    assert len(run.stderr.splitlines()) == 1
-
-
-def test_results_are_own_ones_or_the_repositorys(tmp_path, caplog):
-    assert results_folder(tmp_path) == tmp_path / "docs" / "results" / "tables"
-    assert "docs/results/tables" in caplog.text
-    own_results(tmp_path).mkdir(parents=True)
-    assert results_folder(tmp_path) == own_results(tmp_path)
 
 
 @pytest.mark.slow
