@@ -94,7 +94,7 @@ def fit(batch: Data, tmp_path: Path) -> Callable[..., Trainer]:
                 default_root_dir=tmp_path,
                 accumulate_grad_batches=batches,
             )
-            train, validate = RepeatedGraph(batch, EPOCH * batches), RepeatedGraph(batch, 1)
+            train, validate = RepeatedGraph([batch] * EPOCH * batches), RepeatedGraph([batch])
             trainer.fit(module, train, validate, ckpt_path=checkpoint, weights_only=True)
         return trainer
 

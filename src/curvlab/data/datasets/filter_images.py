@@ -62,8 +62,8 @@ PolyFormer, Table 10, whose last two rows are swapped: these fit the text and th
 class FilterImages(CheckedFields):
     """One grey image on a grid of pixels; one of two filters makes the target of each pixel.
 
-    `z_v = (h_a(L) x)_v` where `x_v < 0.5`, else `(h_b(L) x)_v`, with the whole image x and the
-    normalised Laplacian L of the grid. Filters are applied by a Chebyshev expansion in float64.
+    `z_v = (h_a(L) x)_v` where `x_v < 0.5`, else `(h_b(L) x)_v`, with the normalised Laplacian L of
+    the grid.
 
     Args:
         filter: pair of filters, one of `FILTERS`.
@@ -84,7 +84,6 @@ class FilterImages(CheckedFields):
     mirror: Passed[str | Path | None] = None
 
     def download(self) -> list[Path]:
-        """Fetch the file, if it is read."""
         return [] if self.generated else [fetch(*IMAGES, self.data_dir, self.mirror)]
 
     def load(self) -> Data:

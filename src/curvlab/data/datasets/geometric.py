@@ -38,10 +38,9 @@ class GeometricGraph(Generated):
     Edges are drawn with the probability above; `mu` is the one at which the mean of the expected
     degrees is `mean_degree`. The graph is the largest component.
 
-    Features are a graph between nodes and features in the same space (the bipartite S1 model):
-    features have points and hidden degrees of their own, a node has feature f with the same kind of
-    probability, and `x` is 0 or 1. A share `correlation` of the nodes is there where it is among
-    the nodes, the others at new points, so that their features know nothing of the edges.
+    Features are a graph between nodes and features in the same space (the bipartite S1 model), `x`
+    is 0 or 1. A share `correlation` of the nodes is at its own point there, the others at new ones,
+    so that their features know nothing of the edges.
 
     Classes have centres at random points. A node is of class c with probability proportional to
     `d_ic^-homophily`.

@@ -41,11 +41,9 @@ class GraphFolder(TableGraph):
     separator: Literal["tab", "comma", "semicolon", "space", "bar"] | None = None
 
     def download(self) -> list[Path]:
-        """Return where the files are."""
         return list(self._files().values())
 
     def read(self) -> Data:
-        """Read the folder."""
         files = self._files()
         nodes = None
         if "nodes" in files:

@@ -32,9 +32,8 @@ MOST_TEXTS = 50
 class TableGraph(OwnGraph, ABC):
     """A graph whose nodes may have a table: ids, classes, a split, and columns of features.
 
-    A column of numbers is a feature. A column of texts becomes one column of 0 and 1 for each text
-    (one-hot), unless it has more than 50 different texts, or no text twice. A missing number is the
-    mean of its column, a missing text 0 in each of its columns.
+    A missing number is the mean of its column. A column of texts becomes one of 0 and 1 for each
+    text, and is left out with more than 50 different texts, or no text twice.
 
     Args:
         label: column of the classes; null: one named `label`, `class`, `y` or `category`.

@@ -26,19 +26,15 @@ class _Node:
 class AirportGraph(LabelledGraph, kw_only=True):
     """Airports and the routes between them, classified by the population of their country.
 
-    The file is a pickled networkx graph, nodes in the order of their insertion. Each holds five
-    numbers: four features and the quantity whose bins are the classes.
-
     Args:
-        population: keep that quantity as a fifth feature, which gives the classes away; the
-            statistics count it.
+        population: keep the quantity whose bins are the classes as a fifth feature; the statistics
+            count it.
     """
 
     population: bool = False
 
     @property
     def variant(self) -> str:
-        """All five numbers are kept on disk."""
         return "-with-population"
 
     def load(self) -> Data:
@@ -49,7 +45,6 @@ class AirportGraph(LabelledGraph, kw_only=True):
         return data
 
     def read(self, paths: list[Path]) -> Data:
-        """Read the pickle; networkx is not needed and nothing of it is run."""
         allowed = {
             "networkx.classes.graph.Graph": _Node,
             "networkx.classes.reportviews.NodeView": _Node,
@@ -69,14 +64,10 @@ class AirportGraph(LabelledGraph, kw_only=True):
 
 
 class DiseaseGraph(LabelledGraph):
-    """A tree along which a disease has spread; the label says who was infected.
-
-    Files: edges, labels, features. Nodes are numbered by first appearance in the edge list, as
-    features and labels are.
-    """
+    """A tree along which a disease has spread; the label says who was infected."""
 
     def read(self, paths: list[Path]) -> Data:
-        """Read edge list, labels and features."""
+        """Read edge list, labels and features, of nodes by first appearance in the edges."""
         edges, labels, features = paths
         edge_index, num_nodes = numbered(read_edge_list(edges))
         return Data(

@@ -22,14 +22,12 @@ from curvlab.data.vocabulary import Vocabulary
 
 
 class KnowledgeGraph(Downloaded):
-    """A knowledge graph that is downloaded, read by a subclass, cached and checked.
+    """A downloaded knowledge graph.
 
-    Its files are those of training, validation and test triples, its statistics the numbers of
-    `entities`, `relations`, and triples of `train`, `val` and `test`.
+    Its statistics are numbers of `entities`, `relations`, and triples of `train`, `val` and `test`.
     """
 
     def load(self) -> Data:
-        """Return the graph."""
         data = self.processed(self.read)
         check_triples(data)
         found = {
@@ -45,7 +43,6 @@ class TripleFiles(KnowledgeGraph):
     """Three files of triples, numbered by first appearance (UMLS, Kinships, Nations)."""
 
     def read(self, paths: list[Path]) -> Data:
-        """Read the files in the order train, validation, test."""
         parts = zip(MASKS, paths, strict=True)
         return numbered_graph(
             pd.concat([read_triples(path).assign(part=part) for part, path in parts])
@@ -65,7 +62,6 @@ class PyGKnowledgeGraph(KnowledgeGraph, kw_only=True):
     dataset: Callable[..., InMemoryDataset]
 
     def read(self, paths: list[Path]) -> Data:
-        """Let the class process its raw files."""
         # This also says what is wrong with a file, where the class would not.
         parts = [read_triples(path) for path in paths]
         with pyg_root({f"{self.folder}/{path.name}": path for path in paths}) as root:
@@ -85,7 +81,6 @@ class SplitObjects(PyGKnowledgeGraph):
     """A class with an object for each part, numbering by first appearance (FB15k-237)."""
 
     def numbered(self, root: str, parts: Sequence[pd.DataFrame]) -> tuple[Data, np.ndarray]:
-        """Put the parts together."""
         made = [self.dataset(root=root, split=name)[0] for name in MASKS]
         data = join_parts(made)
         data.num_nodes = made[0].num_nodes

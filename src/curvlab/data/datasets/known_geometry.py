@@ -30,7 +30,6 @@ class KnownGraph(Generated):
         """The graph, whose nodes are numbered as they come."""
 
     def load(self) -> Data:
-        """Return the graph: `edge_index [2, 2M]` and `num_nodes`."""
         graph = nx.convert_node_labels_to_integers(self.graph())
         edges, nodes = torch.tensor(list(graph.edges)).T, len(graph)
         data = Data(edge_index=simple_edges(edges, nodes), num_nodes=nodes)
@@ -49,7 +48,6 @@ class BalancedTree(KnownGraph):
     depth: PositiveInt = 4
 
     def graph(self) -> nx.Graph:
-        """The tree, level by level."""
         return nx.balanced_tree(self.branching, self.depth)
 
 
@@ -64,7 +62,6 @@ class NoisyTree(BalancedTree):
     seed: Seed = 0
 
     def graph(self) -> nx.Graph:
-        """The tree with the further edges."""
         tree = super().graph()
         free = np.sort(list(nx.non_edges(tree)))
         free = free[np.lexsort(free.T[::-1])]
@@ -81,7 +78,6 @@ class SpherePoints(KnownGraph):
     seed: Seed = 0
 
     def graph(self) -> nx.Graph:
-        """Edges from each point to its nearest."""
         points = sphere_points(self.num_nodes, np.random.default_rng(self.seed))
         distance = cdist(points, points)
         np.fill_diagonal(distance, np.inf)
@@ -101,7 +97,6 @@ class Grid(KnownGraph):
     columns: Branching = 11
 
     def graph(self) -> nx.Graph:
-        """The grid, row by row."""
         return nx.grid_2d_graph(self.rows, self.columns)
 
 
@@ -116,7 +111,6 @@ class RandomGeometric(KnownGraph):
     seed: Seed = 0
 
     def graph(self) -> nx.Graph:
-        """Edges between near points."""
         points = np.random.default_rng(self.seed).random((self.num_nodes, 2)).tolist()
         radius = np.sqrt(8 / (np.pi * self.num_nodes))
         return nx.random_geometric_graph(self.num_nodes, radius, pos=dict(enumerate(points)))
@@ -126,7 +120,6 @@ class RingOfTrees(KnownGraph):
     """A ring of 8 roots of binary trees of depth 3: a product of a circle and trees."""
 
     def graph(self) -> nx.Graph:
-        """The trees one after the other, and the ring of their roots."""
         trees = [nx.balanced_tree(2, 3) for _ in range(8)]
         graph = nx.disjoint_union_all(trees)
         nx.add_cycle(graph, range(0, len(graph), len(trees[0])))

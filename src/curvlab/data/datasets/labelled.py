@@ -19,12 +19,10 @@ GIVEN = ("given_train", "given_val", "given_test")
 class LabelledGraph(Downloaded, ABC, kw_only=True):
     """A graph of node classification; a subclass reads its raw files.
 
-    The graph is cleaned (`curvlab.data.files.cleaning`) and kept on disk. The statistics are
-    asserted whenever it is loaded, so that a file that parses but is another graph is noticed.
-    They are `num_nodes`, `raw_edges` (of the edge list as it came), `num_edges` (undirected, after
-    cleaning), `num_features`, `num_classes` and `class_counts`. `homophily` is of the edge list as
-    it came, to four digits; `given_sizes` are the nodes of the three parts of the first given
-    split. With several labels per node, classes are the labels, and there is no homophily.
+    The statistics are asserted whenever it is loaded: `num_nodes`, `num_edges` (undirected),
+    `num_features`, `num_classes` and `class_counts`; `raw_edges` and `homophily` (to four digits,
+    NaN with several labels per node) of the edge list as it came; `given_sizes`, the nodes of the
+    parts of the first given split.
 
     Args:
         given: name of the splits that come with the graph; null if there are none.
@@ -38,15 +36,9 @@ class LabelledGraph(Downloaded, ABC, kw_only=True):
 
     @abstractmethod
     def read(self, paths: list[Path]) -> Data:
-        """Read the raw files, in the order of `files`, into the graph as it came.
-
-        Returns:
-            `x`, `edge_index`, `y`, if there are given splits `given_train`, `given_val` and
-            `given_test` `[nodes, splits]`, and if some nodes have no label `labelled [nodes]`.
-        """
+        """The graph as it came, perhaps with given splits and `labelled [nodes]`."""
 
     def load(self) -> Data:
-        """Return the graph, with `given` and the given splits if it has some."""
         data = self.processed(self._process)
         counts = class_counts(data)
         found = {
@@ -74,7 +66,6 @@ class LabelledGraph(Downloaded, ABC, kw_only=True):
         return f"{self.name}-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
 
     def _process(self, paths: list[Path]) -> Data:
-        """The cleaned graph, `raw_edges` and `homophily`, without what is not a tensor of nodes."""
         raw = self.read(paths)
         kept = ("x", "y", "edge_index", "num_nodes", "labelled", "without_edges", *GIVEN)
         raw = Data(**{name: raw[name] for name in kept if name in raw})

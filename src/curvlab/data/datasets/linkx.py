@@ -20,15 +20,12 @@ EDGES, NODES = "large_twitch_edges.csv", "large_twitch_features.csv"
 class TwitchGamers(LabelledGraph):
     """Streamers who follow each other; the class says whether their content is for adults.
 
-    Features are views, life time, both dates as numbers such as 20180225, whether the account is
-    dead, the language by the order of its first appearance, and affiliation, each less its mean and
-    over its standard deviation (with n - 1).
+    Features are standardised (with n - 1); dates are numbers such as 20180225.
 
     Source: Rozemberczki and Sarkar 2021; features as in LINKX (Lim et al. 2021).
     """
 
     def read(self, paths: list[Path]) -> Data:
-        """Read SNAP's archive and LINKX's five splits."""
         archive, splits = paths
         with ZipFile(archive) as files:
             names = {Path(name).name: name for name in files.namelist()}
@@ -53,7 +50,6 @@ class Pokec(LabelledGraph):
     """
 
     def read(self, paths: list[Path]) -> Data:
-        """Read LINKX's matrices and its five splits."""
         matrices, splits = paths
         contents = loadmat(matrices)
         y = torch.from_numpy(contents["label"].ravel().astype(np.int64))

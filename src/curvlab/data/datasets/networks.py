@@ -14,16 +14,13 @@ from curvlab.data.files.sources import Downloaded
 
 
 class EdgeListNetwork(Downloaded):
-    """An undirected graph from a two-column, comma-separated edge list without a header.
+    """A simple undirected graph from a two-column, comma-separated edge list without a header.
 
-    Nodes are numbered in the order of their first appearance; the graph is made symmetric,
-    coalesced and freed of self-loops. The statistics `num_nodes`, `num_edges` (undirected) and
-    `max_degree` are asserted when it is loaded, so that a file that parses but is another graph is
-    noticed.
+    Nodes are numbered by first appearance. The statistics are `num_nodes`, `num_edges` (undirected)
+    and `max_degree`.
     """
 
     def load(self) -> Data:
-        """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features."""
         data = self.processed(self.read)
         found = {
             "num_nodes": data.num_nodes,
@@ -34,7 +31,6 @@ class EdgeListNetwork(Downloaded):
         return data
 
     def read(self, paths: list[Path]) -> Data:
-        """Read the one file."""
         edge_index, num_nodes = undirected_graph(read_edge_list(paths[0]))
         return Data(edge_index=edge_index, num_nodes=num_nodes)
 
@@ -48,7 +44,7 @@ def read_edge_list(path: Path) -> np.ndarray:
 
 
 def numbered(edges: np.ndarray) -> tuple[Tensor, int]:
-    """Number the nodes by first appearance; return the edges `[2, edges]` and the nodes' number."""
+    """Number the nodes by first appearance; return the edges `[2, edges]` and their number."""
     numbers, nodes = pd.factorize(edges.ravel())
     return torch.from_numpy(numbers.reshape(-1, 2).T.copy()), len(nodes)
 

@@ -27,12 +27,10 @@ class NetworkXGraph(TableGraph):
     """
 
     def download(self) -> list[Path]:
-        """Return where the file is."""
         check_file(self.place, "a graph, such as graph.graphml")
         return [self.place]
 
     def read(self) -> Data:
-        """Read the file."""
         (path,) = self.download()
         ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
         if ending not in FORMATS:

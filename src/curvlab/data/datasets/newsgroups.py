@@ -19,8 +19,7 @@ class NewsgroupsGraph(NearestNeighbourGraph, kw_only=True):
     """Postings with all their headers; features are the TF-IDF of words that are not too rare.
 
     `x_dw = n_dw (1 + ln(N / N_w))`, rows of length 1: n_dw how often document d has word w, N_w how
-    many of the N documents have it. English stop words are left out. Postings are in the order of
-    their groups, of training and test folder and of their names.
+    many of the N documents have it. English stop words are left out.
 
     Args:
         categories: newsgroups, which are the classes, numbered in the order of their names.
@@ -49,11 +48,9 @@ class NewsgroupsGraph(NearestNeighbourGraph, kw_only=True):
 
     @property
     def variant(self) -> str:
-        """The number of neighbours and the smallest share."""
         return f"{super().variant}-{self.min_share:g}"
 
     def points(self, paths: list[Path]) -> tuple[Tensor, Tensor]:
-        """Read the archive without unpacking it."""
         found = {}
         with tarfile.open(paths[0], "r:gz") as archive:
             for member in archive:

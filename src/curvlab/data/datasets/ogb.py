@@ -26,10 +26,9 @@ PIECE = 2**22  # numbers that are written to disk at a time
 
 
 class OGBGraph(LabelledGraph, kw_only=True):
-    """A graph of `ogbn-*` from the archive that OGB publishes, with its official split.
+    """A graph of `ogbn-*` with its official split.
 
-    Nodes without features get the mean of the features of their edges; nodes whose label is NaN
-    are `labelled = False` and in no part of the split.
+    Nodes without features get the mean of their edges'; without a label they are in no part.
 
     Args:
         dataset: OGB's name of it, for instance `ogbn-arxiv`.
@@ -42,7 +41,6 @@ class OGBGraph(LabelledGraph, kw_only=True):
     both_directions: Incidental[bool] = False
 
     def read(self, paths: list[Path]) -> Data:
-        """Read the raw files."""
         with self._unpacked(paths) as (raw, y, parts):
             edges, features = torch.from_numpy(np.array(raw["edge_index"])), raw.get("edge_feat")
             if self.both_directions:
@@ -67,7 +65,6 @@ class OGBGraph(LabelledGraph, kw_only=True):
         return self._to_disk if self.binary else None
 
     def _to_disk(self, folder: Path) -> DiskGraph:
-        """Write edges and features a piece at a time."""
         with self._unpacked(self.download()) as (raw, y, parts):
             known = ~y.isnan()
             labels = y[known].long().numpy()

@@ -23,21 +23,18 @@ READER = SimpleNamespace(
 
 
 class OGBTriples(KnowledgeGraph):
-    """`ogbl-wikikg2` or `ogbl-biokg`, from the archive that OGB publishes, with its split.
+    """`ogbl-wikikg2` or `ogbl-biokg`, with its split.
 
     `val_negatives` and `test_negatives` `[2, triples, samples]` (int32) are the entities that each
-    triple's tail, and its head, is ranked among. Entities of several types are numbered one type
-    after another and named `TYPE:NAME`.
+    triple's tail, and its head, is ranked among. Entities of several types are named `TYPE:NAME`.
     """
 
     def read(self, paths: list[Path]) -> Data:
-        """Read the one archive."""
         with unpacked(paths[0], (".csv.gz", ".pt")) as folder:
             return _read(folder)
 
 
 def _read(folder: Path) -> Data:
-    """The graph in a folder of OGB's."""
     names = {path.name.split(".")[0]: _names(path) for path in folder.glob("mapping/*2*.csv.gz")}
     (relations,) = (names.pop(name) for name in [*names] if name.startswith("rel"))
     starts = {"": 0}  # without types

@@ -40,10 +40,7 @@ COUNTS = {
 
 
 class OwnGraph(CheckedFields, ABC):
-    """A graph without statistics in its configuration: they are counted and logged when read.
-
-    What is read is kept in the folder `processed` of `data_dir`, by the content of the files, the
-    options and the `revision`.
+    """A graph of a user's own, kept on disk by content of its files, options and `revision`.
 
     Args:
         path: where it is.
@@ -92,8 +89,7 @@ class OwnGraph(CheckedFields, ABC):
     ) -> Data:
         """Make the graph of edges `ends [2, edges]` by the numbers of the nodes with these ids.
 
-        `columns` are names of features, `labels` classes by number, -1 where there is none, `masks`
-        are `given_train`, `given_val`, `given_test` `[nodes, splits]`.
+        `columns` name features, `labels` are -1 where there is none, `masks` `[nodes, splits]`.
         """
         data = simple_graph(ends, len(ids), weight, self.directed)
         known = torch.tensor([True])
@@ -163,7 +159,6 @@ class OwnGraph(CheckedFields, ABC):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The names of all nodes, classes and features."""
         return vocabulary_of(self.load())
 
     @property
@@ -179,8 +174,7 @@ class OwnGraph(CheckedFields, ABC):
 def simple_graph(ends: np.ndarray, nodes: int, weight: np.ndarray | None, directed: bool) -> Data:
     """Both directions of every edge once, no loops; weights of merged edges are added.
 
-    The reverse of a directed edge has `edge_forward [edges]` false and weight 0, so that tasks see
-    the same pairs of every graph. The numbers of edges left out or merged are `COUNTS`.
+    The reverse of a directed edge has `edge_forward [edges]` false and weight 0.
     """
     proper = ends[0] != ends[1]
     arcs, values = torch.from_numpy(ends[:, proper]), torch.ones(int(proper.sum())).double()

@@ -12,10 +12,7 @@ from curvlab.data.files.sources import pyg_root
 
 
 class PyGGraph(LabelledGraph, kw_only=True):
-    """A dataset class of PyTorch Geometric, given its raw files.
-
-    The class works in a folder of its own that is thrown away, so that it never downloads and
-    nobody reads what it has half written.
+    """A dataset class of PyTorch Geometric, given its raw files in a folder that is thrown away.
 
     Args:
         dataset: makes the dataset from its `root`, the first part of `folder`.
@@ -24,7 +21,6 @@ class PyGGraph(LabelledGraph, kw_only=True):
     dataset: Callable[..., InMemoryDataset]
 
     def read(self, paths: list[Path]) -> Data:
-        """Let the class process copies of the raw files."""
         with pyg_root({f"{self.folder}/{path.name}": path for path in paths}) as root:
             (data,) = self.dataset(root=str(root / Path(self.folder).parts[0]))
         if self.given is not None:
@@ -35,10 +31,9 @@ class PyGGraph(LabelledGraph, kw_only=True):
 
 
 class PlanetoidGraph(PyGGraph):
-    """A citation network; a restricted reader looks at its pickled files first."""
+    """A citation network, whose pickles must hold data only."""
 
     def read(self, paths: list[Path]) -> Data:
-        """Make sure that the pickles hold data only, then let the class process them."""
         for path in paths:
             if path.suffix != ".index":
                 with warnings.catch_warnings():

@@ -68,7 +68,6 @@ class PyGObject(OwnGraph):
         return files
 
     def read(self) -> Data:
-        """Read the file, or let the class do its work in a folder that is thrown away."""
         files = self.download()
         return self._graph(self._made(self.target, files) if self.target else saved(files[0]))
 

@@ -21,7 +21,6 @@ class RandomPoints(Generated):
     seed: Seed = 0
 
     def load(self) -> Data:
-        """Return the vectors."""
         generator = torch.Generator().manual_seed(self.seed)
         x = torch.randn(self.num_nodes, self.dim, generator=generator) * self.dim**-0.5
         edges = torch.empty(2, 0, dtype=torch.long)

@@ -29,12 +29,8 @@ def read_graph(
 
     Args:
         path: of the folder or file.
-        known: the vocabulary of a trained model: classes get the numbers that they have there, and
-            columns of features are taken in that order.
+        known: the vocabulary of a trained model, whose classes and columns of features these are.
         **options: of the reader.
-
-    Raises:
-        UsageError: something is missing or malformed, or a class or feature is unknown.
     """
     data = reader_of(path)(path=str(path), known=known, **options).load()
     return data, vocabulary_of(data)

@@ -14,10 +14,9 @@ from curvlab.options import Seed, Share
 class SyntheticWeb(Generated):
     """A web-like graph: a preferential-attachment tree and short cycles along it.
 
-    Each new node links to an endpoint of a uniformly drawn earlier edge, that is to a node
-    with probability proportional to its degree (Barabasi and Albert, 1999, one edge a node).
-    Cycles come from closing triangles: consecutive children of one node are linked, as pages
-    of one template are, or a node is linked to its grandparent. Connected by construction.
+    Each new node links to an earlier one with probability proportional to its degree (Barabasi and
+    Albert, 1999, one edge a node). Cycles close triangles: they link consecutive children of one
+    node, or a node and its grandparent.
 
     Args:
         num_nodes: number of nodes.
@@ -29,7 +28,6 @@ class SyntheticWeb(Generated):
     seed: Seed = 0
 
     def load(self) -> Data:
-        """Return the graph: `edge_index [2, 2M]` and `num_nodes`, no features."""
         generator = np.random.default_rng(self.seed)
         parent = preferential_attachment(self.num_nodes, generator)
         tree = np.stack([parent[1:], np.arange(1, self.num_nodes)], axis=1)

@@ -16,12 +16,9 @@ SUSCEPTIBLE, RESISTANT = (0.244, 0.84), (0.62, 0.75)  # mean and deviation of fe
 class SyntheticDisease(Generated):
     """Disease after an SIR process on a random tree, with HGCN's counts and moments, not its data.
 
-    Every node down to the last level but one has a number of children drawn evenly from a range.
-    The root is infected; a child of an infected parent is infected if it is susceptible, which it
-    is with the given probability; a child of a healthy one never is. The label says who is
-    infected. Features are Gaussian, their mean and deviation those of susceptible or of resistant
-    nodes; a node that was never exposed is susceptible with the same probability, so that features
-    alone do not separate the classes.
+    The root is infected, and so is each susceptible child of an infected parent; the label says who
+    is. Features are Gaussian with the moments of susceptible or of resistant nodes, also of those
+    that were never exposed, so that features alone do not separate the classes.
 
     Args:
         depth: levels below the root.

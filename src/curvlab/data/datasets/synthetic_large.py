@@ -26,12 +26,10 @@ class SyntheticLarge(Generated):
 
     Node v has a class y_v, each with equal probability, and a propensity w_v from a Pareto law,
     `P(w > t) = t^(1 - exponent)` for t > 1. Each of `num_nodes * mean_degree / 2` edges starts at
-    a node drawn in proportion to w and ends at one that is drawn so within a class: with
-    probability `homophily` the same class, else one of the others. A node's expected degree is
-    then proportional to w, and degrees have a tail with the exponent of w. Edges that were drawn
-    twice count once, and loops not at all, so that the graph has slightly fewer. Features are
-    `x_v = signal m_(y_v) + e_v` with a random unit vector m for each class and standard Gaussian
-    noise e: at a small signal, neighbours know more of a node's class than it does itself.
+    a node drawn in proportion to w and ends at one drawn so within a class: with probability
+    `homophily` the same class, else one of the others. Repeated edges and loops do not count.
+    Features are `x_v = signal m_(y_v) + e_v`, m a random unit vector for each class, e standard
+    Gaussian noise.
 
     Source: Karrer and Newman 2011, "Stochastic blockmodels and community structure in networks".
 
@@ -72,7 +70,6 @@ class SyntheticLarge(Generated):
 
     @property
     def disk_key(self) -> str:
-        """A name for the graph: equal for equal ones."""
         options = asdict(self) | {"drawn_at_a_time": DRAWN_EDGES, "revision": self.revision}
         text = json.dumps(options, sort_keys=True)
         return f"synthetic-large-{hashlib.sha256(text.encode()).hexdigest()[:16]}"

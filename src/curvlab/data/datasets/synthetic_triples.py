@@ -19,12 +19,10 @@ PARTS = (0.8, 0.1, 0.1)
 class SyntheticKnowledgeGraph(Generated):
     """Two symmetric, two hierarchical and two cyclic relations that follow from one another.
 
-    Entities come in groups. Within a group all are siblings, and on a ring the next one and the
-    one after it; entity i of a group has as counterpart entity i of the group's twin. Groups are
-    the nodes of a binary tree: an entity's parent is the first entity of the group above, its
-    ancestors those of all groups above. So each test triple follows from others that stay in the
-    training part with probability 0.8, and the head decides the tail: ranking tails by how often a
-    relation has them does not find it.
+    Within a group all entities are siblings, and have the next one and the one after it on a ring;
+    entity i of a group has as counterpart entity i of the group's twin. Groups are the nodes of a
+    binary tree: an entity's parent is the first entity of the group above, its ancestors those of
+    all groups above. So each test triple follows from others, 80 % of which are trained on.
 
     Args:
         groups: number of groups, even, since each has a twin.
@@ -43,7 +41,6 @@ class SyntheticKnowledgeGraph(Generated):
             raise UsageError(f"groups={self.groups} must be even: each has a twin.")
 
     def load(self) -> Data:
-        """Return the graph."""
         size, entity = self.size, torch.arange(self.groups * self.size)
         group, place = entity // size, entity % size
         ring = (place.unsqueeze(1) + torch.arange(1, size)) % size

@@ -26,10 +26,9 @@ FILES = {"train": "train.txt", "val": "valid.txt", "test": "test.txt"}
 class TripleFolder(CheckedFields):
     """A folder with `train.txt`, `valid.txt` and `test.txt`, each may end in `.gz`.
 
-    A line is head, relation and tail, separated by tabs. Entities and relations are numbered by
-    first appearance over the three files. A triple that `train.txt` has more than once counts once.
-    Where there is no `valid.txt`, a share of the training triples can be drawn for validation; only
-    those are whose entities and relation are in others that stay.
+    A line is head, relation and tail. Entities and relations are numbered by first appearance over
+    the three files. A triple that `train.txt` has more than once counts once. Only triples whose
+    entities and relation are in others that stay are drawn for validation.
 
     Args:
         path: of the folder.
@@ -93,7 +92,6 @@ class TripleFolder(CheckedFields):
         return int((self.read().part == "train").sum())
 
     def load(self) -> Data:
-        """Return the graph."""
         data = numbered_graph(self.read())
         check_triples(data)
         entities = data.vocabulary.entities

@@ -27,13 +27,10 @@ def read_triples(
     separator: str = "tab",
     header: bool | None = False,
 ) -> pd.DataFrame:
-    """Read triples of names from a text file in UTF-8, which may be compressed (`.gz`).
+    """Read triples of names from a text file in UTF-8 (or `.gz`): columns head, relation and tail.
 
-    Spaces around names do not count; nothing else of a name is changed, quotes are part of it.
-    `header` says whether the first line names the columns; None refuses one that looks like it.
-
-    Returns:
-        Texts in the columns head, relation and tail; the index numbers the lines.
+    Spaces around names do not count; quotes are part of a name. `header` says whether the first
+    line names the columns; None refuses one that looks like it.
     """
     frame = read_table(path, separator, plain=True).frame
     if frame.shape[1] != 3:
@@ -84,7 +81,7 @@ def triple_numbers(head: Tensor, relation: Tensor, tail: Tensor, entities: int) 
 
 
 def join_parts(parts: Sequence[Data]) -> Data:
-    """The triples of training, validation and test with the masks of these parts."""
+    """The triples of training, validation and test, with masks."""
     part_of = torch.arange(len(parts)).repeat_interleave(torch.tensor([p.num_edges for p in parts]))
     return Data(
         edge_index=torch.cat([part.edge_index for part in parts], dim=1),

@@ -31,7 +31,6 @@ class WikipediaGraph(LabelledGraph):
         super().__init__(files=[version["file"]], statistics=version["statistics"], **options)
 
     def read(self, paths: list[Path]) -> Data:
-        """Read the arrays of the one file; splits are stored one a row."""
         with np.load(paths[0], allow_pickle=False) as arrays:
             return Data(
                 x=torch.from_numpy(arrays["node_features"]),

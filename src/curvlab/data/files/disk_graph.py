@@ -30,11 +30,7 @@ Append = Callable[[np.ndarray], None]
 
 
 class ArrayFolder:
-    """Arrays `NAME.bin` in a folder, and a manifest with `dtype`, `shape` and `crc32` of each.
-
-    `declare` writes the manifest, with other facts, once the arrays are on the disk; arrays that it
-    does not list do not count.
-    """
+    """Arrays `NAME.bin` in a folder; those count that `declare` lists in a manifest, with facts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

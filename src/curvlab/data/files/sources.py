@@ -47,15 +47,11 @@ class Generated(CheckedFields):
     """
 
     def download(self) -> list[Path]:
-        """Return no files."""
         return []
 
 
 class Downloaded(CheckedFields, ABC, kw_only=True):
     """A source that reads downloaded files once and keeps the result on disk.
-
-    The result lies in the folder `processed` next to the raw files, under a name made from their
-    contents.
 
     Args:
         folder: folder of the raw files inside `data_dir`, and inside the mirror.

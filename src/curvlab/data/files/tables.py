@@ -126,12 +126,8 @@ def read_table(
 ) -> Table:
     """Read a table of text in UTF-8, perhaps with `.gz`, or of Parquet, without blank lines.
 
-    Args:
-        path: of the file.
-        separator: one of `SEPARATORS`; None: by the file's name.
-        header: whether the first line names the columns. Columns of numbers alone are then numbers.
-        texts: columns that stay texts, in lower case.
-        plain: quotes, and lines at the beginning with # or %, are not special.
+    With a `header` columns of numbers alone are numbers, but for `texts`, names in lower case.
+    `plain`: quotes, and lines at the beginning with # or %, are not special.
     """
     check_file(path, "a table")
     options: dict[str, Any] = {

@@ -20,18 +20,14 @@ from curvlab.errors import UsageError
 from curvlab.options import Incidental, NonNegativeInt, PositiveInt
 from curvlab.process import all_gather_pieces, own_share
 
-ALL = slice(None)
-
 EVALUATION = 2**31
 """Number of the pass whose random partition is evaluated on; no training gets there."""
 
 
 class MiniBatches(Dataset[Data]):
-    """An endless stream of batches, seen through a window: a sized iterable of the next ones.
+    """The next `steps` steps of an endless stream of batches, which the next window goes on with.
 
-    The stream goes on where the last window ended, so that an epoch of the trainer, the interval
-    of its curves and checkpoints, need not be a pass over the nodes. A window of `steps` steps is
-    read through a loader of its own, whose workers are forked and so have the graph without a copy.
+    Workers of a window's loader are forked and so have the graph without a copy.
     """
 
     def __init__(self, module: "MiniBatchDataModule", steps: int, pinned: bool) -> None:
@@ -87,11 +83,8 @@ def random_rounds(
 ) -> list[tuple[Tensor, ...]]:
     """A random partition of `0, ..., count - 1`, `[rounds][batches]`: a part for each batch.
 
-    Parts are as few as can be shared out evenly, `batches * ceil(count / (size * batches))`, and
-    their sizes differ by one at most.
-
-    Source: the code of Hypformer for large graphs, after SGFormer; both cut off parts of exactly
-    `size` nodes and a smaller last one.
+    Sizes differ by one at most; the code of Hypformer for large graphs, after SGFormer, cuts off
+    parts of exactly `size` nodes and a smaller last one.
     """
     order = torch.from_numpy(pass_generator(seed, number).permutation(count))
     parts = order.tensor_split(step_parts(count, size, batches))
@@ -101,11 +94,9 @@ def random_rounds(
 class MiniBatchDataModule(GraphDataModule):
     """Trains on subgraphs, evaluates on the whole graph.
 
-    A batch has `train_nodes` `[training nodes]`, the positions in the batch of the nodes that the
-    loss is of; steps without any are left out. Validation and test see the whole graph, which
-    carries `chunk`, the number of nodes that a `node_wise` model takes at a time. A
-    window of `steps_per_epoch` steps (`MiniBatches`) is what the trainer calls an epoch; a pass
-    over the nodes may be longer or shorter.
+    A batch has `train_nodes` `[training nodes]`, the positions in it of the nodes that the loss is
+    of. Validation and test see the whole graph, which carries `chunk`, the number of nodes that a
+    `node_wise` model takes at a time. The trainer's epoch is a window of `steps_per_epoch` steps.
 
     Args:
         size: most nodes that a batch is made from.
@@ -123,7 +114,7 @@ class MiniBatchDataModule(GraphDataModule):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._pass, self._round = 0, 0
-        self._rounds: list[list[Tensor]] | None = None
+        self._rounds: list[tuple[Tensor, ...]] | None = None
         self._rank, self._processes = 0, 1
 
     def prepare_batches(self) -> None:
@@ -135,8 +126,8 @@ class MiniBatchDataModule(GraphDataModule):
         """The batch made from one part, with `train_nodes`."""
 
     @abstractmethod
-    def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
-        """Parts of pass `number`, `[rounds][batches]`; `own` are the wanted batches of a step."""
+    def rounds(self, number: int, batches: int) -> list[tuple[Tensor, ...]]:
+        """Parts of pass `number`, `[rounds][batches]`."""
 
     @property
     def train_mask(self) -> Tensor:
@@ -146,16 +137,15 @@ class MiniBatchDataModule(GraphDataModule):
             raise UsageError("the graph has no split: choose one of split=..., see --help")
         return mask
 
-    def next_round(self) -> list[Tensor]:
+    def next_round(self) -> tuple[Tensor, ...]:
         """The parts of the stream's next step, those of this process's batches."""
-        batches = self._processes * self.accumulate
-        own = slice(self._rank * self.accumulate, (self._rank + 1) * self.accumulate)
+        batches, first = self._processes * self.accumulate, self._rank * self.accumulate
         while self._rounds is None or self._round == len(self._rounds):
             if self._rounds is not None:
                 self._pass, self._round = self._pass + 1, 0
-            self._rounds = self.rounds(self._pass, batches, own)
+            self._rounds = self.rounds(self._pass, batches)
         self._round += 1
-        return self._rounds[self._round - 1]
+        return self._rounds[self._round - 1][first : first + self.accumulate]
 
     def train_dataloader(self) -> MiniBatches:
         """The batches of this process for the next `steps_per_epoch` steps."""
@@ -187,11 +177,9 @@ class MiniBatchDataModule(GraphDataModule):
         return self._whole_on(device) if evaluates else batch
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the stream is."""
         return {"pass": self._pass, "round": self._round}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on where the interrupted run stopped."""
         self._pass, self._round = state_dict["pass"], state_dict["round"]
         self._rounds = None
 
@@ -207,8 +195,7 @@ class SubgraphDataModule(MiniBatchDataModule):
     """Trains on subgraphs, evaluates on the whole graph or on subgraphs.
 
     With `evaluation="parts"` each node is evaluated in a subgraph made as those of training are,
-    the same at every evaluation. Memory then does not grow with what the model computes of a node,
-    and the graph stays in main memory when the model is on a GPU.
+    the same at every evaluation; the whole graph never goes to a GPU.
 
     Args:
         evaluation: whole or parts.
@@ -254,18 +241,14 @@ class SubgraphDataModule(MiniBatchDataModule):
 class PartitionDataModule(SubgraphDataModule):
     """Batches are the subgraphs induced by the parts of a random partition of all nodes.
 
-    Nodes see the neighbours that are in their batch; degrees are those in the batch. The loss of
-    a step is the mean over the batch's training nodes, with several batches the mean of theirs.
-
     Source: the code of Hypformer for large graphs, after SGFormer.
     """
 
     def prepare_batches(self) -> None:
-        """Look up the edges by their source."""
         _ = self.subgraphs
 
     def batch(self, nodes: Tensor) -> Data:
-        """The subgraph of nodes `[batch]`."""
+        nodes = nodes.sort().values
         data = self.subgraphs.induced(nodes)
         data.train_nodes = self.train_mask[nodes].nonzero().squeeze(-1)
         return data
@@ -277,9 +260,7 @@ class PartitionDataModule(SubgraphDataModule):
         rounds = random_rounds(self.num_nodes, self.size, 1, self.seed, EVALUATION)
         return [part.sort().values for (part,) in rounds if asked[part].any()]
 
-    def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
+    def rounds(self, number: int, batches: int) -> list[tuple[Tensor, ...]]:
         """See `random_rounds`; at least one part of every round has a training node."""
-        train = self.train_mask
         rounds = random_rounds(self.num_nodes, self.size, batches, self.seed, number)
-        wanted = [parts for parts in rounds if any(train[part].any() for part in parts)]
-        return [[part.sort().values for part in parts[own]] for parts in wanted]
+        return [parts for parts in rounds if any(self.train_mask[part].any() for part in parts)]

@@ -1,7 +1,7 @@
 """The data module for full-batch training on one graph."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import torch
@@ -19,18 +19,8 @@ from curvlab.options import Passed, PositiveInt, Seed
 from curvlab.process import default_dtype
 
 
-class RepeatedGraph:
-    """A sized iterable that yields the same graph object several times: no copy, no worker."""
-
-    def __init__(self, graph: Data, times: int) -> None:
-        self.graph, self.times = graph, times
-
-    def __len__(self) -> int:
-        return self.times
-
-    def __iter__(self) -> Iterator[Data]:
-        for _ in range(self.times):
-            yield self.graph
+class RepeatedGraph(list[Data]):
+    """The same graph several times; Lightning takes a bare list for a list of loaders."""
 
 
 def loaded(source: GraphSource) -> Data:
@@ -162,11 +152,11 @@ class GraphDataModule(CheckedFields, LightningDataModule):
 
     def train_dataloader(self) -> Iterable[Data]:
         """The graph, `steps_per_epoch` times."""
-        return RepeatedGraph(self.graph, self.steps_per_epoch)
+        return RepeatedGraph([self.graph] * self.steps_per_epoch)
 
     def val_dataloader(self) -> RepeatedGraph:
         """The graph, once."""
-        return RepeatedGraph(self.graph, 1)
+        return RepeatedGraph([self.graph])
 
     test_dataloader = val_dataloader
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.data.loaders.batches import ALL, SubgraphDataModule, random_rounds
+from curvlab.data.loaders.batches import SubgraphDataModule, random_rounds
 from curvlab.errors import UsageError
 from curvlab.options import PositiveInt
 
@@ -14,9 +14,7 @@ from curvlab.options import PositiveInt
 class NeighbourDataModule(SubgraphDataModule):
     """Batches are training nodes with sampled neighbourhoods.
 
-    A pass takes every training node once, in random order; the loss of a step is the mean over its
-    training nodes. Matrices of nodes by nodes are rebuilt from the drawn edges.
-    Source: GraphSAGE (Hamilton et al. 2017).
+    A pass takes every training node once. Source: GraphSAGE (Hamilton et al. 2017).
 
     Args:
         fan_outs: most neighbours drawn of a node, hop by hop, for as many layers.
@@ -46,8 +44,7 @@ class NeighbourDataModule(SubgraphDataModule):
         """The nodes, `size` at a time; their neighbours are drawn as those of training nodes."""
         return list(nodes.split(self.size))
 
-    def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
-        """Parts of the training nodes, see `random_rounds`."""
+    def rounds(self, number: int, batches: int) -> list[tuple[Tensor, ...]]:
         train = self.train_mask.nonzero().squeeze(-1)
         rounds = random_rounds(len(train), self.size, batches, self.seed, number)
-        return [[train[part.sort().values] for part in parts[own]] for parts in rounds]
+        return [tuple(train[part.sort().values] for part in parts) for parts in rounds]

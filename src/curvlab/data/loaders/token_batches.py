@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.files.disk_graph import DiskGraph, write_disk_graph
-from curvlab.data.loaders.batches import ALL, MiniBatchDataModule, pass_generator, step_parts
+from curvlab.data.loaders.batches import MiniBatchDataModule, pass_generator, step_parts
 from curvlab.data.loaders.datamodule import loaded
 from curvlab.data.loaders.token_store import SPEC, TokenStore
 from curvlab.data.splits.nodes import PARTS
@@ -27,12 +27,10 @@ NO_EDGES = torch.empty(2, 0, dtype=torch.long)
 class TokenDataModule(MiniBatchDataModule):
     """Batches are the tokens of training nodes, which is all that models of single nodes need.
 
-    The graph is written to disk (by its source piece by piece, if that has `to_disk`), its tokens
-    are computed from there with little memory, and batches are read by worker processes. What the
-    trainer calls the graph has only the nodes with a label, in the order of the file, with their
-    numbers in the source, `nodes`, but without edges; its tokens are mapped from the file. A pass
-    over the training nodes takes batches of rows that lie together in the file, which is in random
-    order, in an order of its own.
+    The graph is written to disk (piece by piece if its source has `to_disk`) and its tokens are
+    computed from there with little memory. The trainer's graph has the nodes with a label alone, in
+    the random order of the file, their numbers in the source, `nodes`, and no edges. A batch is of
+    training rows that lie together in the file.
 
     Args:
         size: most nodes of a batch, also of those that are evaluated at a time.
@@ -70,12 +68,11 @@ class TokenDataModule(MiniBatchDataModule):
             train_nodes=torch.arange(len(nodes)),
         )
 
-    def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
-        """Rows that lie together, in the order of pass `number`, `[rounds][batches]`."""
+    def rounds(self, number: int, batches: int) -> list[tuple[Tensor, ...]]:
         train = self.graph.train_mask.nonzero().squeeze(-1)
         cut = train.tensor_split(step_parts(len(train), self.size, batches))
         order = pass_generator(self.seed, number).permutation(len(cut))
-        return [[cut[i] for i in some[own]] for some in order.reshape(-1, batches)]
+        return [tuple(cut[i] for i in some) for some in order.reshape(-1, batches)]
 
     def _prepared(self) -> Data:
         store = self._store()
@@ -136,7 +133,6 @@ class TokenDataModule(MiniBatchDataModule):
 
     @property
     def num_features(self) -> int:
-        """Number of features of a node."""
         return int(self.graph.tokens.shape[2])
 
     def _whole_on(self, device: torch.device) -> Data:

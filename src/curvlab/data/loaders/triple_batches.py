@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.triples import MASKS, triple_numbers
-from curvlab.data.loaders.batches import ALL, MiniBatchDataModule, pass_generator, step_parts
+from curvlab.data.loaders.batches import MiniBatchDataModule, pass_generator, step_parts
 from curvlab.data.loaders.datamodule import loaded
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.options import PositiveInt
@@ -22,12 +22,8 @@ class TripleDataModule(MiniBatchDataModule):
     """Batches of training triples, in which those of the same head and relation are one query.
 
     A batch has `head` and `relation` `[queries]`, each pair once, and for its triples `query`
-    `[triples]`, the position of their pair, and `tail`. So scores of queries against all entities
-    are made once however many tails a query has, which changes no loss. With `shuffle="triples"` a
-    pass permutes the triples; with `"pairs"` it permutes the pairs of head and relation and the
-    triples of a pair come one after another, so that a batch of as many triples has fewer queries
-    (FB15k-237: 2.9 triples a pair). Evaluation is on the whole graph, which the task ranks in
-    blocks.
+    `[triples]`, the position of their pair, and `tail`. With `shuffle="pairs"` the triples of a
+    pair come one after another, so that a batch has fewer queries (FB15k-237: 2.9 triples a pair).
 
     Args:
         size: most triples of a batch.
@@ -64,7 +60,6 @@ class TripleDataModule(MiniBatchDataModule):
 
     @property
     def inputs(self) -> dict[str, int]:
-        """Numbers of entities and relations."""
         return {"num_entities": self.num_nodes, "num_relations": self.num_relations}
 
     @property
@@ -75,11 +70,9 @@ class TripleDataModule(MiniBatchDataModule):
 
     @property
     def steps_per_pass(self) -> int:
-        """Batches in which every training triple is seen once."""
         return -(-int(self.graph.train_mask.sum()) // self.size)
 
     def prepare_batches(self) -> None:
-        """Number the pairs of the training triples."""
         _ = self._pairs
 
     def batch(self, nodes: Tensor) -> Data:
@@ -99,8 +92,7 @@ class TripleDataModule(MiniBatchDataModule):
             batch.known = self._known if self.filtered else None
         return batch
 
-    def rounds(self, number: int, batches: int, own: slice = ALL) -> list[list[Tensor]]:
-        """Parts of the permuted triples, in every process the same."""
+    def rounds(self, number: int, batches: int) -> list[tuple[Tensor, ...]]:
         pair, _ = self._pairs
         generator = pass_generator(self.seed, number)
         order = generator.permutation(len(pair))
@@ -108,7 +100,7 @@ class TripleDataModule(MiniBatchDataModule):
             _, group = np.unique(pair.numpy(), return_inverse=True)
             order = order[np.argsort(generator.permutation(group.max() + 1)[group[order]])]
         parts = torch.from_numpy(order).tensor_split(step_parts(len(pair), self.size, batches))
-        return [list(parts[i : i + batches][own]) for i in range(0, len(parts), batches)]
+        return [parts[i : i + batches] for i in range(0, len(parts), batches)]
 
     @cached_property
     def _pairs(self) -> tuple[Tensor, Tensor]:

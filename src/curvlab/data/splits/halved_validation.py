@@ -10,9 +10,8 @@ from curvlab.errors import UsageError
 class HalvedValidation(GraphTransform):
     """Half of the validation nodes become the training nodes, and those an inner problem's.
 
-    For models of two levels: an inner problem learns from `inner_mask`, the training nodes of the
-    split; what is around it from `train_mask`, a random half of the validation nodes; and the other
-    half, `val_mask`, chooses the weights. Test nodes stay what they are.
+    An inner problem learns from `inner_mask`, the training nodes of the split, what is around it
+    from `train_mask`, a random half of the validation nodes; the other half chooses the weights.
 
     Source: Franceschi et al. 2019 (LDS), Section 4.1.
     """
@@ -21,7 +20,6 @@ class HalvedValidation(GraphTransform):
     writes = ("inner_mask", "train_mask", "val_mask")
 
     def forward(self, data: Data) -> Data:
-        """Add and change the masks."""
         nodes = data.val_mask.nonzero().squeeze(-1)
         if len(nodes) < 2:
             raise UsageError(

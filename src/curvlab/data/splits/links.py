@@ -22,12 +22,10 @@ HGCN_LOOPS: Mapping[str, tuple[int, ...]] = {"airport": (2349,), "pubmed": (3918
 
 
 class NonEdges:
-    """The pairs i < j of nodes that are not edges, each with a number: sampled without rejection.
+    """The pairs i < j of nodes that are not edges, numbered row by row, at least `needed`.
 
-    All pairs are numbered row by row. The pair number r among those that are left when the edges
-    are taken out is number r + (edges before it), which a search in the sorted numbers of the edges
-    finds: exact, without a loop, and without waiting for a device. At least `needed` pairs must be
-    left. Edges `[2, edges]` are in any order, none twice.
+    The pair number r among them is number r + (edges before it) of all, which a search in the
+    sorted numbers of the edges finds. Edges `[2, edges]` are in any order, none twice.
     """
 
     def __init__(self, edges: Tensor, num_nodes: int, needed: int = 1) -> None:
@@ -129,8 +127,7 @@ class HGCNLinkSplit(LinkSplit):
     It shuffles the entries of the upper triangle of the adjacency matrix, then those of its
     complement, and cuts both from their beginning. The diagonal belongs to both: a node with a
     self-loop makes an edge, any other a pair without one. A self-loop that falls to training is
-    left out. The complement is numbered and not stored; shuffling it takes 4 bytes a pair (0.8 GB
-    for PubMed, 0.02 GB for the others).
+    left out. Shuffling the complement takes 4 bytes a pair (0.8 GB for PubMed).
 
     Args:
         dataset: name of the data set, for its self-loops (`HGCN_LOOPS`), which the graph lacks.
@@ -148,7 +145,6 @@ class HGCNLinkSplit(LinkSplit):
         return edges[:, (edges[0] * int(data.num_nodes or 0) + edges[1]).argsort()]
 
     def drawn(self, edges: Tensor, nodes: int, held_out: int, draw: int) -> tuple[Tensor, Tensor]:
-        """Shuffle the edges, then the numbers of all other pairs."""
         generator = np.random.RandomState(draw)
         order = torch.from_numpy(generator.permutation(edges.shape[1]))
         right = torch.tensor([[0], [1]])  # i <= j are the pairs i < j + 1 of one node more

@@ -102,7 +102,6 @@ class GivenSplit(Split):
     draw: NonNegativeInt | None = None
 
     def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
-        """Column `draw` of the given masks."""
         given = data.get("given")
         if given is None or self.kind not in (None, given):
             has = f"its own are split={given}" if given else "it comes with none"
@@ -168,7 +167,6 @@ class RandomSplit(Split):
         check_fractions("something to train on", val=self.val, test=self.test)
 
     def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
-        """Permute the nodes, and cut the permutation of each class, or of all, in three."""
         order = torch.from_numpy(np.random.default_rng(draw).permutation(int(data.num_nodes or 0)))
         groups = [order]
         if self.stratified:
@@ -212,7 +210,6 @@ class OwnSplit(RandomSplit):
     name: Incidental[str] = "own"
 
     def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
-        """Column `draw` of the given masks, or a drawn division."""
         if data.get("given") is None:
             log.info(
                 "split drawn: %.0f %% for validation, %.0f %% for the test (split.val, split.test)",

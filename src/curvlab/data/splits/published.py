@@ -54,7 +54,6 @@ class RandomPerClass(Split):
     draw: NonNegativeInt | None = 123
 
     def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
-        """Permute each class, then the rest."""
         y = self.single_labels(data)
         generator = torch.Generator().manual_seed(draw)
         train, rest = [], []
@@ -105,7 +104,6 @@ class QuotaSplit(Split):
         check_fractions("something to test on", train=self.train, val=self.val)
 
     def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
-        """Draw the quotas in the order of the classes, then the validation nodes."""
         if draw >= len(self.seeds):
             raise UsageError(
                 f"split={self.name} has {len(self.seeds)} published seeds, numbers 0 to "
@@ -132,9 +130,8 @@ class HGCNSplit(Split):
 
     Nodes whose class is not 0, and those whose class is not 1, are shuffled; of each list
     `round(val * m)` and `round(test * m)` nodes, m the length of the shorter one, are for
-    validation and test, the rest for training. With two classes the lists are disjoint. With more,
-    nodes of the other classes are in both, and so in two parts: the test is leaked, says a
-    warning. A node that a part would hold twice is in it once.
+    validation and test, the rest for training. With more than two classes nodes of the others are
+    in both lists: the test is leaked, says a warning.
 
     Args:
         dataset: name of the data set, a key of `HGCN_FRACTIONS`.
@@ -155,7 +152,6 @@ class HGCNSplit(Split):
             )
 
     def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
-        """Shuffle the two lists and cut them."""
         y = self.single_labels(data).numpy()
         generator = np.random.RandomState(draw)
         lists = [np.flatnonzero(y != 0), np.flatnonzero(y != 1)]

@@ -36,7 +36,6 @@ class RowNormalise(GraphTransform):
     enabled: bool = True
 
     def forward(self, data: Data) -> Data:
-        """Replace `x [nodes, features]`."""
         if self.enabled:
             data.x = row_normalised(data.x)
         return data
@@ -87,7 +86,6 @@ class HopFeatures(GraphTransform):
         self.cacheable = self.hops > 0
 
     def forward(self, data: Data) -> Data:
-        """Replace `x [nodes, features]`."""
         if self.hops:
             data.x = _propagated(data, self.hops)[-1]
         return data
@@ -109,8 +107,7 @@ class OwnFeatures(GraphTransform):
     """Features of a user's graph: its own columns, scaled, or others made for it.
 
     Mean and deviation are those of the first graph, on others too. The identity is
-    `I + U(-noise, noise)` (`IdentityFeatures`), above 10,000 nodes its random projection onto 256
-    columns, from torch's global generator. It belongs to the nodes of one graph.
+    `IdentityFeatures`, above 10,000 nodes its random projection onto 256 columns.
 
     Args:
         kind: own: the graph's columns, the identity if it has none; identity; own+identity: both,
@@ -128,7 +125,6 @@ class OwnFeatures(GraphTransform):
     scale: Literal["auto", "standard", "row", "none"] = "auto"
 
     def forward(self, data: Data) -> Data:
-        """Add or replace `x [nodes, features]`."""
         nodes = int(data.num_nodes or 0)
         if self.kind == "none":
             data.x = torch.ones(nodes, 1)

@@ -87,8 +87,7 @@ def apply_transform(transform: GraphTransform, data: Data, cache_dir: str | Path
 def complete(data: Data, transforms: Iterable[GraphTransform]) -> None:
     """Add to a graph, in place, what some transforms write and it lacks, in the type of `x`.
 
-    The output of a transform is recomputed once features or edges that it reads have been edited;
-    what was given is taken as it is.
+    An output is recomputed once what it reads has been edited; a given one is taken as it is.
     """
     if "edge_index" in data and not {"x", "tokens"}.intersection(data.keys()):
         raise UsageError(
@@ -149,13 +148,10 @@ class LaplacianEigenvectors(GraphTransform):
     """Eigenvectors of the normalised Laplacian with the k smallest eigenvalues.
 
     `L = I - D^{-1/2} A D^{-1/2}`, degrees clipped at 1, trivial eigenvector included, columns
-    by ascending eigenvalue, each of unit norm. Each component of the graph is solved alone
-    (so that eigenvalue 0, once per component, has the indicator-like basis and no other) and
-    the results are merged; a node without neighbours has eigenvalue 1. Sign: the entry
-    largest in magnitude is positive (the first, of several within 1e-6 of the largest).
-    Where an eigenvalue repeats within a component of at most 512 nodes, the basis of its space
-    does not depend on the solver (`largest_eigenpairs`); in a larger one it is what Lanczos
-    iterations find, the same again on the same machine.
+    by ascending eigenvalue, each of unit norm. Each component of the graph is solved alone, so that
+    eigenvalue 0 has the indicator-like basis; a node without neighbours has eigenvalue 1. The entry
+    largest in magnitude is positive. Where an eigenvalue repeats within a component of at most 512
+    nodes, the basis does not depend on the solver (`largest_eigenpairs`).
 
     Source: TokenGT's node identifiers, FPS-T Sec. 4.3.
 
@@ -187,9 +183,7 @@ class LaplacianEigenvectors(GraphTransform):
 class SparseAdjacency(GraphTransform):
     """The adjacency as a sparse matrix, for layers that aggregate by a matrix product.
 
-    `adj_t[v, u] = 1` for every edge from u to v (PyTorch Geometric's transposed convention: rows
-    are targets). Without weights and normalisation, which layers add themselves. Not cached: it
-    takes less time to make than to read.
+    `adj_t[v, u] = 1` for every edge from u to v (rows are targets).
 
     Args:
         self_loops: add one to every node that has none.
@@ -218,10 +212,7 @@ class NormalisedAdjacency(GraphTransform):
     [edges]`, entries are multiplied by it and degrees are sums of weights; a self-loop weighs 1.
 
     Of a directed graph, one with `edge_forward [edges]`, only edges for which that is true count,
-    and rows are normalised, `1 / deg(v)`: a node takes the mean of the nodes that point at it. In
-    a directed graph the degree of a source says nothing about the nodes it points at.
-
-    Not cached: it takes less time to make than to read.
+    and rows are normalised, `1 / deg(v)`: a node takes the mean of the nodes that point at it.
 
     Source: GCN; without self-loops as in the graph branch of SGFormer's and Hypformer's code.
 

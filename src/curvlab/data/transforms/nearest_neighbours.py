@@ -40,7 +40,6 @@ class NearestNeighbourGraph(LabelledGraph, kw_only=True):
 
     @property
     def variant(self) -> str:
-        """The number of neighbours."""
         return "-points" if self.neighbours is None else f"-{self.neighbours}-nearest"
 
     @abstractmethod
@@ -48,7 +47,6 @@ class NearestNeighbourGraph(LabelledGraph, kw_only=True):
         """Read features `[nodes, features]` and classes `[nodes]`."""
 
     def read(self, paths: list[Path]) -> Data:
-        """Read the points and join them."""
         x, y = self.points(paths)
         if self.neighbours is None:
             edges = torch.empty(2, 0, dtype=torch.int64)

@@ -21,13 +21,10 @@ class PolynomialTokens(GraphTransform):
     """The tokens `h_k = (g_k(A) X)_v` of each node v, for k = 0, ..., orders.
 
     `A = D^{-1/2} (A + I) D^{-1/2}` with self-loops and `D^{-1/2} A D^{-1/2}` without, where a node
-    without neighbours has a row of zeros. Computed in the precision of the features, regardless of
-    the one they are kept in; where that is double, `float32` keeps it.
+    without neighbours has a row of zeros. Of double features `float32` keeps the precision.
 
-    A model that first maps the features to `dim` numbers may as well map them before they are
-    propagated, with the same result. Where the tokens of the projected features, which it then
-    makes in every step and needs a gradient of, take less memory than those of the features, the
-    graph gets the sparse `normalised_adj` instead.
+    With `project_first`, where the tokens of projected features, with their gradient, take less
+    memory than those of the features, the graph gets the sparse `normalised_adj` instead.
 
     Source: PolyFormer, Table 1, with the operators of its code.
 
@@ -60,7 +57,6 @@ class PolynomialTokens(GraphTransform):
         return f"tokens-{self.basis}-{self.orders}-{loops}-{self.dtype}"
 
     def on(self, data: Data) -> GraphTransform:
-        """This, or the matrix alone where projecting the features first needs less memory."""
         stored = data.num_features * self._kept(data.x).itemsize
         projected = 2 * self.dim * torch.get_default_dtype().itemsize  # with their gradient
         if self.project_first and projected < stored:

@@ -34,7 +34,6 @@ class ShortestPaths(GraphTransform):
     longest: Annotated[int, Interval(ge=1, le=254)] = 20
 
     def forward(self, data: Data) -> Data:
-        """Add `hops`."""
         nodes = int(data.num_nodes or 0)
         if nodes > MAX_NODES:
             raise UsageError(
