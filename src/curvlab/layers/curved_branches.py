@@ -42,7 +42,6 @@ class Branch(Checked, nn.Module):
     """Base of branches.
 
     Args:
-        dim: width of the tokens.
         ffn_ratio: width inside the feed-forward network over `dim`.
         activation: of the feed-forward network.
         kappa: curvature.
@@ -67,9 +66,6 @@ class EuclideanBranch(Branch):
 
     Args:
         heads: of attention, a divisor of `dim`.
-
-    Raises:
-        UsageError: `heads` does not divide `dim`.
     """
 
     def __init__(

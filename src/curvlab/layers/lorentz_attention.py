@@ -86,6 +86,13 @@ class _Heads(TakesManifold, nn.Module):
     """Queries, keys and values of all heads, each as wide as the model, by one map of points.
 
     Its rows are `[3, heads, dim]`: queries, keys, values, each head after head.
+
+    Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`.
+
+    Args:
+        dim: space-like coordinates of the input, the output and each head.
+        heads: number of heads.
+        manifold: space of the input and the output.
     """
 
     projection: Any
@@ -120,13 +127,7 @@ class LorentzLinearAttention(_Heads):
     `n = phi(k)^T 1` and psi a linear map that all heads share. `summary` of parts of a graph adds
     up to that of the whole, and `attend` takes it.
 
-    Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`, the time of the input enters the queries, keys
-    and values as a coordinate.
-
     Args:
-        dim: space-like coordinates of the input, the output and each head.
-        heads: number of heads, whose mean is taken.
-        manifold: space of the input and the output.
         power: the exponent p of the focused feature map.
 
     The paper's Eq. 15 applies phi to the values too, its authors' code does not.
@@ -177,15 +178,7 @@ class LorentzLinearAttention(_Heads):
 
 
 class PointAttention(_Heads):
-    """Attention whose queries, keys and values are points, of heads as wide as the model.
-
-    Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`.
-
-    Args:
-        dim: space-like coordinates of the input, the output and each head.
-        heads: number of heads, whose midpoint is the output.
-        manifold: space of the input and the output.
-    """
+    """Attention whose queries, keys and values are points, and the output the heads' midpoint."""
 
     @abstractmethod
     def weighted_sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -214,8 +207,6 @@ class LorentzSoftmaxAttention(PointAttention):
 
     With `inner="as_released"` the score is `2 |kappa| <q_i, k_j>_L / s`, that of the authors' code
     since its second release. It does not cancel: the softmax starts flatter.
-
-    Shapes, and further arguments: see `PointAttention`.
 
     Args:
         inner: the product of the scores: None, <q, k>, or `as_released`, divided by k.
@@ -300,10 +291,7 @@ class _DistanceAttention(PointAttention):
 class TangentDistanceAttention(_DistanceAttention):
     r"""Attention of Hyperbolic Attention Networks: queries, keys and values are `exp_0(W log_0 x)`.
 
-    Weights are a softmax of `-beta d(q_i, k_j)`, `beta > 0` learned, and values are joined by their
-    Einstein midpoint. Tangent vectors are cut where the exponential would overflow.
-
-    Shapes and arguments: see `PointAttention`.
+    Tangent vectors are cut where the exponential would overflow.
 
     Source: Gulcehre et al. 2019, Section 3, with the linear maps of Ganea et al. 2018.
     """
@@ -322,10 +310,7 @@ class TangentDistanceAttention(_DistanceAttention):
 class PoincareDistanceAttention(_DistanceAttention):
     """Attention of Hyperbolic Networks++: queries, keys and values are `PoincareLinear` maps.
 
-    Weights are a softmax of `-tau d(q_i, k_j)`, `tau > 0` learned, and values are joined by their
-    gyromidpoint. Heads have maps of their own, where the paper splits the result of one.
-
-    Shapes and arguments: see `PointAttention`.
+    Heads have maps of their own, where the paper splits the result of one.
 
     Source: Shimizu et al. 2021, Section 3.4.
     """

@@ -52,8 +52,6 @@ class PolynomialAttention(Checked, nn.Module):
     Shapes: `[orders + 1, nodes, dim] -> [orders + 1, nodes, dim]`.
 
     Args:
-        orders: highest order of the tokens.
-        dim: width of a token.
         heads: of attention, a divisor of `dim`.
         expansion: width of the order-wise networks over `dim`.
         power: exponent by which higher orders count less.
@@ -155,11 +153,6 @@ class SharedCoefficients(nn.Module):
     (`cheb`), as in what PolyFormer's code keeps of earlier filters; the paper gives no formula.
 
     Shapes: `[orders + 1, nodes, dim] -> [orders + 1, nodes, dim]`.
-
-    Args:
-        orders: highest order of the tokens.
-        dim: width of a token; unused.
-        basis: `mono` or `cheb`.
     """
 
     is_filter = True

@@ -64,9 +64,6 @@ class StereographicLinear(TakesManifold, nn.Linear):
     Shapes: `[..., in_features] -> [..., out_features]`, both split into the space's components.
 
     Args:
-        in_features: width of the input.
-        out_features: width of the output.
-        manifold: space of the input and the output.
         bias: add `exp_0(b)` on the right.
         weight_dropout: probability of zeroing an entry of `W` in training (DropConnect).
 
@@ -128,10 +125,7 @@ class StereographicFeedForward(TakesManifold, nn.Module):
     """Linear, activation, linear: `[..., dim] -> [..., dim]` (FPS-T, Eq. 10).
 
     Args:
-        dim: width of the input and the output.
-        hidden: width in between.
         function: the activation, on tangent vectors.
-        manifold: space of all three.
         weight_dropout: DropConnect probability of both linear layers.
     """
 
@@ -183,9 +177,7 @@ class StereographicAttention(TakesManifold, nn.Module):
 
     Args:
         dim: width of tangent vectors of the input and the output.
-        heads: number of heads, the components of `space`.
-        head_dim: width of one head.
-        manifold: space of the input and the output.
+        heads: number of heads, the components of the manifold.
         kind: `linear` compares `phi(q) . phi(k)` in time linear in the tokens (Eq. 11); `exact`
             compares `q . k` (Eqs. 6-7), whose signed weights may cancel: a reference, in which
             outputs jump where the sum of a query's weights crosses 0.
@@ -325,9 +317,6 @@ class StereographicLogits(TakesManifold, nn.Module):
     Shapes: `[nodes, dim] -> [nodes, classes]`.
 
     Args:
-        dim: width of the points.
-        classes: number of classes.
-        manifold: where the points lie.
         curvature: of `arsin`: `geometric` is the space's kappa, which makes D the distance;
             `paper` is `kappa |kappa|`, as FPS-T's Eq. 4 and its authors' code have it; beyond
             kappa = 1 its argument can leave the domain and is then held at the boundary.

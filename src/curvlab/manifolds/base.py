@@ -46,6 +46,12 @@ class Manifold(Checked, nn.Module, ABC):
     these; a subclass overrides those that its geometry has in a better form, `mean_vectors` and
     `mean_point` first. Tangent vectors at the origin are `[..., dim - codimension]`.
 
+    Args:
+        kappa: initial curvature.
+        learnable: whether the curvature is a parameter.
+        min: open lower bound of the curvature, None for none.
+        max: open upper bound of the curvature, None for none.
+
     Attributes:
         components: number of factors that each has an attention head.
         codimension: number of coordinates that a point has more than a tangent vector at the

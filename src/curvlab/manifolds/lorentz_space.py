@@ -29,13 +29,7 @@ class Lorentz(GeooptManifold):
     everywhere else.
 
     Args:
-        kappa: initial curvature.
-        learnable: whether the curvature is a parameter.
-        min: open lower bound of the curvature, None for none.
         max: open upper bound of the curvature, at most 0.
-
-    Raises:
-        UsageError: if the initial curvature is not between the bounds, or may become positive.
     """
 
     name = "Lorentz"

@@ -32,13 +32,7 @@ class PseudoHyperboloid(Manifold):
 
     Args:
         time_dims: axes of time, 1 (the Lorentz model) to `dim` (a sphere).
-        kappa: initial curvature.
-        learnable: whether the curvature is a parameter.
-        min: open lower bound of the curvature, None for none.
         max: open upper bound of the curvature, at most 0.
-
-    Raises:
-        UsageError: the curvature is not between its bounds.
 
     Source: Xiong et al. 2022, "Pseudo-Riemannian graph convolutional networks", Sections 3 and 4,
     where `beta = 1 / kappa`; the distance is that of FPS-T's baselines.

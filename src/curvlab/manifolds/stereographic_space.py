@@ -35,9 +35,6 @@ class Stereographic(GeooptManifold):
     Args:
         components: number of blocks (one an attention head).
         kappa: initial curvature of every component, or one value for each.
-        learnable: whether the curvatures are parameters.
-        min: open lower bound of the curvatures, None for none.
-        max: open upper bound of the curvatures, None for none.
 
     Attributes:
         printed_midpoint: take weighted means by the quotient as printed, which jumps to the

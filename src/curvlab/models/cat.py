@@ -44,11 +44,10 @@ class RoutingEntropy(Checked, nn.Module):
     where all branches are used alike (Shazeer et al. 2017).
 
     lambda(0) = weight, lambda(k + 1) = max(floor, decay lambda(k)) once a pass of training. The
-    paper's text asks for high entropy at the start, its formula lowers it: `encourage` and
-    `paper_formula`. Source: CAT, Eq. 15 and Appendix A.
+    paper's text asks for high entropy at the start, its formula lowers it.
+    Source: CAT, Eq. 15 and Appendix A.
 
     Args:
-        steps_per_pass: training steps of a pass.
         weight: lambda at the start.
         decay: factor of lambda after every pass.
         floor: least value of lambda.
@@ -109,8 +108,7 @@ class NeighbourTokens(TripleTokens):
     """Tokens of queries (h, r), and of up to `neighbours` training triples with h.
 
     A triple (h, s, t) has the token e_t + e_s, one (t, s, h) the token e_t - e_s, with dropout as
-    above. Which ones is drawn once. A query's own answers (h, r, t) are masked. With inverse
-    relations the neighbours are the same, and so is the mask.
+    above. Which ones is drawn once. A query's own answers (h, r, t) are masked.
 
     Args:
         train_triples: head, relation and tail `[3, triples]`; inverse ones after all others.
@@ -214,12 +212,6 @@ class CAT(FlatEncoder, DotProductScorer):
     tangent vectors stay below the antipode; points of the ball are summed by their midpoint.
 
     Args:
-        in_channels: number of features of a node, on graphs.
-        num_entities: on triples.
-        num_relations: on triples.
-        steps_per_pass: training steps of a pass over the data.
-        dim: width of tokens and embeddings.
-        layers: blocks.
         activation: of the feed-forward networks and the router.
         dropout: of embeddings and tokens.
         token_layout: of nodes: `graph`, all are one sequence, or `single`, each is its own.
@@ -347,10 +339,9 @@ class CAT(FlatEncoder, DotProductScorer):
 class NeighbourCAT(CAT):
     """CAT on triples whose queries attend to the neighbours of their head; see `NeighbourTokens`.
 
-    Attention and distances then do something; the parameters are those of CAT.
+    The parameters are those of CAT.
 
     Args:
-        train_triples: head, relation and tail `[3, triples]`.
         neighbours: most tokens next to the query's own.
     """
 

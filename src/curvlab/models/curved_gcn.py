@@ -51,9 +51,7 @@ class CurvedGCN(Encoder):
     `[nodes, dim + space.codimension]`.
 
     Args:
-        space: space of the embeddings; the models below make it of their `manifold`.
         dim: width of layers and of the embeddings' tangent vectors.
-        layers: number of layers.
         activation: of the tangent vectors.
         dropout: of the entries of the weights.
         skip_average: average the last layer without and with the graph (for reconstruction).
@@ -213,7 +211,6 @@ class HGNN(CurvedGCN):
     The activation is of the coordinates of points, which relu, elu and tanh do not lengthen.
 
     Args:
-        manifold: makes the space.
         layers: number of layers after the map of the features.
         dropout: of the means over neighbours.
 

@@ -26,6 +26,13 @@ class Encoder(TakesManifold, nn.Module):
 
     Constructors take `in_channels`, the number of input features, and the options of the model.
 
+    Args:
+        manifold: makes the space.
+        dim: width of the embeddings.
+        layers: number of layers.
+        heads: heads of attention, which divide `dim`.
+        logits: the outputs are the logits; False: embeddings of width `dim`.
+
     Attributes:
         tasks: the only tasks that the model supports; empty for all of graphs.
         transductive_reason: why a trained model works on its own graph alone; empty if inductive.

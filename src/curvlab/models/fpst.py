@@ -38,10 +38,8 @@ class GraphTokens(nn.Module):
 
     Node `u`: `W_in x_u + b_in + PE(u, u) + T_0`; edge `(u, v)`: `PE(u, v) + T_1`, with node
     identifiers `PE(u, v) = W_p [P_u, P_v]` from the Laplacian's eigenvectors `P` and type
-    identifiers `T`. One token for each direction of an edge. Each end has a half of `W_p`, as in
-    TokenGT; FPS-T's Appendix B.1 prints `PE(u, v) = W_p P_u + W_p P_v` (`shared_identifiers`). With
-    `sign_flips` a training step turns a random half of the eigenvectors around: their signs are
-    arbitrary (TokenGT).
+    identifiers `T`. One token for each direction of an edge. FPS-T's Appendix B.1 prints
+    `PE(u, v) = W_p P_u + W_p P_v` (`shared_identifiers`).
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.eigenvectors [nodes, k]`, `batch.edge_index
     [2, edges]`; returns `[nodes + edges, dim]`, nodes first.
@@ -133,8 +131,6 @@ class FPST(Encoder):
     Args:
         manifold: makes the space of one layer from its number of components; on the Euclidean
             space this is TokenGT. Of a manifold of one component it makes a product.
-        dim: width of tokens and embeddings, a multiple of `heads`.
-        layers: blocks.
         heads: heads of a block, each with a curvature of its own.
         activation: of the feed-forward layer, in the tangent space.
         layer_norm: normalise the inputs of attention and feed-forward.

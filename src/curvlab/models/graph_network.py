@@ -59,8 +59,6 @@ class GraphNetwork(FlatEncoder):
     `[nodes, dim_out]`.
 
     Args:
-        dim: width of hidden layers and embeddings.
-        layers: number of layers.
         activation: of the layers.
         dropout: of every layer's input.
         skip_average: average the last layer without and with the graph (for reconstruction).
@@ -335,10 +333,7 @@ class ChebNet(GraphNetwork):
 
 
 class MeanSAGE(nn.Module):
-    """GraphSAGE's layer with the mean, `W_1 mean_{u ~ v} x_u + W_2 x_v + b`, projecting first.
-
-    Its bias starts at 0, and no draw of random numbers is that of `SAGEConv`.
-    """
+    """GraphSAGE's layer with the mean, `W_1 mean_{u ~ v} x_u + W_2 x_v + b`, projecting first."""
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()
@@ -401,7 +396,7 @@ class SGC(GraphNetwork):
 
     Args:
         K: hops of a layer.
-        cached: read by earlier versions only, which kept the propagated features.
+        cached: read by earlier versions only.
 
     Paper: SGC: Simplifying graph convolutional networks (Wu et al. 2019, arXiv:1902.07153).
     """

@@ -29,9 +29,6 @@ class AttentionNetwork(FlatEncoder):
     Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns `[nodes, dim]`.
 
     Args:
-        dim: width.
-        layers: number of layers.
-        heads: of the attention, which divide the width.
         ffn_dim: inner width of the feed-forward networks.
         dropout: of the layers.
     """

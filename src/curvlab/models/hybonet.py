@@ -27,9 +27,7 @@ class HyboNet(Encoder):
     `[nodes, 1 + dim]`.
 
     Args:
-        manifold: makes the Lorentz space.
         dim: space-like coordinates; the papers count time too and call 15 of them 16.
-        layers: number of layers.
         dropout: of every layer's input, time included.
         activation: of the input of every layer, of HyboNet's but the first; null: none.
         time_offset: least time of a layer's output beyond the origin's; 0.1 in HyboNet's own code.
@@ -97,10 +95,8 @@ class LRN(HyboNet):
     input is activated, unlike HyboNet's, as in the two codes.
 
     Args:
-        manifold: makes the Lorentz space.
         residual: makes a layer's connection of `manifold`.
         skip_mode: see above.
-        layers: number of layers.
 
     Paper: LRN: Lorentzian residual neural networks (He et al. 2024, arXiv:2412.14695).
 

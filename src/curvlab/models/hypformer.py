@@ -44,9 +44,9 @@ class HyperbolicTransformer(nn.Module):
     nor feed-forward: the last HTC is all that the paper's figure means by it.
 
     `curvature_mode=recalibrate` has the midpoints on the features' space, as the authors' code for
-    small graphs. Unlike there a point lies on the same space in training and evaluation.
+    small graphs.
 
-    Shapes: `[nodes, in_channels] -> [nodes, 1 + dim]`; features may be nearly all 0.
+    Shapes: `[nodes, in_channels] -> [nodes, 1 + dim]`.
 
     Args:
         spaces: space to which the features are lifted, space of the points between the first map
@@ -129,7 +129,6 @@ class Hypformer(Encoder):
         curvature_mode: between curvatures: `rescale` (the paper) or `recalibrate` (its code).
         input_lift: of the features and of the graph's vectors: `exp0`, or `exp0_ref` (its code).
         dim: width of both branches, and of a head.
-        layers: layers of attention.
         heads: heads of attention, which are averaged.
         position_weight: weight of the positional encoding, the eps of Eq. 20.
         layer_norm: normalise before the first layer of attention and after each.

@@ -102,8 +102,6 @@ class IDGL(FlatEncoder):
     returns `[nodes, num_classes]`.
 
     Args:
-        num_classes: width of the logits.
-        dim: width.
         heads: weight vectors of each of the two cosines.
         dropout: of the first embeddings.
 

@@ -115,8 +115,6 @@ class LDS(FlatEncoder):
     `inner_steps + 1` graphs.
 
     Args:
-        num_classes: width of the logits, at least 2.
-        graph: whose edges theta starts from: 1 where there is one, 0 elsewhere.
         dim: hidden width.
         dropout: of the inputs of both layers in inner steps.
 

@@ -70,8 +70,6 @@ class NAGphormer(TokenNetwork):
 
     Args:
         basis: hops are powers of the adjacency.
-        layers: layers of the transformer.
-        heads: heads of attention, a divisor of `dim`.
         dropout: of the transformer.
     """
 

@@ -161,9 +161,6 @@ class NodeFormer(FlatEncoder):
     `x <- drop(elu(LN(W x + b)))`, then for each layer `x <- drop(LN(attention(x) + x))`.
 
     Args:
-        dim: width of the model.
-        layers: number of layers of attention.
-        heads: of a layer.
         head_dim: width of a head; null: `dim`.
         dropout: of every layer's output.
         random_features: of the estimate of the softmax.

@@ -58,7 +58,6 @@ class TokenMixer(TokenNetwork):
     Args:
         mixer: makes what mixes a node's tokens from `orders` and `dim`; None: `SharedCoefficients`.
         feed_forward: makes the network after it from `dim`; by default there is none.
-        layers: number of layers.
         hidden: add `W_2`; False: the sum over orders is the embedding.
         dropout: of the head.
         attention_lr: learning rate of the mixers; None: `optimizer.lr`.
@@ -147,7 +146,6 @@ class PolyFormer(TokenMixer):
 
     Args:
         layer: makes the attention from `orders`, `dim`, `heads` and `dropout`.
-        heads: heads of attention, a divisor of `dim`.
         ffn_dim: inner width of the feed-forward networks; None: `dim`.
         attention_dropout: of the scores and of the outputs of attention and feed-forward networks.
 
@@ -173,7 +171,6 @@ class PolyAttn(TokenMixer):
 
     Args:
         layer: makes the attention from `orders`, `dim`, `heads` and `dropout`.
-        heads: heads of attention, a divisor of `dim`.
         attention_dropout: of the scores and of the output of attention.
 
     Paper: PolyAttn alone, the attention of PolyFormer (Ma et al. 2024, arXiv:2407.14459), Section

@@ -273,7 +273,6 @@ class LRNSGFormer(TwoBranches):
     Prototypes decode the points `[nodes, 1 + dim]`.
 
     Args:
-        manifold: makes the Lorentz space.
         residual: makes the sum of `manifold` and `graph_weight`.
 
     Paper: LRN's SGFormer, whose two branches meet on the hyperboloid (He et al. 2024,

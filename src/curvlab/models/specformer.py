@@ -104,7 +104,6 @@ class Specformer(LearnedFilters):
 
     Args:
         feature_dropout: of the MLP's input and output.
-        logits: the outputs are the logits; False: embeddings of width `dim`.
     """
 
     def __init__(

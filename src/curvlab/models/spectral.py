@@ -29,7 +29,6 @@ class MLPThenFilter(FlatEncoder):
         filter_dropout: of the filter's input.
         filter_lr: learning rate of the filter's coefficients; None: `optimizer.lr`.
         filter_weight_decay: weight decay of the coefficients; None: `optimizer.weight_decay`.
-        logits: the outputs are the logits; False: embeddings of width `dim`.
 
     Source: the code of BernNet and ChebNetII for small graphs.
     """

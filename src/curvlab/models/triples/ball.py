@@ -37,7 +37,6 @@ class HyperbolicScorer(TripleScorer):
 
     Args:
         manifold: makes the ball of all relations, or one for each, of its own curvature.
-        dim: width of the embeddings.
     """
 
     def __init__(

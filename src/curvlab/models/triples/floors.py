@@ -14,11 +14,7 @@ from curvlab.options import FromData
 class RelationFrequency(FlatEncoder, TripleScorer):
     """score(h, r, t) = how many training triples have this relation and this tail, times a scale.
 
-    The head is ignored. The scale is positive and changes no rank; it is there to be learned, so
-    that a floor is a run like any other. The counts take relations times entities numbers.
-
-    Args:
-        train_triples: head, relation and tail `[3, triples]`.
+    The scale is positive and changes no rank; learning it makes a floor a run like any other.
 
     Paper: A floor that takes no learning: tails by how often the relation has them.
     """
@@ -56,9 +52,6 @@ class ReverseLookup(RelationFrequency):
     """Rank tails t with a training triple (t, r, h) first, then by relation frequency.
 
     Finds symmetric relations, a third of WN18RR's test triples.
-
-    Args:
-        train_triples: head, relation and tail `[3, triples]`.
 
     Paper: A floor that takes no learning: tails whose reversed triple is known, then by frequency.
     """
