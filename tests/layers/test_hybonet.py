@@ -7,8 +7,6 @@ from curvlab.layers import (
     CentroidAggregation,
     HyboNetFeatureLinear,
     HyboNetLinear,
-    LorentzPrototypes,
-    LorentzResidual,
 )
 from curvlab.manifolds import Lorentz, lorentz
 
@@ -39,41 +37,17 @@ def draw(kappa, *shape, size=1.0, seed=0):
 
 
 NUMBERS = {
-    -1.0: {
-        "linear": [(7.366176, 5.001779, -5.314391), (6.250208, 4.851342, 3.811769)],
-        "aggregated": (1.467746, 1.062094, -0.161972),
-        "residual": [(1.216902, 0.641019, -0.264471), (2.751754, 1.957193, 1.655761)],
-        "logits": [(0.019943, -0.556605), (-2.095916, -5.908870)],
-    },
-    -2.0: {
-        "linear": [(7.073283, 4.823494, -5.124962), (5.957315, 4.651231, 3.654539)],
-        "aggregated": (1.044194, 0.759248, -0.117831),
-        "residual": [(0.898733, 0.498362, -0.243633), (2.488842, 1.819740, 1.543658)],
-        "logits": [(0.041710, -0.413019), (-1.391060, -4.954458)],
-    },
+    -1.0: [(7.366176, 5.001779, -5.314391), (6.250208, 4.851342, 3.811769)],
+    -2.0: [(7.073283, 4.823494, -5.124962), (5.957315, 4.651231, 3.654539)],
 }
 
 
 @pytest.mark.parametrize("kappa", NUMBERS)
 def test_worked_example(kappa):
-    """A layer, its aggregation, its residual connection and the decoder's logits."""
-    space, expected = Lorentz(kappa), NUMBERS[kappa]
-    layer = linear(space, 2, 2)
+    layer = linear(Lorentz(kappa), 2, 2)
     set_to(layer, [[0.0, 0.5, -0.5], [0.0, 1.0, 0.0], [0.0, 0.25, 0.75]], [0.0, 0.1, -0.2])
     x = lorentz.from_space(torch.tensor([(0.3, -0.4), (0.6, 0.8)]), kappa)
-    y = layer(x)
-    torch.testing.assert_close(y, torch.tensor(expected["linear"]), rtol=0, atol=1e-6)
-    z = CentroidAggregation(space)(sparse([[0.5, 0.5], [0.0, 1.0]]), y)
-    torch.testing.assert_close(z[1], y[1])
-    torch.testing.assert_close(z[0], torch.tensor(expected["aggregated"]), rtol=0, atol=1e-6)
-    h = LorentzResidual(space)(x, z)
-    torch.testing.assert_close(h, torch.tensor(expected["residual"]), rtol=0, atol=1e-6)
-    decoder = LorentzPrototypes(2, 2, space)
-    with torch.no_grad():
-        prototypes = lorentz.from_space(torch.tensor([(0.5, 0.0), (0.0, -0.5)]), kappa)
-        decoder.prototypes.copy_(prototypes)
-        decoder.bias.copy_(torch.tensor((-0.1, 0.1)))  # which it subtracts
-    torch.testing.assert_close(decoder(h), torch.tensor(expected["logits"]), rtol=0, atol=1e-6)
+    torch.testing.assert_close(layer(x), torch.tensor(NUMBERS[kappa]), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("kappa", KAPPAS)

@@ -169,34 +169,3 @@ def test_lifts_do_not_overflow(input_lift, kappa):
     torch.testing.assert_close(4 * x[:, 1], -3 * x[:, 2])
     distances = lorentz.dist0(x, kappa) * (-kappa) ** 0.5
     assert (distances <= 20.1).all()
-
-
-def identity_lift(kappa, kind, dim):
-    layer = LorentzFeatureLinear(dim, dim, Lorentz(kappa), Lorentz(kappa), "rescale", kind)
-    return with_weights(layer, torch.eye(1 + dim)[1:], torch.zeros(dim))
-
-
-@pytest.mark.parametrize(
-    ("kappa", "kind", "x", "expected"),
-    [
-        (-1.0, "exp0", (0.3, 0.4), (1.127626, 0.312657, 0.416876)),
-        (-0.5, "exp0", (0.3, 0.4), (1.503526, 0.306289, 0.408386)),
-        (-1.0, "exp0_ref", (0.3, 0.4), (1.118034, 0.3, 0.4)),
-        (-1.0, "exp0", (3.0, 4.0), (74.209949, 44.521926, 59.362568)),
-        (-1.0, "exp0_ref", (3.0, 4.0), (68.463066, 41.073458, 54.764610)),
-        (-1.0, "exp0", (30.0, 40.0), (11013.232920, 6607.939725, 8810.586300)),
-    ],
-)
-def test_worked_examples_of_the_lift(kappa, kind, x, expected):
-    point = identity_lift(kappa, kind, 2)(torch.tensor([x]))[0]
-    assert point.tolist() == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("kappa", "expected"),
-    [(-1.0, (1.265161, 0.346593, 0.693186)), (-0.5, (1.673602, 0.400236, 0.800471))],
-)
-def test_worked_example_of_the_residual(kappa, expected):
-    x, y = lorentz.from_space(torch.tensor([[1.0, 0.0], [0.0, 2.0]]), kappa)
-    space = Lorentz(kappa)
-    assert midpoint(x, y, space, space).tolist() == pytest.approx(expected, abs=1e-6)

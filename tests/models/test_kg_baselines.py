@@ -307,15 +307,6 @@ def test_gradients_are_finite_where_points_coincide_and_at_the_rim(kind):
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
 
 
-@pytest.mark.parametrize("kind", [TransE, RotatE, MuRP, RotH, AttH])
-def test_mixed_precision_does_not_round_distances(kind):
-    options = {"manifold": BALL} if kind in (MuRP, RotH, AttH) else {"dropout": 0.0}
-    model = made(kind, **options).float()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        mixed = model.scores(queries())
-    torch.testing.assert_close(mixed, model.scores(queries()))
-
-
 def test_halves_need_an_even_width():
     for kind in (ComplEx, RotatE):
         with pytest.raises(UsageError, match=r"dim=5 must be even"):
