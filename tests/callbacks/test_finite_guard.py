@@ -86,7 +86,7 @@ def infinite(module):
     [
         (lambda made: setattr(made, "before", Root()), r"gradient of before\.weight"),
         (lambda made: made.counting.weight.data.fill_(torch.inf), r"parameter counting\.weight"),
-        (infinite, "the loss, from finite embeddings"),
+        (infinite, "the loss, or the norm"),
     ],
 )
 def test_it_names_what_is_not_finite_when_all_modules_are(fit, small, spoil, what):

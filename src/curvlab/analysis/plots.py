@@ -127,7 +127,6 @@ def _result(run_dir: Path) -> dict[str, Any]:
 
 
 def _labels(result: dict[str, Any]) -> tuple[str, str]:
-    """Labels of a run's model and data set; empty without a result."""
     parts = {part: result.get("config", {}).get(part, {}) for part in ("model", "dataset")}
     model, dataset = (str(own.get("label") or result.get(k, "")) for k, own in parts.items())
     return model, dataset

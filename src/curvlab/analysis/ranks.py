@@ -66,7 +66,6 @@ def rank_table(
 
 
 def _categories(ends: np.ndarray, relation: np.ndarray, relations: int) -> np.ndarray:
-    """Category of each relation, from its triples."""
     triples = pd.DataFrame({"head": ends[0], "tail": ends[1], "relation": relation})
     groups = triples.drop_duplicates().groupby("relation")
     sizes = groups[["tail", "head"]].nunique()

@@ -23,14 +23,14 @@ class FiniteGuard(Callback):
     def __init__(self, interval: int) -> None:
         self.interval = interval
         self._loss: Tensor | None = None
-        self._batches: list[Any] = []
+        self._batch: Any = None
         self._good: Tensor | None = None
         self._seen = 1
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
     ) -> None:
-        self._batches.append(batch)
+        self._batch = batch
 
     def on_before_backward(
         self, trainer: Trainer, pl_module: LightningModule, loss: Tensor
@@ -43,11 +43,10 @@ class FiniteGuard(Callback):
         """Look, before the update spoils the weights."""
         assert self._loss is not None
         good, step = _is_finite(pl_module, self._loss), trainer.global_step + 1
-        batches, self._batches = self._batches, []
         self._good = good if self._good is None else self._good & good
         if not waits_for_device(good) or (self.interval == 1 and not in_group()):
             if not good:
-                self._end(pl_module, step, batches)
+                self._end(pl_module, step)
         elif step % self.interval == 0:
             self._look(step)
 
@@ -63,23 +62,15 @@ class FiniteGuard(Callback):
             )
         self._seen = step + 1
 
-    def _end(self, pl_module: LightningModule, step: int, batches: list[Any]) -> None:
-        """Say where the numbers stopped being finite."""
-        # The gradient is that of all; a batch whose loss is bad tells more.
-        bad = (b for b in batches if not torch.isfinite(_loss(pl_module, b)))
-        batch = next(bad, batches[-1])
+    def _end(self, pl_module: LightningModule, step: int) -> None:
         kappas = [
             f"{name} = {', '.join(f'{value:.4g}' for value in kappa.tolist())}"
             for name, kappa in curvatures(pl_module).items()
         ]
-        losses: list[Tensor] = []
-        where = first_non_finite(pl_module, lambda: losses.append(_loss(pl_module, batch)))
-        if not where and not torch.isfinite(losses[0]):
-            where = "the loss, from finite embeddings"
+        where = first_non_finite(pl_module, lambda: _loss(pl_module, self._batch))
         if not where:  # backward runs from the last module to the first
-            bad_ones = [n for n, g in _gradients(pl_module).items() if not g.isfinite().all()]
-            where = "the norm of all gradients (overflow)"
-            where = f"gradient of {bad_ones[-1]}" if bad_ones else where
+            bad = [n for n, g in _gradients(pl_module).items() if not g.isfinite().all()]
+            where = f"gradient of {bad[-1]}" if bad else "the loss, or the norm of all gradients"
         raise DivergedError(
             f"not finite at step {step}: {where}; {'; '.join(kappas) or 'no curvature'}"
         )
@@ -108,7 +99,5 @@ def _gradients(module: nn.Module) -> dict[str, Tensor]:
     return {name: grad._values() if grad.is_sparse else grad for name, grad in grads.items()}
 
 
-def _loss(module: LightningModule, batch: Any) -> Tensor:
-    loss = type(module).training_step(module, batch, 0)  # not a replay, which calls no hooks
-    assert isinstance(loss, Tensor)
-    return loss
+def _loss(module: LightningModule, batch: Any) -> Any:
+    return type(module).training_step(module, batch, 0)  # not a replay, which calls no hooks

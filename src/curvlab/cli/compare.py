@@ -62,7 +62,6 @@ def _compare(args: argparse.Namespace) -> None:
 
 
 def _results(names: Sequence[str]) -> list[Result]:
-    """The results in and below folders, each once, in the order of the names."""
     found: dict[Path, Result] = {}
     for name in names:
         folders = [Path(place) for place in sorted(glob(name)) or [name]]  # noqa: PTH207

@@ -30,12 +30,9 @@ def _evaluate(args: argparse.Namespace) -> None:
     run = curvlab.load(args.run)
     graph = graph_in(args.data, run)
     found = run.evaluate(args.accelerator, graph)
-    rows = [
-        {"part": part, "metric": metric, "value": value}
-        for part, metrics in found.items()
-        for metric, value in metrics.items()
-    ]
-    show(pd.DataFrame(rows), f"{run.config.model.label} on {args.data or run.config.dataset.label}")
+    rows = [(part, *metric) for part, metrics in found.items() for metric in metrics.items()]
+    table = pd.DataFrame(rows, columns=["part", "metric", "value"])
+    show(table, f"{run.config.model.label} on {args.data or run.config.dataset.label}")
     if graph is None:
         again = found["test"][run.task.score]
         same = "the same to the last digit" if again == run.kept["score"] else f"now {again!r}"

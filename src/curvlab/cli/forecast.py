@@ -165,7 +165,6 @@ class Forecast:
                 yield f"  failed     {run.folder.relative_to(folder)}: {run.result['error']}"
 
     def _is_finished(self, cell: Cell) -> bool:
-        """Whether one of the user's runs is the result of a cell."""
         done = [run for run in self.own if run.result["status"] in CONCLUSIVE]
         if not self.swept:
             own = identity_hash(self.config)
@@ -183,11 +182,9 @@ class Forecast:
         return [(key, value) for key, value in cell.items() if decides(key, self.config)]
 
     def _name(self, cell: Cell) -> str:
-        """The name of a cell in lists: `gcn, cora`."""
         return ", ".join(str(value) for key, value in self._decisive(cell) if key != "seed")
 
     def _shorter(self) -> str:
-        """How to run less."""
         if "study" in self.base:
             return "add study.seeds=3 or study.models=[fpst]"
         if "search" in self.base:
@@ -208,7 +205,6 @@ def _values(override: Override, configs: Path) -> Sequence[Any]:
 
 
 def _own(folder: Path) -> Iterator[Stored]:
-    """The user's runs."""
     for file in result_files(folder):
         with suppress(OSError, ValueError):  # damaged, or of another version: no cost to use
             yield Stored(file.parent, load(file), own=True)
@@ -233,7 +229,6 @@ def _factor(own: Sequence[Stored], shipped: Sequence[Stored]) -> float:
 
 
 def _of_study(base: DictConfig, words: Sequence[str]) -> Iterator[Cell]:
-    """Runs of a study, each with its model and its space."""
     for model in base.study.models:
         for one in spaces_of(model, overrides_of_runs(words), base.study) * base.study.seeds:
             own = map(parsed, one.overrides)

@@ -74,7 +74,6 @@ def page(topic: str, configs: Path) -> str:
 
 
 def _options(group: str, choice: str, configs: Path) -> Iterator[str]:
-    """The page of a choice: what it is, then a line for each option."""
     file = f"{group}/{choice}.yaml"
     yield comment_of(configs, file) or f"{group}={choice}"
     node = None if group in SWEEPS else compose([f"{group}={choice}"], configs).get(group)
@@ -89,7 +88,6 @@ def _options(group: str, choice: str, configs: Path) -> Iterator[str]:
 
 
 def _comments(file: str, configs: Path) -> dict[str, str]:
-    """Comments next to the keys of a file."""
     path = find(configs, file)
     text = path.read_text("utf-8") if path.is_file() else ""
     return dict(re.findall(r"(?m)^(\w+):.*? # (.+)$", text))

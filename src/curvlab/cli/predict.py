@@ -61,7 +61,6 @@ def _predict(args: argparse.Namespace) -> None:
 
 
 def _queries(args: argparse.Namespace) -> "list[Query]":
-    """Pairs to complete, of the words or of a file."""
     import pandas as pd
 
     if args.pairs is None:

@@ -163,7 +163,6 @@ def block(results: Path, words: str) -> str:
 
 
 def _panel(panels: Sequence[Any], table: str, number: str) -> Any:
-    """One part of a table, the first where there is no number."""
     if number and not (number.isdigit() and 0 < int(number) <= len(panels)):
         raise UsageError(f"{table} has {len(panels)} panels, no {number}")
     return panels[int(number or 1) - 1]

@@ -105,7 +105,6 @@ def with_origins(config: DictConfig, found: Mapping[str, str]) -> str:
 
 
 def _lines(node: Any, found: Mapping[str, str], path: str) -> Iterator[str]:
-    """Lines of a mapping."""
     indent, target = "  " * len(path.split(".")[:-1]), str(node.get("_target_", ""))
     default = f"default of {target.rpartition('.')[2]}" if target else ""
     for name, value in node.items():

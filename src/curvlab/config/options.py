@@ -128,7 +128,6 @@ def is_if_needed(split: Mapping[str, Any] | DictConfig) -> bool:
 
 
 def _kind(task: DictConfig) -> str:
-    """Which task one is, or is a variant of."""
     return str(task.get("recipe", task.name))
 
 
@@ -165,7 +164,6 @@ def check_space(config: DictConfig) -> None:
 
 
 def _model(config: DictConfig) -> None:
-    """The model can do the task with these data; it has the basis that it is named after."""
     model, task = config.model, config.task
     of_triples, tasks = is_of_triples(config), attribute(model._target_, "tasks")
     if not (_kind(task) in tasks if tasks else not of_triples):
@@ -197,7 +195,6 @@ def _model(config: DictConfig) -> None:
 
 
 def _batching(config: DictConfig) -> None:
-    """Task and model can do with parts of the graph, where they are given parts."""
     name, task, model = config.batching.name, config.task, config.model
     if config.batching.one_graph:
         return
@@ -221,7 +218,6 @@ def _batching(config: DictConfig) -> None:
 
 
 def _selection(config: DictConfig) -> None:
-    """A task whose weights are chosen by validation has what that takes, and no other has it."""
     task, dataset, trainer, split = config.task, config.dataset, config.trainer, config.split
     chooses, triples = "metric" in task, is_of_triples(config)
     if chooses != ("validate_every" in trainer):

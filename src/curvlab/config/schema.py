@@ -39,8 +39,8 @@ GROUPS = {
     "": "curvlab.run.options.RunOptions",
     "dataset": "curvlab.run.options.DatasetOptions",
     "paths": "curvlab.run.options.PathsOptions",
-    "search": "curvlab.search.options.SearchOptions",
-    "study": "curvlab.study.options.StudyOptions",
+    "search": "curvlab.run.options.SearchOptions",
+    "study": "curvlab.run.options.StudyOptions",
 }
 """Classes of those parts of a configuration that have no `_target_`, since they are not built."""
 
@@ -162,7 +162,6 @@ def _stored() -> dict[str, Any]:
 
 
 def _inspected(found: Any) -> Signature:
-    """The signature of an object."""
     if not inspect.isclass(found):
         return Signature(_summary(found), options=_arguments(found, found))
     classes = [c for c in found.__mro__ if c is not object]
@@ -194,7 +193,6 @@ def _inspected(found: Any) -> Signature:
 
 
 def _arguments(function: Any, *documented: Any) -> dict[str, Option]:
-    """The arguments of a function; lines of documentation are of the nearest class."""
     docs: dict[str, str] = {}
     for each in (function, *documented):
         docs = _docs(inspect.getdoc(each) or "") | docs
@@ -241,7 +239,6 @@ def _summary(documented: Any) -> str:
 
 
 def _docs(text: str) -> dict[str, str]:
-    """Descriptions of arguments and attributes from a docstring."""
     section = re.search(r"(?m)^(?:Args|Attributes):\n((?:    .*\n|\n)*)", f"{text}\n")
     found = re.findall(r"(?m)^ {4}(\w+).*?: (.*(?:\n {5,}.*)*)", section[1] if section else "")
     return {name: " ".join(said.split()) for name, said in found}

@@ -116,9 +116,10 @@ class RunDirectory:
         if not (other.path / FILE).exists() and (row := row_of(other.path)) is not None:
             for name, text in row[FILES].items():
                 atomic_write(self.path / name, text)
-        for path in (path for pattern in FINDINGS for path in other.path.glob(pattern)):
-            copy = shutil.copytree if path.is_dir() else shutil.copy2
-            copy(path, self.path / path.name)
+        for name in FINDINGS:
+            if (path := other.path / name).exists():
+                copy = shutil.copytree if path.is_dir() else shutil.copy2
+                copy(path, self.path / name)
         if (other.path / BEST).exists():
             (self.path / BEST).parent.mkdir(exist_ok=True)
             try:
@@ -211,7 +212,6 @@ class RunDirectory:
 
 
 def _identity(facts: dict[str, Any]) -> str | None:
-    """The hash of the run that a checkpoint is of, by its facts."""
     try:
         check_schema(facts)
         return identity_hash(facts["config"], facts["revisions"])
@@ -220,7 +220,7 @@ def _identity(facts: dict[str, Any]) -> str | None:
 
 
 def _products(folder: Path) -> list[Path]:
-    return [path for pattern in PRODUCTS for path in folder.glob(pattern)]
+    return [folder / name for name in PRODUCTS if (folder / name).exists()]
 
 
 def _move_products(source: Path, target: Path) -> None:

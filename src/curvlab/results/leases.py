@@ -142,8 +142,6 @@ def _machine() -> str:
 
 
 def _end(lost: LeaseCompromise) -> None:
-    message = (
-        f"{lost.lock_file} is gone or was taken, as after a long stop of this process: it ends"
-    )
-    print(f"curvlab: {message}", file=sys.stderr, flush=True)
+    why = "is gone or was taken, as after a long stop of this process: it ends"
+    print(f"curvlab: {lost.lock_file} {why}", file=sys.stderr, flush=True)
     os._exit(LOST)

@@ -116,7 +116,6 @@ def _run_process(
 def _fit(
     first: bool, config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None
 ) -> None:
-    """Build, train, test, and write the result."""
     options = config.trainer
     data = build_data(config)
     task = build_task(config, data)

@@ -133,7 +133,6 @@ def start_context() -> BaseContext:
 def _run(
     rank: int, work: Callable[..., None], size: int, port: int, failures: Any, arguments: Any
 ) -> None:
-    """Be a process of a run that was started here."""
     import torch
 
     os.environ |= {
@@ -244,7 +243,6 @@ def _killed(who: str) -> ProcessError:
 
 
 def _portable(error: BaseException) -> Exception:
-    """An exception as it is, if it can be pickled, or as its words."""
     try:
         copy = pickle.loads(pickle.dumps(error))
     except Exception:

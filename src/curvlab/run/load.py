@@ -343,7 +343,6 @@ def shipped() -> list[str]:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """The content of a file of weights."""
     try:
         check_archive(file)
         kept = torch.load(file, map_location="cpu", weights_only=True)

@@ -172,3 +172,47 @@ class Passes(EarlyStopping):
     epochs: PositiveInt = 200
     patience: PositiveInt | None = None
     min_steps: PositiveInt = 1
+
+
+@dataclass
+class SearchOptions:
+    """A search of hyperparameters.
+
+    Attributes:
+        trials: combinations of values, pruned ones among them; a larger number goes on.
+        minutes: of training, in all; null: no limit.
+        seeds: of the runs whose mean best validation score is maximised.
+        sampler: proposes values; its seed is the run's.
+        pruner: ends combinations early, by the best score of the first run as it goes and by the
+            mean before each other run; null: never.
+        space: key of the configuration: its values; null: not searched.
+    """
+
+    sampler: Callable[..., Any]
+    space: Mapping[str, Any]
+    trials: PositiveInt = 100
+    minutes: PositiveFloat | None = None
+    seeds: Sequence[int] = (0, 1, 2)
+    pruner: Callable[..., Any] | None = None
+
+
+@dataclass
+class StudyOptions:
+    """The same models in several spaces, with the same widths, seeds, steps and splits.
+
+    Attributes:
+        spaces: name of each kind of space: lists of overrides that choose one; the first that a
+            model can be built with is its space of this kind.
+        models: that are compared with themselves, choices of `model=`.
+        seeds: runs of each model in each space, from `seed` on; the tests pair them.
+        steps: of training; null: the task's own.
+        dim: width of every model; null: each model's own.
+        words: overrides that every run has, where the command line does not say otherwise.
+    """
+
+    spaces: Mapping[str, Any]
+    models: Sequence[str] = ("fpst", "kappa_gcn")
+    seeds: PositiveInt = 6
+    steps: PositiveInt | None = 300
+    dim: PositiveInt | None = None
+    words: Sequence[str] = ()

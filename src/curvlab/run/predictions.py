@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -68,12 +68,7 @@ class PredictionQuery:
 
 
 @singledispatch
-def predictions(
-    task: Task,  # noqa: ARG001 - it is dispatched on
-    run: "Run",
-    graph: Data | None,  # noqa: ARG001
-    query: PredictionQuery,  # noqa: ARG001
-) -> pd.DataFrame:
+def predictions(task: Task, run: "Run", *_: Any) -> pd.DataFrame:  # noqa: ARG001 - dispatched on
     """The predictions of a run; a task of another package registers its own function."""
     raise UsageError(f"task={run.config.task.name} predicts nothing by itself: export embeddings")
 
@@ -139,10 +134,7 @@ def _likely_links(
 
 @predictions.register(Reconstruction)
 def _near_nodes(
-    task: Reconstruction,  # noqa: ARG001 - it has no decoder
-    run: "Run",
-    graph: Data | None,
-    query: PredictionQuery,
+    _: Reconstruction, run: "Run", graph: Data | None, query: PredictionQuery
 ) -> pd.DataFrame:
     points = run.embed(graph).double()
 
@@ -200,18 +192,12 @@ def _completions(
                 listed = [(float(place_of[i]), int(answer[row]))]
             head, name, tail = query.queries[row]
             for rank, place in listed:
-                rows.append(
-                    {
-                        "head": head or entities[place],
-                        "relation": name,
-                        "tail": tail or entities[place],
-                        "rank": rank,
-                        "score": float(scores[i, place]),
-                        "probability": float(shares[i, place]),
-                        "known": None if known is None else bool(there[i, place]),
-                    }
-                )
-    return pd.DataFrame(rows)
+                ends = head or entities[place], name, tail or entities[place]
+                found = float(scores[i, place]), float(shares[i, place])
+                is_known = None if known is None else bool(there[i, place])
+                rows.append((*ends, rank, *found, is_known))
+    columns = ["head", "relation", "tail", "rank", "score", "probability", "known"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _numbered(
@@ -231,16 +217,13 @@ def _numbered(
             )
     ends = [tail if head is None else head for head, _, tail in queries]
     end = torch.tensor(_numbers([str(name) for name in ends], entities, "entity"))
-    relation_numbers = torch.tensor(
-        _numbers([relation for _, relation, _ in queries], forward, "relation")
-    )
+    relation_numbers = _numbers([relation for _, relation, _ in queries], forward, "relation")
     of_heads = torch.tensor([head is None for head, _, _ in queries])
     answer = torch.full((len(queries),), -1)
     given = [i for i, query in enumerate(queries) if None not in query]
-    answer[given] = torch.tensor(
-        _numbers([str(queries[i][2]) for i in given], entities, "entity"), dtype=torch.long
-    )
-    return end, relation_numbers + of_heads * len(forward), answer
+    tails = _numbers([str(queries[i][2]) for i in given], entities, "entity")
+    answer[given] = torch.tensor(tails, dtype=torch.long)
+    return end, torch.tensor(relation_numbers) + of_heads * len(forward), answer
 
 
 def _links(
@@ -284,18 +267,12 @@ def _links(
         top = torch.stack([each.gather(1, best).double().flatten() for each in found])
         kept = torch.cat([kept, top[:, top[0] != -torch.inf]], 1)  # NaN is for the caller to refuse
     score, node, neighbour, known = kept
-    return pd.DataFrame(
-        {
-            "node": [ids[i] for i in node.long().tolist()],
-            "neighbour": [ids[i] for i in neighbour.long().tolist()],
-            "score": score.float().numpy(),
-            "known": known.bool().numpy(),
-        }
-    )
+    nodes, neighbours = ([ids[i] for i in of.long().tolist()] for of in (node, neighbour))
+    table = pd.DataFrame({"node": nodes, "neighbour": neighbours})
+    return table.assign(score=score.float().numpy(), known=known.bool().numpy())
 
 
 def _numbers(names: Sequence[str] | None, known: Sequence[str], what: str) -> list[int]:
-    """Positions of names; of all without."""
     if names is None:
         return list(range(len(known)))
     positions = {name: i for i, name in enumerate(known)}

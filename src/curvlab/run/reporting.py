@@ -152,14 +152,14 @@ def save_embeddings(encoder: Encoder, graph: Data, folder: Path) -> None:
     encoder.eval()
     graph = graph.to(str(next(encoder.parameters()).device))
     points, space = encoder.manifold_out.picture(encoder(graph).float())
-    classes = graph.y if graph.y is not None and graph.y.dim() == 1 else None
-    points, classes, nodes = _by_node(graph, points, classes)
+    order, nodes = _order(graph)
+    classes = graph.y[order] if graph.y is not None and graph.y.dim() == 1 else None
     names = vocabulary_of(graph)
     ids = names.nodes
     if ids is not None and nodes is not None:
         ids = [ids[node] for node in nodes.tolist()]
-    embedding = Embedding(points, space, graph.edge_index, classes, nodes, ids, names.classes)
-    save_embedding(folder / "embeddings.npz", embedding)
+    fields = graph.edge_index, classes, nodes, ids, names.classes
+    save_embedding(folder / "embeddings.npz", Embedding(points[order], space, *fields))
 
 
 def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
@@ -174,21 +174,18 @@ def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
     read_out = getattr(task, "read_out", None)
     if read_out is not None and encoder.hidden is None and encoder.input.in_features == 1:
         weights = read_out.weight[0]
-    coefficients, _, nodes = _by_node(graph, encoder.node_filters(graph, weights))
+    order, nodes = _order(graph)
+    coefficients = encoder.node_filters(graph, weights)[order]
     arrays = {"coefficients": coefficients, "basis": encoder.basis, "nodes": nodes}
     save_arrays(folder / FILTERS, arrays)
 
 
-def _by_node(
-    graph: Data, rows: Tensor, classes: Tensor | None = None
-) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """Rows, classes and `graph.nodes`, by which they are ordered; as they come without numbers."""
-    nodes = graph.get("nodes")
-    if nodes is None:
-        return rows, classes, None
-    assert graph.num_edges == 0
-    nodes, order = nodes.sort()
-    return rows[order], classes if classes is None else classes[order], nodes
+def _order(graph: Data) -> tuple[Tensor | slice, Tensor | None]:
+    """Rows by `graph.nodes`, and these in order; as they come without numbers."""
+    if graph.get("nodes") is None:
+        return slice(None), None
+    nodes, order = graph.nodes.sort()
+    return order, nodes
 
 
 def log_result(result: Result, logger: Logger) -> None:

@@ -37,8 +37,6 @@ class Interrupted(SystemExit):
 
 @dataclass
 class _State:
-    """Signal state of this process."""
-
     received: Signals | None = None
     since: float = 0.0
     waits: int = 0

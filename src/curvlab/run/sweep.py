@@ -123,7 +123,6 @@ class TableSweeper(BasicSweeper):
         return config
 
     def _run(self, cell: Sequence[str], config: DictConfig) -> None:
-        """Run a cell in this process."""
         job = run_job(
             self._task,
             config,
@@ -187,7 +186,6 @@ class TableSweeper(BasicSweeper):
 
 
 def _end_of(folder: Path) -> tuple[str, str]:
-    """How a cell ended, and why if it has no score."""
     result = read_result(folder)
     if result is not None and result.status == "finished":
         return result.status, ""

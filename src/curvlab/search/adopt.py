@@ -116,7 +116,6 @@ def _score(found: dict[str, Any]) -> str:
 
 
 def _recipe(result: Result, study: optuna.Study, own: dict[str, Any]) -> CommentedMap:
-    """Provenance of the winner's values, and those that differ from a run's own."""
     done, winner = concluded(study), best_first(study)[0]
     values, without = OmegaConf.create(), OmegaConf.create(own)
     for key, value in winner.params.items():
@@ -146,7 +145,6 @@ def _recipe(result: Result, study: optuna.Study, own: dict[str, Any]) -> Comment
 
 
 def _one_line(**values: Any) -> CommentedMap:
-    """A mapping that is written in one line."""
     mapping = CommentedMap(values)
     mapping.fa.set_flow_style()
     return mapping

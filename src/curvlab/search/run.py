@@ -151,7 +151,6 @@ def _next_trial(
 def _run_trial(
     study: optuna.Study, trial: optuna.Trial, config: DictConfig, run: DictConfig, folder: Path
 ) -> None:
-    """Score a trial, write how it ended to the study, and print it."""
     start, end = time.monotonic(), ""
     try:
         score = _mean_score(trial, config, run, folder)
@@ -241,13 +240,11 @@ def _write(study: optuna.Study, result: Result, folder: Path) -> None:
 
 
 def _words(params: Mapping[str, Any]) -> str:
-    """Values of a trial as overrides."""
     words = {key: str(v).lower() if isinstance(v, bool) else v for key, v in params.items()}
     return " ".join(f"{key}={word}" for key, word in words.items())
 
 
 def _with(config: DictConfig, values: Mapping[str, Any]) -> DictConfig:
-    """A copy with other values."""
     changed = copy.deepcopy(config)
     for key, value in values.items():
         OmegaConf.update(changed, key, value)

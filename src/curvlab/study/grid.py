@@ -86,7 +86,6 @@ def _studies(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _cell(report: Mapping[str, Any], space: str = "") -> dict[str, Any]:
-    """A curved space less the flat one."""
     # earlier studies have narrower models as well, below those of full width
     table = pd.DataFrame(report["table"]).drop_duplicates("space").set_index("space")
     table = table.dropna(subset="scores")

@@ -58,12 +58,16 @@ def publish(
         f"each space {study['seeds']} runs of at most {study['steps']} steps, with the same seeds, "
         "split and width."
     )
+    known = [r.table.astype(object).where(r.table.notna(), None) for r in reports]  # null, not NaN
+    tables = [
+        vars(r) | {"table": t.to_dict("records")} for r, t in zip(reports, known, strict=True)
+    ]
     stored = {
         "answer": answer,
         "commit": git_commit(),
         **study,
         "facts": asdict(facts),
-        "reports": [vars(report) | {"table": _records(report.table)} for report in reports],
+        "reports": tables,
     }
     atomic_write(folder / JSON, json.dumps(stored, indent=2) + "\n")
     save_figure(picture(reports, facts), folder / PICTURE)
@@ -124,7 +128,6 @@ def _draw_differences(axis: Axes, report: Report) -> None:
 
 
 def _formatted(table: pd.DataFrame) -> pd.DataFrame:
-    """A row for each space with scores, as text."""
     table = table.dropna(subset="scores")
     kappas = []
     for space, layers in zip(table["space"], table["curvatures"], strict=True):
@@ -142,9 +145,3 @@ def _sentences(report: Report) -> Iterator[str]:
     row: Any
     for row in report.table[report.table["scores"].isna()].itertuples():
         yield f"{report.label} in {row.space} space has no score: {row.error}"
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows for JSON, what is not known as null."""
-    known = table.astype(object).where(table.notna(), None)
-    return [{str(k): v for k, v in row.items()} for row in known.to_dict("records")]

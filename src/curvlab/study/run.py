@@ -60,7 +60,6 @@ def study(config: DictConfig) -> Result:
 
 
 def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
-    """Do the runs that are left, compare them and write the page; return the best score."""
     options = config.study
     prepare_processor(config.trainer.threads)
     spaces = {model: spaces_of(model, overrides, options) for model in options.models}
@@ -102,7 +101,6 @@ def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
 
 
 def _report(label: str, rows: Sequence[dict[str, Any]]) -> Report:
-    """Compare a model's spaces."""
     if rows[0]["scores"] is None or all(row["scores"] is None for row in rows[1:]):
         error = next(row["error"] for row in rows if row["error"])
         raise UsageError(f"{label} has no scores in flat space and another to compare: {error}")

@@ -88,7 +88,6 @@ def overall(reports: Sequence[Report]) -> str:
 
 
 def _best(rows: pd.DataFrame) -> Any:
-    """The row with the best mean score."""
     return rows.iloc[int(rows["mean"].astype(float).argmax())]
 
 

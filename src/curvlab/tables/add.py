@@ -53,7 +53,6 @@ def add_runs(source: Path, into: Path) -> Added:
 
 
 def _objection(result: Result | None, table: str) -> str:
-    """Why a result is not added; empty if it is."""
     if result is None:
         return "its result cannot be read"
     if result.status not in CONCLUSIVE:

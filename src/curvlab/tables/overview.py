@@ -65,7 +65,6 @@ def verdicts(cells: pd.DataFrame) -> dict[str, int]:
 
 
 def _rows_of(status: str, report: Report) -> str:
-    """Rows where every cell has this status."""
     others = set(report.cells.loc[report.cells["status"] != status, "row"])
     return ", ".join(report.labels["row", row] for row in report.rows if row not in others)
 
@@ -98,7 +97,6 @@ def totals_in_words(tables: pd.DataFrame) -> str:
 
 
 def _texts(tables: pd.DataFrame, form: str = "d") -> pd.DataFrame:
-    """Counts as text, finished ones with those planned."""
     texts = tables.drop(columns=[f"{name} planned" for name in OF_PLANNED])
     for name in OF_PLANNED:
         pairs = zip(tables[name], tables[f"{name} planned"], strict=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from curvlab.errors import UsageError
 from curvlab.tables.overview import paper_figures
-from curvlab.tables.render import fixed, html, plus_minus
+from curvlab.tables.render import fixed, plus_minus
 from curvlab.tables.report import Report, build_report
 from curvlab.tables.spec import Better, load_table, table_names
 
@@ -35,13 +35,12 @@ def page(configs: Path, paper: str, results: Path) -> str:
         papers = sorted({name.partition("/")[0] for name in table_names(configs)})
         raise UsageError(f"no tables of {paper}: there are those of {', '.join(papers)}")
     reports = [build_report(s, results) for name in names for s in load_table(configs, name)]
+    notes = [escape(" ".join([*report.caption, *report.footnotes])) for report in reports]
     sections = [
         f"<section>\n<h2>{escape(report.title)}</h2>\n"
         f"<p><code>curvlab train -m table={escape(report.spec.name)}</code></p>\n"
-        f"{heatmap(report)}\n"
-        "<details><summary>in words: intervals, differences, ranks, protocol</summary>\n"
-        f"{html(report)}\n</details>\n</section>"
-        for report in reports
+        f"{heatmap(report)}\n<p>{note}</p></section>"
+        for report, note in zip(reports, notes, strict=True)
     ]
     body = [*sections, *_pictures(paper, results)]
     template = (files("curvlab.tables") / "page.html").read_text(encoding="utf-8")
@@ -77,7 +76,6 @@ def heatmap(report: Report) -> str:
 
 
 def _details(cell: dict[Any, Any], runs: list[dict[Any, Any]], report: Report) -> str:
-    """Describe a cell, with one line per run."""
     digits = report.decimals
     facts = {
         "ours": plus_minus(cell["our_mean"], cell["our_pm"], digits),
@@ -99,7 +97,6 @@ def _details(cell: dict[Any, Any], runs: list[dict[Any, Any]], report: Report) -
 
 
 def _pictures(paper: str, results: Path) -> Iterator[str]:
-    """The pictures next to the results, with what they show."""
     above = results.resolve().parent
     captions = {
         name: f"{figure['item']}: {figure['shows']}"

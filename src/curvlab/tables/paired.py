@@ -83,7 +83,6 @@ def _row(group: Group, first: Group) -> dict[str, Any]:
 
 
 def _built(result: Result) -> dict[str, Any]:
-    """Describe what a run built by the chosen names instead of classes."""
     what = built(result.config, result.revisions)
     what.pop("seed", None)
     for group in ("model", "dataset", "manifold"):

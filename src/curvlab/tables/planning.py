@@ -28,7 +28,6 @@ def outdated(
 
 
 def _why(configs: Path, cell: Path, result: dict[str, Any]) -> str:
-    """Differences between a result and what its command builds today; empty without any."""
     table = "/".join(cell.parts[:2])
     words = [f"table={table}"]  # those of the command that made it
     for key in OmegaConf.load(find(configs, f"table/{table}.yaml")).hydra.sweeper.params:

@@ -1,4 +1,4 @@
-"""Reports written down: for the terminal, in Markdown, LaTeX, HTML or CSV.
+"""Reports written down: for the terminal, in Markdown, LaTeX or CSV.
 
 Each row of a table takes up to seven lines, so that a number is right above the one it is compared
 with: `paper`, `ours`, `shipped` (runs of the repository next to the user's own), a second number of
@@ -10,7 +10,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape as html_escape
 from io import StringIO
 from math import isnan
 from typing import Any, Literal, NamedTuple
@@ -89,7 +88,6 @@ def layout(report: Report) -> list[Line]:
 
 
 def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
-    """The entries of a cell, by what their lines are."""
     digits, mark = report.decimals, cell["mark"]
 
     def summary(kind: str, seeds: int, place: int = 0, mark: str = mark) -> Entry:
@@ -248,27 +246,12 @@ def markdown_table(frame: pd.DataFrame, padded: bool = False) -> str:
 
 
 def _frame(report: Report, written: Callable[[Entry], str], bold: str = "{}") -> pd.DataFrame:
-    """The table as text: the row's label, what a line is, and the entries."""
     header = [" ", "  ", *(report.labels["column", column] for column in report.columns)]
     lines = [
         [bold.format(line.label) if line.label else "", line.name, *map(written, line.entries)]
         for line in layout(report)
     ]
     return pd.DataFrame(lines, columns=header, dtype=object)
-
-
-def html(report: Report) -> str:
-    """The report as a table, caption and footnotes in HTML."""
-    marks = ("{}", "<b>{}</b>", "<u>{}</u>")
-    grey = '<span class="grey">{}</span>'
-    frame = _frame(report, lambda entry: entry.written(marks, grey, html_escape))
-    frame = frame.rename(columns=html_escape)
-    frame[" "] = frame[" "].map(html_escape)
-    table = frame.to_html(index=False, escape=False, border=0, classes="words")
-    words = html_escape(" ".join([*report.caption, legend(report, "underlined", "grey")]))
-    notes = "".join(f"<li>{html_escape(note)}</li>" for note in report.footnotes)
-    listed = f"<ol>{notes}</ol>" if notes else ""
-    return f'<div class="wide">{table}</div>\n<p class="words">{words}</p>\n{listed}'
 
 
 LATEX: dict[str, Any] = {

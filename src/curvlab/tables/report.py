@@ -127,7 +127,6 @@ class Report:
         return notes
 
     def _sentences(self) -> Iterator[str]:
-        """Metric, seeds, protocol and the meaning of every sign, one sentence each."""
         report, cells, run = self.spec.report, self.cells, self.cells[self.cells["seeds"] > 0]
         metric = "the metric of each dataset" if report.metric == SCORE else report.metric
         runs = pd.concat([self.runs, self.replaced])
@@ -178,7 +177,6 @@ class Report:
             yield "Precision", own["precision"]
 
     def _draws(self, run: pd.DataFrame) -> Iterator[str]:
-        """Over what our spread is, and what that means for the comparison with the paper."""
         spread, printed = run[run["seeds"] >= FEWEST], run[run["paper_mean"].notna()]
         varying = spread["draw"].isin(VARYING)
         if varying.any():
@@ -244,7 +242,6 @@ def build_report(spec: TableSpec, results: Path, shipped: Path | None = None) ->
 
 
 def _marks(deviating: Iterable[str], letters: Mapping[str, str]) -> str:
-    """The letters of the protocols of some runs."""
     return "".join(letters[text] for text in sorted({*deviating} - {""}))
 
 
@@ -279,7 +276,6 @@ def _cells(
     replaced: pd.DataFrame,
     kind: IntervalKind,
 ) -> pd.DataFrame:
-    """`Report.cells` without what compares the cells of a column."""
     printed = paper.drop_duplicates(CELL).set_index(CELL).reindex(index)
     numbers = printed[["mean", "pm", "runs"]].apply(pd.to_numeric)
     letters, by_cell = _letters(pd.concat([runs, replaced])), defaultdict(list)
@@ -341,7 +337,6 @@ def _cells(
 def _facts(
     runs: list[dict[Any, Any]], seeds: Sequence[Coordinate], letters: dict[str, str]
 ) -> dict[str, Any]:
-    """The columns of `Report.cells` that are texts and counts, from the runs of a cell."""
     ended = Counter(run["status"] for run in runs)
     deviating = [run["deviation"] for run in runs]
     first = runs[0] if runs else {"split": "", "draw": "none", "shipped": None, "config": {}}
@@ -389,7 +384,6 @@ def _with_ranks(cells: pd.DataFrame, decimals: int, better: Better) -> pd.DataFr
 
 
 def _spread(kind: IntervalKind, seeds: "pd.Series[int]") -> str:
-    """Legend of the spreads next to our means, for the numbers of seeds in use."""
     if (seeds < FEWEST).all():
         return "mean"
     if kind == "std":

@@ -133,7 +133,6 @@ def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:
 
 @cache
 def _identity(config: str, revisions: str) -> tuple[dict[str, Any], str, int]:
-    """Runs that differ in their seed only, with outdated classes and a number."""
     node, raised = json.loads(config), json.loads(revisions)
     return flatten(built(node, raised)), ", ".join(outdated_classes(node, raised)), next(_NUMBERS)
 
@@ -163,7 +162,6 @@ def outdated_cells(results: Path) -> dict[str, str]:
 
 
 def _deviation(spec: TableSpec, run: Mapping[Any, Any], why: str) -> str:
-    """In words. `why` is the entry of its cell in the list of outdated ones."""
     trainer = run["config"].get("trainer") or {}
     lengths: dict[str, str] = {}
     for key, planned in spec.planned_length.items():
@@ -254,7 +252,6 @@ def one_protocol_per_cell(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFram
 
 
 def _chosen(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
-    """The runs of the chosen protocol; number and reason of the runs of each other one."""
     found = pd.Series(protocols(runs), runs.index)
     groups = [group for _, group in runs.groupby(found.map(canonical), sort=False)]
     groups.sort(key=lambda group: (group["seed"].nunique(), group["steps"].max()), reverse=True)

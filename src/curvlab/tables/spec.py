@@ -209,7 +209,6 @@ def _report(block: Any, name: str) -> ReportBlock:
 
 
 def _mapping(config: dict[str, Any], path: str, name: str) -> dict[str, Any]:
-    """A part of a table's file; an empty one where it has none."""
     part: Any = config
     for key in path.split("."):
         part = part.get(key) or {}
@@ -241,6 +240,5 @@ def swept_values(key: str, choices: Any) -> list[Any]:
 
 @cache
 def _label(configs: Path, name: str) -> str:
-    """The label of a configuration, which many tables have the same of."""
     config = read(configs, name)
     return "" if config is None else str(config.get("label") or "")

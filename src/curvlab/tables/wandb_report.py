@@ -79,7 +79,6 @@ def _costs(wr: Any, **options: Any) -> list[Any]:
 
 
 def _sections(wr: Any, spec: TableSpec, group: str) -> list[Any]:
-    """The methods side by side: by dataset, or over the numbers that are the columns."""
     report = spec.report
     score = SCORE if report.metric == SCORE else report.metric.replace(".", "/")
     bars = wr.BarPlot(
