@@ -151,9 +151,8 @@ class SphericalBranch(Branch):
     """Cosine attention on the sphere: t = exp_mu([u; 0]), softmax(<t_i, t_j>), FF(log_mu(y)).
 
     mu is the last unit vector of R^(dim + 1), u = W x + b. The weighted sum is brought back to the
-    sphere, y = w / |w|, before its logarithm is taken, and FF sees all of its dim + 1 coordinates;
-    the angle of the logarithm is atan2(|a|, b) of y = [a; b]. exp_mu is injective up to the
-    antipode only, so that u is rescaled to norms below it. Angles are lengths times sqrt(kappa).
+    sphere, y = w / |w|, before its logarithm is taken, and FF sees all of its dim + 1 coordinates.
+    u is rescaled to norms below the antipode. Angles are lengths times sqrt(kappa).
 
     Source: CAT, Section 4.3, which has neither W nor the normalisation; its number of parameters
     asks for about one matrix more than its formula.

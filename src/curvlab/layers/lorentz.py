@@ -151,9 +151,6 @@ def vectors_to_points(v: Tensor, space: Lorentz, input_lift: str) -> Tensor:
 class LorentzMap(TakesManifold, nn.Module):
     """HRC: any function of the space part, after which the time follows (Hypformer, Eq. 13).
 
-    Layer norm, batch norm, activation and dropout are `LorentzMap(nn.LayerNorm(dim), space)` and so
-    on; several in a row are merged, `LorentzMap(nn.Sequential(...), space)`.
-
     Shapes: `[..., 1 + dim] -> [..., 1 + out]` where the function maps `[..., dim] -> [..., out]`.
     """
 
@@ -241,9 +238,6 @@ class LorentzResidual(TakesManifold, nn.Module):
         parallel_transport:  exp_x(P_{o -> x}(log_o y)), without weights,
         tangent_space:       exp_o(w_x log_o x + w_y log_o y),
         space_addition:      lift(w_x x_s + w_y y_s).
-
-    The centroid lies on the geodesic from x to y, so that a network of any depth stays where its
-    layers put their outputs; the others move away from the origin, as in flat space.
 
     Shapes: `[..., 1 + dim]` twice to `[..., 1 + dim]`.
 

@@ -13,8 +13,7 @@ BLOCK_ENTRIES = 2**24
 def in_blocks(make_rows: Callable[[slice], Tensor], rows: int, row_entries: int) -> Tensor:
     """Results `[heads, rows, width]` of a function of a slice of the rows, a block at a time.
 
-    Where there are several, a block is made again for its derivative, so that memory is that of
-    `BLOCK_ENTRIES` scores for any number of rows with `row_entries` scores each, over all heads.
+    Each row has `row_entries` scores over all heads. A block is made again for its derivative.
     """
     size = max(1, BLOCK_ENTRIES // max(1, row_entries))
     blocks = [slice(start, start + size) for start in range(0, max(1, rows), size)]

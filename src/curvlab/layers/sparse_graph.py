@@ -29,9 +29,8 @@ def neighbour_sums(
 ) -> Tensor:
     """For each row the sum of its neighbours' vectors, times weights, `[rows, dim]`.
 
-    By `embedding_bag`, whose loop over a row's entries keeps the sum in registers and fetches the
-    vectors that come next: it takes half of the time of torch's sparse products for 64 numbers a
-    node, four fifths where no cache holds the vectors (docs/results/speed/sparse.txt).
+    `embedding_bag` takes half of the time of torch's sparse products for 64 numbers a node, four
+    fifths where no cache holds the vectors (docs/results/speed/sparse.txt).
 
     Shapes: x `[nodes, dim]`; neighbours, of one row after the other, and weights (None: ones)
     `[entries]`; offsets, where each row's begin and the last one's end, `[rows + 1]`.
@@ -213,8 +212,8 @@ def as_features(x: Features | Tensor) -> Features:
 class SparseGraph:
     """Values derived from a graph; they lie on the graph, and copies start without them.
 
-    An attribute counts as edited if another tensor is in its place, or if the tensor has been
-    changed in place (not through `.data`, which PyTorch does not record).
+    An attribute counts as edited if another tensor is in its place, or if it has been changed in
+    place (not through `.data`, which PyTorch does not record).
     """
 
     def __init__(self, data: Data) -> None:
@@ -314,10 +313,8 @@ def _alike(before: _Source, now: _Source) -> bool:
 class FeatureLinear(nn.Linear):
     """`torch.nn.Linear` of a graph's features after dropout, `drop(X) W^T + b`.
 
-    Bags of words are nearly all 0. On a processor such `Features` of a graph go through a sparse
-    product, and dropout draws for the entries that are not 0 alone, which is the same in
-    distribution. A step on Cora's features takes a hundredth of the time. A tensor is made sparse
-    at each call.
+    On a processor `Features` that are nearly all 0 go through a sparse product, and dropout draws
+    for the other entries alone. A step on Cora's features takes a hundredth of the time.
 
     Shapes: `[nodes, in_features] -> [nodes, out_features]`.
     """

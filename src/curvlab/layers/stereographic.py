@@ -247,8 +247,8 @@ def positive_features(u: Tensor) -> Tensor:
 def _raise_low_queries(query: Tensor) -> Tensor:
     """Queries whose largest feature is not below `exp(LOWEST)`.
 
-    There `elu(u) + 1` is `exp(u)`, and far below 0 the sum has lost its digits. All features of a
-    query are multiplied by the same number, which leaves its midpoint where it is.
+    Far below 0 `elu(u) + 1` loses its digits. All features of a query are multiplied by the same
+    number, which leaves its midpoint where it is.
     """
     missing = LOWEST - query.detach().amax(-1, keepdim=True)
     return query + missing.clamp_min(0)

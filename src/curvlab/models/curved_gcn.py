@@ -252,7 +252,7 @@ class KappaGCN(CurvedGCN):
     r"""`v_l = act(log_0(midpoint_N(exp_0(W_l v_{l-1}))))`, embeddings `exp_0(v_L)`.
 
     The weighted mean, on stereographic spaces the gyro-midpoint, averages neighbours in each
-    component of a product space, whose curvatures have any sign and are those of all layers.
+    component of a product space; all layers share its curvatures.
 
     Args:
         manifold: makes a space with the number of `components`.

@@ -308,12 +308,12 @@ class GAT(GraphNetwork):
 
     def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
         """Edges, those of nodes to themselves last: made once, not by a layer in every step."""
-        edges = SparseGraph.of(batch).derived("looped", ("edge_index", "x"), _add_loops)
+
+        def looped(data: Data) -> Tensor:
+            return add_self_loops(remove_self_loops(data.edge_index)[0], num_nodes=len(data.x))[0]
+
+        edges = SparseGraph.of(batch).derived("looped", ("edge_index", "x"), looped)
         return (edges if linked else edges[:, edges.shape[1] - len(batch.x) :],)
-
-
-def _add_loops(batch: Data) -> Tensor:
-    return add_self_loops(remove_self_loops(batch.edge_index)[0], num_nodes=batch.num_nodes)[0]
 
 
 class ChebNet(GraphNetwork):

@@ -78,7 +78,7 @@ class HyboNet(Encoder):
         return points
 
     def connect(self, layer: int, x: Tensor, z: Tensor) -> Tensor:  # noqa: ARG002
-        """Combine a layer's input x and output z; here the output alone."""
+        """Combine a layer's input x and output z."""
         return z
 
 

@@ -57,7 +57,7 @@ def step_over_anchors(similarity: Tensor, x: Tensor) -> Tensor:
 
 
 def graph_between_anchors(similarity: Tensor) -> Tensor:
-    """`R^T D^{-1} R`, `[anchors, anchors]`, symmetric: two steps between anchors over the nodes."""
+    """`R^T D^{-1} R`, `[anchors, anchors]`: two steps between anchors over the nodes."""
     return similarity.T @ (similarity / similarity.sum(1, keepdim=True).clamp(min=TINY))
 
 
@@ -71,9 +71,6 @@ def graph_cost(
     graph: Tensor, apart: Tensor, smoothness: float, connectivity: float, sparsity: float
 ) -> Tensor:
     r"""`alpha/n^2 tr(X^T L X) - beta/n 1^T log(A 1) + gamma/n^2 ||A||_F^2` with `L = D - A`.
-
-    The trace is `sum_ij a_ij |x_i - x_j|^2 / 2`, so that the vectors are multiplied but once for
-    all graphs.
 
     alpha is the `smoothness`, beta the `connectivity`, gamma the `sparsity`; `graph` A
     `[nodes, nodes]` is symmetric, `apart` are the `half_squared_distances`. Source: IDGL.
@@ -163,7 +160,11 @@ class IDGL(FlatEncoder):
             y = self.second(z)
             learned = [step(similarity, y) for similarity in similarities[-1:] if logits]
             logits.append(self._mix(adjacency @ y, step(first, y), *learned))
-            if len(logits) > self.iterations or self._has_settled(similarities):
+            if len(similarities) > 1:  # whether the graph stays
+                change, size = similarities[-1] - similarities[-2], first.detach().square().sum()
+                if bool(change.detach().square().sum() <= self.tolerance * size):
+                    break
+            if len(logits) > self.iterations:
                 break
             similarities.append(self.of_embeddings(z, anchors))
             u = self._mix(given, alike, step(similarities[-1], x))
@@ -189,11 +190,3 @@ class IDGL(FlatEncoder):
         """`P_t` of signals from their steps along the given, the first and a later graph."""
         learned = alike if later is None else torch.lerp(alike, later, self.later_share)
         return torch.lerp(learned.to(given.dtype), given, self.given_share)
-
-    @torch.no_grad()
-    def _has_settled(self, similarities: list[Tensor]) -> bool:
-        if len(similarities) == 1:
-            return False
-        first, (before, now) = similarities[0], similarities[-2:]
-        change = (now - before).square().sum()
-        return bool(change <= self.tolerance * first.square().sum())

@@ -157,7 +157,11 @@ class LDS(FlatEncoder):
 
     def forward(self, batch: Data) -> Tensor:
         if not self.training:
-            return self._mean_logits(batch.x)
+            theta, own = self.theta.clamp(0, 1), torch.Generator(self.theta.device).manual_seed(0)
+            weights = [self.get_buffer(name) for name in INNER[:2]]
+            graphs = (sampled_graph(theta, own) for _ in range(self.samples))
+            drawn = (self._network(batch.x, graph, weights) for graph in graphs)
+            return torch.stack([logits / self.samples for logits in drawn]).sum(0)
         if "inner_mask" not in batch:
             raise UsageError(
                 "LDS learns in two levels, from the nodes of inner_mask and of train_mask: apply "
@@ -165,32 +169,30 @@ class LDS(FlatEncoder):
             )
         with torch.no_grad():
             self.theta.clamp_(0, 1)
-        *first, m1, m2, v1, v2, steps, lowest, waited = self._restart_if_settled()
+            state = [self.get_buffer(name) for name in INNER]
+            settled = (state[-1] >= self.inner_patience) | (state[-3] >= self.inner_limit)
+            pairs = zip(self._start(self.theta), state, strict=True)
+            state = [torch.where(settled, *pair) for pair in pairs]  # no device is waited for
+        *first, m1, m2, v1, v2, steps, lowest, waited = state
         moments = Moments((m1, m2), (v1, v2), steps)
-        weights: Sequence[Tensor] = [weight.requires_grad_() for weight in first]
+        weights = [weight.requires_grad_() for weight in first]
         for _ in range(self.inner_steps):
-            loss = self._inner_loss(batch, weights)
+            logits = self._network(batch.x, sampled_graph(self.theta), weights, self.dropout)
+            losses = F.cross_entropy(logits, batch.y, reduction="none") * batch.inner_mask
+            loss = losses.sum() / batch.inner_mask.sum()
+            loss = loss + self.inner_weight_decay / 2 * weights[0].square().sum()
             gradients = torch.autograd.grad(loss, weights, create_graph=True)
-            weights, moments = adam_step(weights, gradients, moments, self.inner_lr)
+            moved, moments = adam_step(weights, gradients, moments, self.inner_lr)
+            weights = [*moved]
             fell = loss.detach() < lowest * (1 - self.min_decrease)
             waited = torch.where(fell, 0.0, waited + 1)
             lowest = torch.where(fell, loss.detach(), lowest)
         logits = self._network(batch.x, sampled_graph(self.theta), weights)
-        state = *weights, *moments.first, *moments.second, moments.steps, lowest, waited
+        found = *weights, *moments.first, *moments.second, moments.steps, lowest, waited
         with torch.no_grad():
-            for name, value in zip(INNER, state, strict=True):
+            for name, value in zip(INNER, found, strict=True):
                 self.get_buffer(name).copy_(value)
         return logits
-
-    @torch.no_grad()
-    def _restart_if_settled(self) -> list[Tensor]:
-        """The inner problem, chosen without a look that a device waits for."""
-        state = [self.get_buffer(name) for name in INNER]
-        *_, steps, _, waited = state
-        settled = (waited >= self.inner_patience) | (steps >= self.inner_limit)
-        return [
-            torch.where(settled, *pair) for pair in zip(self._start(self.theta), state, strict=True)
-        ]
 
     def _network(
         self, x: Tensor, adjacency: Tensor, weights: Sequence[Tensor], p: float = 0.0
@@ -198,19 +200,6 @@ class LDS(FlatEncoder):
         first, second = weights
         hidden = F.relu(propagate(adjacency, dropout(x, p, self.training) @ first))
         return propagate(adjacency, dropout(hidden, p, self.training) @ second)
-
-    def _inner_loss(self, batch: Data, weights: Sequence[Tensor]) -> Tensor:
-        logits = self._network(batch.x, sampled_graph(self.theta), weights, self.dropout)
-        losses = F.cross_entropy(logits, batch.y, reduction="none")
-        mean = (losses * batch.inner_mask).sum() / batch.inner_mask.sum()
-        return mean + self.inner_weight_decay / 2 * weights[0].square().sum()
-
-    def _mean_logits(self, x: Tensor) -> Tensor:
-        theta, weights = self.theta.clamp(0, 1), [self.get_buffer(name) for name in INNER[:2]]
-        own = torch.Generator(theta.device).manual_seed(0)
-        graphs = (sampled_graph(theta, own) for _ in range(self.samples))
-        drawn = (self._network(x, graph, weights) for graph in graphs)
-        return torch.stack([logits / self.samples for logits in drawn]).sum(0)
 
     def _start(self, like: Tensor) -> list[Tensor]:
         weights = [nn.init.xavier_uniform_(like.new_empty(shape)) for shape in self.shapes]

@@ -100,10 +100,9 @@ def relational_bias(v: Tensor, weights: Tensor, relations: Tensor | SparseMatrix
 class KernelAttention(nn.Module):
     """One layer of NodeFormer: attention of all pairs, plus the relational bias, heads mixed.
 
-    Queries and keys are divided by `sqrt(tau)`. In training the directions of the features are
-    redrawn in each step, and Gumbel noise `g / tau` is added to the exponents of the keys;
-    evaluation has the directions of the beginning and no noise. The bias adds `sigmoid(b_r) A_r v`
-    for every relation and head.
+    Queries and keys are divided by `sqrt(tau)`. Each training step redraws the directions of the
+    features and adds Gumbel noise `g / tau` to the exponents of the keys; evaluation does neither.
+    The bias adds `sigmoid(b_r) A_r v` for every relation and head.
 
     Shapes: nodes `[nodes, dim]`, relations as in `relational_bias`, `edge_index [2, edges]` with
     loops; returns `[nodes, dim]` and the mean over edges and heads of `log(weight) / d`, weights

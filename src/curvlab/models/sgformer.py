@@ -106,8 +106,6 @@ class SimpleTransformer(nn.Module):
 class GCNBranch(Checked, nn.Module):
     """The graph's branch on small graphs, a GCN: `x <- drop(relu(A x W + b))`, the last layer bare.
 
-    Unlike `GraphNetwork` it drops hidden features only.
-
     Shapes: features `[nodes, in_channels]`, also sparse ones, adjacency A `[nodes, nodes]` (sparse
     CSR, normalised, with self-loops); returns `[nodes, dim]`.
 
@@ -154,8 +152,7 @@ class TwoBranches(Encoder):
     """SGFormer's attention and a graph network side by side; a subclass merges them.
 
     The attention's branch is `x <- drop(relu([LN](W x + b)))`, then a few layers of attention,
-    `x <- drop([LN]((attention(x) + x) / 2))` if it `averages`, else without the residual connection
-    `x <- drop([LN](attention(x)))`; neither activation nor feed-forward follows.
+    `x <- drop([LN]((attention(x) + x) / 2))` if it `averages`, else without `+ x` and the half.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]`, with self-loops.
 

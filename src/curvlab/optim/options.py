@@ -1,8 +1,4 @@
-"""Optimisers and schedules as configurations choose them: options first, parameters later.
-
-`Adam(lr=0.01).build(model)` is torch's optimiser over the model's parameter groups. Another
-optimiser is a subclass that names it.
-"""
+"""Optimisers and schedules as configurations choose them: options first, parameters later."""
 
 from collections.abc import Callable
 from typing import Any

@@ -98,9 +98,8 @@ class LinkDecoder(nn.Module):
 class LorentzianScore(LinkDecoder):
     r"""`2 k + 2 <x, y>_L`, k = -1 / kappa: minus the squared Lorentzian distance; margin loss.
 
-    The i-th edge is compared with the i-th pair that is none,
-    `L = (margin + mean_i relu(margin - edge_i + none_i)) / 2`: the mean over both columns of
-    `[edge, none]`; the first is the constant.
+    `L = (margin + mean_i relu(margin - edge_i + none_i)) / 2`, the i-th edge against the i-th pair
+    that is none.
 
     Source: the code of HyboNet, which LRN takes over (their papers say Fermi-Dirac).
     """

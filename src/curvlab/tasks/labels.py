@@ -85,7 +85,6 @@ class OneOfMany(Labels):
         return F.relu(self.margin - own + logits).mean()
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """Softmax of the logits; the margin loss does not calibrate it."""
         return logits.softmax(-1)
 
 
@@ -110,8 +109,8 @@ class YesOrNo(OneOfMany):
 class ManyOfMany(Labels):
     """Several labels per node, `labels [nodes, logits]` of zeros and ones.
 
-    Micro metrics are over all labels of all nodes, macro metrics are means over labels. The area
-    under the ROC curve is the mean over labels that some nodes have and others do not.
+    Micro metrics are over all labels of all nodes, macro metrics and the area under the ROC curve
+    means over labels, the latter over those that some nodes have and others do not.
     """
 
     exclusive = False
@@ -159,10 +158,7 @@ def kind_of_labels(
 
 
 def ranks(logits: Tensor) -> Tensor:
-    """Map logits to [0, 1], keeping their order and ties.
-
-    Torchmetrics applies a sigmoid outside this range, which makes large logits equal.
-    """
+    """Map logits to [0, 1], outside of which torchmetrics applies a sigmoid, with their ties."""
     values, positions = logits.unique(return_inverse=True)
     return positions / len(values)
 

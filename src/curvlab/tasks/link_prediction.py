@@ -25,10 +25,8 @@ class LinkPrediction(SelectedTask):
     """Trains on the training edges and as many random pairs; scores held-out edges by ROC-AUC.
 
     Messages pass along the training edges, the graph's `edge_index`. Every step draws negatives
-    uniformly from all pairs without a training edge; a held-out edge may be drawn, since training
-    does not know it. Validation and test rank their edges against pairs without an edge in any
-    part, drawn once. The test edges are scored once, with the weights of the best validation score
-    (`BestValidation`).
+    uniformly from all pairs without a training edge. Validation and test rank their edges against
+    pairs without an edge in any part, drawn once.
 
     Args:
         metric: selects the weights: roc_auc (the score), average_precision, or auc_ap, the mean

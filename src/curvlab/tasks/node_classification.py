@@ -38,13 +38,10 @@ class Part(NamedTuple):
 class NodeClassification(SelectedTask):
     """Trains on the training nodes; the validation score selects the weights.
 
-    Every step embeds the whole graph and decodes the nodes of one part, given by the masks
-    `train_mask`, `val_mask`, `test_mask` `[nodes]`. A mini-batch has `train_nodes` instead, the
-    indices of its training nodes; with `all_train_nodes`, their number in all processes, the loss
-    is the mean over these. A graph with `chunk` is evaluated between mini-batches, once per set of
-    weights; one with `evaluate_parts` in subgraphs. Encoders that are `node_wise` embed only the
-    nodes of the part, `chunk` at a time, which the processes of a run share.
-
+    Every step decodes the nodes of one part, given by the masks `train_mask`, `val_mask`,
+    `test_mask` `[nodes]`. A mini-batch has `train_nodes` instead, the indices of its training
+    nodes; with `all_train_nodes`, their number in all processes, the loss is the mean over these. A
+    graph with `chunk` is evaluated once per set of weights; one with `evaluate_parts` in subgraphs.
     Source: FPS-T, Section 5.2.
 
     Args:
@@ -148,7 +145,6 @@ class NodeClassification(SelectedTask):
 
     @torch.no_grad()
     def probabilities(self, batch: Data, nodes: Tensor) -> Tensor:
-        """Class probabilities `[some nodes, classes]` of nodes of any graph."""
         return self.labels.probabilities(self.logits(batch, nodes).float())
 
     def report(self, batch: Data, folder: Path) -> None:
@@ -192,17 +188,16 @@ class NodeClassification(SelectedTask):
         if "train_nodes" in batch:
             return Part(batch.train_nodes, batch.y[batch.train_nodes])
         reads = ("y", *(f"{name}_mask" for name in PARTS))
-        parts = SparseGraph.of(batch).derived(("parts", self.score), reads, self._checked_parts)
+        key = "parts", self.score
+        parts = SparseGraph.of(batch).derived(key, reads, lambda g: split_parts(g, self.score))
         return parts[part]
 
-    def _checked_parts(self, batch: Data) -> dict[str, Part]:
-        parts = split_parts(batch)
-        check_defined(self.score, parts)
-        return parts
 
+def split_parts(batch: Data, metric: str = "") -> dict[str, Part]:
+    """A graph's nodes by part; refuses a graph without labels or split, and an empty part.
 
-def split_parts(batch: Data) -> dict[str, Part]:
-    """A graph's nodes by part; refuses a graph without labels or split, and an empty part."""
+    Refuses parts without a ROC curve, all labelled alike, or where F1 is 0: none is positive.
+    """
     if batch.y is None:
         raise UsageError("the graph has no labels: choose a dataset with classes, such as cora")
     parts = {}
@@ -213,19 +208,14 @@ def split_parts(batch: Data) -> dict[str, Part]:
         nodes = mask.nonzero().squeeze(-1)
         if not len(nodes):
             raise UsageError(f"the split has no {name} nodes: choose another, see --help")
-        parts[name] = Part(nodes, batch.y[nodes])
-    return parts
-
-
-def check_defined(metric: str, parts: dict[str, Part]) -> None:
-    """Refuse parts without a ROC curve, all labelled alike, or where F1 is 0: none is positive."""
-    multi_label_f1 = metric.startswith("f1_") and parts["val"].labels.dim() == 2
-    for name in ("val", "test"):
-        labels = parts[name].labels
+        labels = batch.y[nodes]
+        parts[name] = Part(nodes, labels)
+        needs_positive = metric == "f1_binary" or (metric.startswith("f1_") and labels.dim() == 2)
         same = "roc" in metric and bool((labels == labels[0]).all())
-        if same or ((metric == "f1_binary" or multi_label_f1) and not bool((labels == 1).any())):
+        if name != "train" and (same or (needs_positive and not bool((labels == 1).any()))):
             one = f"of class {int(labels[0])}" if labels.dim() == 1 else "labelled alike"
             raise UsageError(
                 f"all {len(labels)} {name} nodes are {one}, where {metric} is not defined: choose "
                 "another split, or another dataset.metric"
             )
+    return parts

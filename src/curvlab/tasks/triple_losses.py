@@ -35,14 +35,10 @@ def one_vs_all_loss(
 
         loss = mean_b [ logsumexp(S_b) - (1 - e - k) S_bt - k sum_i S_bi ],  k = e / (E - 1).
 
-    Triples b that share head and relation share a row of S, which is made once and weighted by
-    their number. The `binary` loss sums softplus(S_bi) - y S_bi over all entities, of the same
-    targets y. `per_query` weighs each row once, however many tails it has, which all are its
-    targets ("KvsAll", Dettmers et al. 2018).
-
-    `scores` makes those of a slice of the rows from the detached sources; `shape` are the numbers
-    of rows and entities, `query` the row of each triple `[triples]`, `tail` its true tail,
-    `smoothing` e.
+    The `binary` loss sums softplus(S_bi) - y S_bi over all entities, of the same targets y.
+    `per_query` weighs each row once, however many tails it has, which all are its targets
+    ("KvsAll", Dettmers et al. 2018). `scores` makes those of a slice of the rows, `shape` are the
+    numbers of rows and entities, `query` is the row of each triple `[triples]`, `smoothing` e.
     """
     dtype = torch.promote_types(sources[0].dtype, torch.float32)
     ones = torch.ones(len(query), device=query.device, dtype=torch.float64)
@@ -58,7 +54,7 @@ def one_vs_all_loss(
 
 
 def _softmax(scores: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
-    """Logarithm of the sum of exponentials `[rows]`, and its derivative times a row's share."""
+    """`logsumexp` of each row, and its derivative times a row's share."""
     top = scores.amax(1, keepdim=True)
     derivative = (scores - top).exp_()
     sums = derivative.sum(1, keepdim=True)

@@ -18,7 +18,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch_geometric.data import Data
 
-from curvlab.manifolds import Curvature, PoincareBall, Stereographic
+from curvlab.manifolds import PoincareBall, Stereographic
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.curved_trig import tolerance
 from curvlab.manifolds.products import full_precision
@@ -39,15 +39,27 @@ class HyperbolicScorer(TripleScorer):
         manifold: makes the ball of all relations, or one for each, of its own curvature.
     """
 
+    curvature_per_relation = False
+
     def __init__(
-        self, num_entities: int, num_relations: int, dim: int, curvature: Curvature
+        self,
+        num_entities: int,
+        num_relations: int,
+        manifold: SpaceMaker[PoincareBall] = partial(PoincareBall, learnable=True),
+        dim: PositiveInt = 64,
     ) -> None:
         super().__init__()
-        self.curvature, self.dim_out = curvature, dim
+        each = {"components": num_relations} if self.curvature_per_relation else {}
+        self.curvature, self.dim_out = manifold(**each).curvature, dim
         self.entities = table(num_entities, dim)
         self.translations = table(num_relations, dim)
         self.head_bias = nn.Parameter(torch.zeros(num_entities))
         self.tail_bias = nn.Parameter(torch.zeros(num_entities))
+        self.add_tables(num_relations, dim)
+
+    @abstractmethod
+    def add_tables(self, relations: int, dim: int) -> None:
+        """Make further parameters of relations."""
 
     @property
     def manifold_out(self) -> Stereographic:
@@ -69,7 +81,6 @@ class HyperbolicScorer(TripleScorer):
         return (-kappa).sqrt().view(-1, 1)
 
     def share_at_rim(self, batch: Data) -> Tensor:
-        """Share of queries and tails, which it takes as points exp0(s v)."""
         tail = HyperbolicScorer.tails(self, batch)
         return self.manifold_out.shares(torch.stack([self(batch), tail]))["at_rim"]
 
@@ -131,15 +142,8 @@ class MuRP(HyperbolicScorer):
     arXiv:1905.09791).
     """
 
-    def __init__(
-        self,
-        num_entities: int,
-        num_relations: int,
-        manifold: SpaceMaker[PoincareBall] = partial(PoincareBall, learnable=True),
-        dim: PositiveInt = 64,
-    ) -> None:
-        super().__init__(num_entities, num_relations, dim, manifold().curvature)
-        self.stretches = nn.Embedding(num_relations, dim)
+    def add_tables(self, relations: int, dim: int) -> None:
+        self.stretches = nn.Embedding(relations, dim)
         nn.init.ones_(self.stretches.weight)
 
     def forward(self, batch: Data) -> Tensor:
@@ -182,18 +186,12 @@ class RotH(HyperbolicScorer):
     arXiv:2005.00545.
     """
 
-    def __init__(
-        self,
-        num_entities: int,
-        num_relations: int,
-        manifold: SpaceMaker[PoincareBall] = partial(PoincareBall, learnable=True),
-        dim: PositiveInt = 64,
-    ) -> None:
+    curvature_per_relation = True
+
+    def add_tables(self, relations: int, dim: int) -> None:
         check_even(dim)
-        balls = manifold(components=num_relations)
-        super().__init__(num_entities, num_relations, dim, balls.curvature)
-        self.last_translations = table(num_relations, dim)
-        self.rotations = table(num_relations, dim)
+        self.last_translations = table(relations, dim)
+        self.rotations = table(relations, dim)
         nn.init.uniform_(self.rotations.weight, -1, 1)
 
     def forward(self, batch: Data) -> Tensor:
@@ -245,7 +243,10 @@ class AttH(RotH):
         dim: PositiveInt = 64,
     ) -> None:
         super().__init__(num_entities, num_relations, manifold, dim)
-        self.reflections = table(num_relations, self.dim_out)
+
+    def add_tables(self, relations: int, dim: int) -> None:
+        super().add_tables(relations, dim)
+        self.reflections = table(relations, dim)
         nn.init.uniform_(self.reflections.weight, -1, 1)
         self.contexts = self.last_translations
         del self.last_translations

@@ -8,10 +8,7 @@ from curvlab.tasks.reconstruction import Reconstruction
 
 
 class Inference(CostTask, Reconstruction):
-    """Reconstruction whose test measures the model instead of scoring it.
-
-    Source: FPS-T, Figure 4.
-    """
+    """Reconstruction whose test measures the model. Source: FPS-T, Figure 4."""
 
     score = "inference_ms"
     shares_loss = False

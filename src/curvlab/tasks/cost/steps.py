@@ -40,10 +40,8 @@ def step_cost(task: LightningModule, batch: Data, passes: int) -> dict[str, floa
 class ClassificationCost(CostTask, NodeClassification):
     """Node classification whose test measures time and memory instead of scoring.
 
-    A step is forward, loss and backward on the last training batch, without the optimiser. An
-    evaluation is the forward pass over the whole graph.
-
-    Source: Hypformer, Table 4 and Figure 5.
+    A step is that of `step_cost` on the last training batch, an evaluation the forward pass over
+    the whole graph. Source: Hypformer, Table 4 and Figure 5.
     """
 
     score = "step_ms"
@@ -70,13 +68,7 @@ class ClassificationCost(CostTask, NodeClassification):
 
 
 class PreparationCost(ClassificationCost):
-    """`ClassificationCost`, and the time of the preparation before training.
-
-    Source: PolyFormer, Table 6.
-
-    Args:
-        preparation_seconds: see `GraphDataModule`.
-    """
+    """`ClassificationCost`, and the preparation before training. Source: PolyFormer, Table 6."""
 
     def __init__(
         self,
@@ -93,9 +85,8 @@ class PreparationCost(ClassificationCost):
 
 
 class CompletionCost(CostTask, KnowledgeGraphCompletion):
-    """Knowledge-graph completion whose test measures the model instead of ranking.
+    """Knowledge-graph completion whose test times a forward pass with the scores of all entities.
 
-    It times a forward pass in evaluation, with the scores of all entities.
     Source: CAT, Table 2.
 
     Args:

@@ -126,8 +126,7 @@ def _milliseconds(work: Work, device: torch.device) -> float:
 def peak_memory_mb(work: Work, device: torch.device) -> float | None:
     """Peak memory in MB that one call adds: of PyTorch's allocator on a GPU, else of the process.
 
-    The resident set of the process is reset after free memory was returned to the system; None
-    outside Linux.
+    None without a GPU outside Linux.
     """
     work()
     gc.collect()
