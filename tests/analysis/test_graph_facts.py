@@ -9,9 +9,8 @@ import torch
 from torch_geometric.data import Data
 
 from curvlab.analysis import hyperbolicity
-from curvlab.analysis.distances import adjacency_matrix, distances_from
 from curvlab.analysis.graph_facts import graph_facts, tail_exponent
-from curvlab.analysis.hyperbolicity import mean_delta
+from curvlab.analysis.hyperbolicity import adjacency_matrix, distances_from, mean_delta
 
 
 def of_networkx(graph):

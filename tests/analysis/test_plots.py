@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from curvlab.analysis.embeddings import Embedding, save_embedding
+from curvlab.analysis.figures import curvature_figure
 from curvlab.analysis.plots import plot_run
-from curvlab.analysis.table_figures import curvature_figure
 from curvlab.manifolds import Euclidean, Stereographic
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from curvlab.analysis.table_figures import grid_figure
+from curvlab.analysis.figures import grid_figure
 from curvlab.cli.plot import main
 from curvlab.errors import UsageError
 from curvlab.study.grid import cells_of

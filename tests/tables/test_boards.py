@@ -9,8 +9,8 @@ import pytest
 from omegaconf import OmegaConf
 from scipy import stats
 
+from curvlab.analysis.figures import groups, leaderboard_figure
 from curvlab.analysis.style import save_figure
-from curvlab.analysis.table_figures import groups, leaderboard_figure
 from curvlab.errors import UsageError
 from curvlab.statistics import critical_difference
 from curvlab.tables import load_table

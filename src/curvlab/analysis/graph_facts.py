@@ -8,8 +8,7 @@ import numpy as np
 from torch_geometric.data import Data
 from torch_geometric.utils import homophily
 
-from curvlab.analysis.distances import adjacency_matrix
-from curvlab.analysis.hyperbolicity import EXACT, hyperbolicity, mean_delta
+from curvlab.analysis.hyperbolicity import EXACT, adjacency_matrix, hyperbolicity, mean_delta
 from curvlab.analysis.sectional_curvature import sectional_curvature
 
 TAIL = 0.1

@@ -3,9 +3,11 @@
 import networkx as nx
 import numpy as np
 from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components, dijkstra
 from torch import Tensor
+from torch_geometric.utils import remove_self_loops, to_scipy_sparse_matrix, to_undirected
 
-from curvlab.analysis.distances import adjacency_matrix, distances_from, largest_component
+from curvlab.errors import UsageError
 from curvlab.statistics import summarise
 
 EXACT = 300
@@ -18,6 +20,29 @@ QUADRUPLES = 20_000
 
 GROUPS, GROUP_SIZE = 20, 50
 """Random nodes that quadruples are drawn from, in groups, in a graph of more nodes than these."""
+
+
+def adjacency_matrix(edge_index: Tensor, num_nodes: int) -> csr_array:
+    """Symmetric adjacency of ones `[nodes, nodes]` without self-loops, column indices sorted.
+
+    Direction, duplicates and self-loops of the edges `[2, edges]` are ignored.
+    """
+    edges, _ = remove_self_loops(edge_index.cpu())
+    if edges.shape[1] == 0:
+        raise UsageError("a graph without edges has no curvature or hyperbolicity.")
+    edges = to_undirected(edges, num_nodes=num_nodes)
+    return csr_array(to_scipy_sparse_matrix(edges, num_nodes=num_nodes))
+
+
+def largest_component(adjacency: csr_array) -> np.ndarray:
+    """Numbers of the nodes of the largest connected component, ascending."""
+    _, component = connected_components(adjacency, directed=False)
+    return np.flatnonzero(component == np.bincount(component).argmax())
+
+
+def distances_from(adjacency: csr_array, sources: np.ndarray) -> np.ndarray:
+    """Numbers of edges `[sources, nodes]` from the sources to all nodes; inf if unreachable."""
+    return dijkstra(adjacency, unweighted=True, indices=sources)
 
 
 def hyperbolicity(edge_index: Tensor, num_nodes: int, seed: int = 0) -> tuple[float, float, int]:

@@ -115,10 +115,7 @@ def _metrics(run_dir: Path) -> pd.DataFrame:
     text = text_of(path)
     if text is None:
         raise UsageError(f"{path} is missing: {run_dir} is not the folder of a run with curves.")
-    try:
-        return pd.read_csv(StringIO(text))
-    except ValueError as error:
-        raise UsageError(f"{path} is not a table of curves: run the model again.") from error
+    return pd.read_csv(StringIO(text))
 
 
 def _result(run_dir: Path) -> dict[str, Any]:

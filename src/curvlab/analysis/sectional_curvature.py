@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from curvlab.analysis.distances import adjacency_matrix, distances_from
+from curvlab.analysis.hyperbolicity import adjacency_matrix, distances_from
 from curvlab.errors import UsageError
 
 SOURCE_BLOCK = 512  # sources whose distances are held at a time

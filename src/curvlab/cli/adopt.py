@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _adopt(args: argparse.Namespace) -> None:
     from curvlab.search.adopt import adopt, ranking  # torch, for which --help does not wait
-    from curvlab.tables.folders import workplace
+    from curvlab.tables.spec import workplace
 
     refused = []
     for search in args.searches:

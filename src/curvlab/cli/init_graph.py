@@ -71,8 +71,7 @@ def _shape(data: "Data") -> Iterator[str]:
     from scipy.sparse.csgraph import connected_components
     from torch_geometric.utils import degree, homophily
 
-    from curvlab.analysis.distances import adjacency_matrix
-    from curvlab.analysis.hyperbolicity import EXACT, hyperbolicity, mean_delta
+    from curvlab.analysis.hyperbolicity import EXACT, adjacency_matrix, hyperbolicity, mean_delta
 
     nodes = int(data.num_nodes or 0)
     adjacency = adjacency_matrix(data.edge_index, nodes)

@@ -103,11 +103,6 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
     overrides = [parsed(word) for word in words]
     for override in overrides:
         _check_override(override, config_dir, multirun)
-    if {"table", "search"} <= {o.key_or_group for o in overrides}:
-        raise UsageError(
-            "table= and search= are two sweeps: search first, take over the winner with "
-            "curvlab adopt, then fill the table"
-        )
     planned = swept_by_table(overrides, config_dir)
     all_of_them = [*planned, *overrides]
     try:

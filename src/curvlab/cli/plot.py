@@ -26,7 +26,7 @@ from curvlab.errors import UsageError
 from curvlab.study.grid import cells_of
 from curvlab.tables import build_report, load_table
 from curvlab.tables.boards import board
-from curvlab.tables.folders import results_folder, workplace
+from curvlab.tables.spec import results_folder, workplace
 
 # What draws is imported where it draws, so that --help does not wait for torch.
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def load_graphs(arguments: argparse.Namespace) -> "dict[str, Data]":
 
 def plot_curvature(arguments: argparse.Namespace) -> None:
     """Sectional curvature: histograms and means."""
+    from curvlab.analysis.figures import curvature_figure
     from curvlab.analysis.sectional_curvature import sectional_curvature
-    from curvlab.analysis.table_figures import curvature_figure
     from curvlab.data.datasets.named import dataset_config
 
     curvatures = {}
@@ -157,7 +157,7 @@ def means(lines: dict[str, pd.DataFrame]) -> dict[str, pd.Series]:
 
 def plot_leaderboard(arguments: argparse.Namespace) -> None:
     """Mean ranks of a task's models, and curved models minus flat ones."""
-    from curvlab.analysis.table_figures import leaderboard_figure
+    from curvlab.analysis.figures import leaderboard_figure
 
     results = results_folder(workplace(), arguments.results)
     found = board(CONFIGS, arguments.table, results, arguments.pairs)
@@ -184,7 +184,7 @@ def plot_filters(arguments: argparse.Namespace) -> None:
 
 def plot_map(arguments: argparse.Namespace) -> None:
     """Studies over a grid of options: a curved space less the flat one, and its numbers as CSV."""
-    from curvlab.analysis.table_figures import grid_figure
+    from curvlab.analysis.figures import grid_figure
 
     x, y, space = arguments.x, arguments.y, arguments.space
     cells = cells_of(arguments.folder, x, y, arguments.model, space)

@@ -68,8 +68,6 @@ def _queries(args: argparse.Namespace) -> "list[Query]":
         if any(some) and not args.relation:
             raise UsageError("--head and --tail need --relation, the name of one")
         return [some] if any(some) else []
-    if not args.pairs.is_file():
-        raise UsageError(f"--pairs {args.pairs}: there is no such file")
     try:
         table = pd.read_csv(args.pairs, dtype=str, keep_default_na=False)
     except (ValueError, UnicodeDecodeError) as error:

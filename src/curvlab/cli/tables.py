@@ -31,7 +31,6 @@ from curvlab.tables import build_report, load_table, load_tables
 from curvlab.tables.add import add_runs
 from curvlab.tables.boards import board, difference
 from curvlab.tables.claims import CLAIMS_LEGEND, claims
-from curvlab.tables.folders import own_results, results_folder, shipped_results, workplace
 from curvlab.tables.overview import overview, status, totals, totals_in_words
 from curvlab.tables.page import page
 from curvlab.tables.render import (
@@ -44,6 +43,7 @@ from curvlab.tables.render import (
     terminal,
 )
 from curvlab.tables.report import Report
+from curvlab.tables.spec import own_results, results_folder, shipped_results, workplace
 
 USAGE = {
     "status": "status [TABLE]",

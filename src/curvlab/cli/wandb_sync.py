@@ -26,7 +26,7 @@ from curvlab.results.folder import RunDirectory
 from curvlab.results.result import SET_ASIDE, read_result, result_files
 from curvlab.results.run_tables import text_of
 from curvlab.tables import load_table
-from curvlab.tables.folders import workplace
+from curvlab.tables.spec import workplace
 from curvlab.tables.wandb_report import dashboard, table_report
 
 LOGGER = "curvlab.callbacks.wandb_logger"

@@ -11,7 +11,6 @@ from typing import Any
 import yaml
 
 from curvlab.checksums import DamagedError, check_archive, read_checked
-from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write, remove
 from curvlab.results.identity import identity_hash
 from curvlab.results.leases import SUFFIX, HeldError, Holder, held, take
@@ -65,12 +64,6 @@ class RunDirectory:
             path = self.path / LEASE
             lease = take(path) if wait is None else held(path, wait)
         with lease:
-            file = self.path / FILE
-            if file.exists() and not os.access(file, os.R_OK):
-                raise UsageError(
-                    f"{file} may not be read, and is not replaced: ask its owner, or name another "
-                    "folder by paths.output_dir"
-                )
             for left in (*self.path.glob(".*.part"), *self.path.glob("checkpoints/.*.part")):
                 remove(left)  # of a process that was killed
             yield

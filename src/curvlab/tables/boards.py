@@ -248,15 +248,10 @@ def counterparts(
     path, measures = results.resolve().parent / GRAPHS, ["mean_delta", "homophily"]
     known = pd.DataFrame(columns=measures)
     if path.is_file():
-        try:
-            known = pd.read_csv(path, index_col="dataset")[measures]
-        except (OSError, KeyError, ValueError) as error:
-            raise UsageError(f"{path} must be what `plot facts` writes: {error}") from None
+        known = pd.read_csv(path, index_col="dataset")[measures]
     found = []
     for word in pairs:
         curved, _, flat = word.partition(":")
-        if not curved or not flat:
-            raise UsageError(f"{word} is not a pair of models: say CURVED:FLAT, as in fpst:tokengt")
         if missing := [name for name in (curved, flat) if name not in labels[0]]:
             raise UsageError(
                 f"{word}: no run of {missing[0]}, but of {', '.join(map(str, labels[0]))}"

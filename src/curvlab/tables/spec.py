@@ -1,5 +1,6 @@
-"""A table: its report blocks, the cells of its sweep, the published numbers."""
+"""A table: its report blocks, the cells of its sweep, the published numbers; where runs are."""
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -16,9 +17,11 @@ from hydra.errors import HydraException
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
-from curvlab.config.folder import choices, find
+from curvlab.config.folder import REPOSITORY, choices, find
 from curvlab.config.sources import read
 from curvlab.errors import UsageError
+
+log = logging.getLogger(__name__)
 
 Coordinate = str | int | float
 """A row or a column of a table: a model's or dataset's name, or a number such as a dimension."""
@@ -242,3 +245,34 @@ def swept_values(key: str, choices: Any) -> list[Any]:
 def _label(configs: Path, name: str) -> str:
     config = read(configs, name)
     return "" if config is None else str(config.get("label") or "")
+
+
+def workplace() -> Path:
+    """The folder whose `outputs` are meant: the working directory, or else the repository."""
+    here = Path.cwd()
+    return here if REPOSITORY is None or own_results(here).is_dir() else REPOSITORY
+
+
+def shipped_results(results: Path) -> Path | None:
+    """The results that come with the repository; None if they are those of `results`."""
+    shipped = None if REPOSITORY is None else REPOSITORY / "docs" / "results" / "tables"
+    return None if shipped == results.resolve() else shipped
+
+
+def own_results(root: Path) -> Path:
+    """The folder that sweeps write to, whether it is there or not."""
+    return root / "outputs" / "tables"
+
+
+def results_folder(root: Path, given: Path | None = None) -> Path:
+    """Where to read results: `given`, else own ones, before there are any the repository's."""
+    if given is None:
+        given = own_results(root)
+        if not given.is_dir():
+            stored = "" if REPOSITORY is None else ": these are the results in docs/results/tables"
+            log.warning("no runs in outputs/tables yet%s", stored)
+            given = root / "docs" / "results" / "tables" if stored else given
+        return given
+    if not given.is_dir():
+        raise UsageError(f"no folder {given}: name the one that all tables' runs are below")
+    return given

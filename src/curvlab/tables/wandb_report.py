@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from curvlab.errors import UsageError
 from curvlab.tables.spec import SCORE, TableSpec
 
 if TYPE_CHECKING:
@@ -16,15 +15,11 @@ STEP = "trainer/global_step"
 COSTS = {"cost/ms_per_step": "ms per step", "cost/memory_mb": "MB at the peak"}
 """Numbers of a run's summary, and their titles."""
 
-NEEDED = "reports on W&B need wandb: pip install 'curvlab[wandb]'"
-
 
 def table_report(specs: Sequence[TableSpec], project: str, entity: str) -> "Report":
     """Define the report of a table or a figure; its `save()` puts it on the site."""
-    try:
-        import wandb_workspaces.reports.v2 as wr
-    except ImportError as error:
-        raise UsageError(NEEDED) from error
+    import wandb_workspaces.reports.v2 as wr
+
     name, rows = specs[0].name, wr.Config(_key(specs[0].report.rows))
     group = f"Metric('Group') == '{name}'"
     blocks: list[Any] = [wr.MarkdownBlock(f"Runs of `curvlab train -m table={name} logger=wandb`.")]
@@ -40,11 +35,9 @@ def table_report(specs: Sequence[TableSpec], project: str, entity: str) -> "Repo
 
 def dashboard(project: str, entity: str) -> "Workspace":
     """Define the workspace that compares all runs; its `save()` puts it on the site."""
-    try:
-        import wandb_workspaces.reports.v2 as wr
-        import wandb_workspaces.workspaces as ws
-    except ImportError as error:
-        raise UsageError(NEEDED) from error
+    import wandb_workspaces.reports.v2 as wr
+    import wandb_workspaces.workspaces as ws
+
     score = wr.BarPlot(title="score", metrics=[wr.SummaryMetric(SCORE)])
     sections = {"Score": [score], "Curves": _curves(wr), "Cost": _costs(wr)}
     groups: list[Any] = [ws.Config(name) for name in ("dataset", "model", "manifold")]
