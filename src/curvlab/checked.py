@@ -1,7 +1,4 @@
-"""Types of options: which values fit, their words, and constructors that refuse the others.
-
-Nothing here imports torch.
-"""
+"""Types of options: which values fit, their words, and constructors that refuse the others."""
 
 import collections.abc
 import types

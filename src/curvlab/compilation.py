@@ -13,16 +13,10 @@ _OPTIONS = {"fallback_random": True, "cpp.enable_floating_point_contract_flag": 
 
 
 class Compilable(nn.Module):
-    """A module of many small operations that become few when it is compiled as a whole.
+    """A module of small operations that become few when it is compiled as a whole."""
 
-    Attributes:
-        dynamic: False for one compiled function a shape of the inputs; None for one that takes all
-            shapes, from the second one on.
-        on_gpu: whether it is compiled there, too.
-    """
-
-    dynamic: bool | None = None
-    on_gpu: bool = True
+    dynamic: bool | None = None  # False: one compiled function per shape of the inputs
+    on_gpu: bool = True  # compiled there, too
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile in place; arguments are those of `torch.compile`."""

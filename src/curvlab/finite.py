@@ -1,7 +1,4 @@
-"""Numbers that are not finite: where they began, and the refusal of scores made of them.
-
-A metric of ranks or classes is finite, and often perfect, when what it is made of is NaN.
-"""
+"""Numbers that are not finite: where they began, and the refusal of scores made of them."""
 
 from collections.abc import Callable
 from typing import Any

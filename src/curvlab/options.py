@@ -1,8 +1,4 @@
-"""Types of options: a constructor's annotations, by which configurations are checked.
-
-An option of a class is an argument with a default. Its annotation gives kind and bounds, its line
-in the docstring's `Args:` says what it is. Nothing here imports torch.
-"""
+"""Types of options: a constructor's annotations, by which configurations are checked."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -19,9 +19,8 @@ TAIL = 0.1
 class GraphFacts:
     """Shape of a graph.
 
-    `delta` bounds that of the worst quadruple, equal bounds are exact; `mean_delta` is that of a
-    random one, with half of its 95 % interval; `curvature` the nodes' mean sectional curvature;
-    `chance_homophily` that of edges between nodes drawn by their degrees.
+    Equal bounds `delta` are exact; `mean_delta` has half of its 95 % interval; `chance_homophily`
+    is that of edges between nodes drawn by their degrees.
     """
 
     nodes: int

@@ -120,11 +120,7 @@ FilterPanel = tuple[Sequence[FilterCluster], Sequence[np.ndarray]]
 
 @styled
 def filters_figure(filters: Mapping[str, FilterPanel]) -> Figure:
-    """Responses of learned filters by Laplacian eigenvalue, a line a cluster, one panel a run.
-
-    A band holds the responses of all but a tenth of a cluster's nodes at either end; true filters
-    are dashed. Source: PolyFormer, Figures 2 to 6.
-    """
+    """Responses of learned filters; true ones are dashed (PolyFormer, Figures 2 to 6)."""
     figure, axes = panels(len(filters), 6.2, 3.4, columns=min(len(filters), 2))
     for axis, (title, (clusters, known)) in zip(axes, filters.items(), strict=True):
         for i, true in enumerate(known):

@@ -14,9 +14,8 @@ from curvlab.process import in_group
 class BestValidation(Callback):
     """Validates every `interval` steps; keeps the best weights; ends the run after patience.
 
-    All stays on the device, which is not waited for. Of equal scores the first counts. The first
-    process validates, or all do where the module `evaluates_together`, on what `validated` makes of
-    a batch.
+    All stays on the device. Of equal scores the first counts. The first process validates, or all
+    do where the module `evaluates_together`, on what `validated` makes of a batch.
     """
 
     def __init__(

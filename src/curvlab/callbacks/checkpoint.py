@@ -33,8 +33,7 @@ class PlainFiles(TorchCheckpointIO):
 class LastCheckpoint(Callback):
     """Writes the state of the run and `facts` about it after each epoch; keeps the one before.
 
-    It comes after all callbacks whose state it holds. A kill while Lightning's `ModelCheckpoint`
-    writes can leave half a file. Schedulers receive an epoch's score after that.
+    It comes after all callbacks whose state it holds.
     """
 
     def __init__(self, path: Path, earlier: Path, facts: Mapping[str, Any]) -> None:

@@ -15,10 +15,7 @@ from curvlab.process import in_group
 
 
 class FiniteGuard(Callback):
-    """Ends a run when loss or gradients are not finite, before they spoil the weights.
-
-    On an accelerator, where looking waits for the device, it looks every `interval` steps.
-    """
+    """Ends a run whose loss or gradients are not finite; on a GPU every `interval` steps."""
 
     def __init__(self, interval: int) -> None:
         self.interval = interval

@@ -1,7 +1,4 @@
-"""How many runs a command starts and how long they take, from the costs of stored runs.
-
-Nothing is built and only one run is composed, so the answer takes less than a second.
-"""
+"""How many runs a command starts and how long they take, from the costs of stored runs."""
 
 import os
 import re
@@ -76,9 +73,8 @@ class Stored:
 class Forecast:
     """The runs of a command, those that are finished, and the time of the others.
 
-    Each run is compared with the stored runs of its model and data set that share most of its
-    values. Times of shipped runs are scaled by the ratio between the user's own runs and shipped
-    ones of their kind. A run that patience may end counts as many steps as the stored one took.
+    A run takes what the stored runs took that share most of its values; times of shipped runs are
+    scaled by the ratio between the user's own runs and shipped ones of their kind.
     """
 
     def __init__(self, words: Sequence[str], configs: Path = CONFIGS) -> None:

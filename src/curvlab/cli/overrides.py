@@ -1,8 +1,4 @@
-"""Words `key=value` of a command line: each is checked before anything runs.
-
-Hydra composes what the words choose, once with the first values of a sweep and once with each
-other one, and the classes' signatures say which values fit.
-"""
+"""Words `key=value` of a command line: each is checked before anything runs."""
 
 import re
 import sys
@@ -44,11 +40,7 @@ def complain(message: str) -> NoReturn:
 
 
 def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
-    """Check the words after `curvlab train` against the configurations; print help asked for.
-
-    Returns the words in Hydra's order: `-m` first, since it refuses it between others, and in a
-    sweep `++` before keys that only the cells have.
-    """
+    """Check the words after `curvlab train`, print help asked for; the words in Hydra's order."""
     multirun = any(word in MULTIRUN for word in arguments)
     arguments = sorted(arguments, key=lambda word: word not in MULTIRUN)
     words = [word for word in arguments if not word.startswith("-")]

@@ -58,10 +58,7 @@ def data_name(*, _root_: Mapping[str, Any]) -> str:
 
 
 def recipe_name(group: str, choice: str, task: str | None = None) -> str:
-    """Whose recipes a choice of a group takes: its own, or of the name in its key `recipe`.
-
-    That key may have a name per task, `recipe: {link_prediction: gcn}`.
-    """
+    """Whose recipes a choice takes: its own, or of the name in its key `recipe`, or by task."""
     name = (_known_file(group, choice) or {}).get("recipe", choice)
     return str(name.get(task, choice) if isinstance(name, Mapping) else name)
 

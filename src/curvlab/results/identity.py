@@ -1,8 +1,7 @@
-"""Identity of a run: the classes it built, their revisions and arguments.
+"""Identity of a run: the classes it built, their revisions, and arguments that are no defaults.
 
-A result keeps its configuration, resolved and whole. Its identity is made from each object's class,
-the class's `revision` and the arguments that differ from the signature's defaults. So a new option
-at its default changes nothing, and a class whose numbers change raises its `revision`.
+So a new option at its default changes nothing, and a class whose numbers change raises its
+`revision`.
 """
 
 import hashlib

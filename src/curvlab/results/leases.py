@@ -1,7 +1,6 @@
 """Leases: which process works on what, on any number of machines that share a folder.
 
-A lease is a file that its holder renews every few seconds (`filelock.SoftFileLease`). Its age is
-measured by the clock of the disk, so the clocks of two machines are never compared.
+The age of a lease is measured by the clock of the disk, so two clocks are never compared.
 """
 
 import os

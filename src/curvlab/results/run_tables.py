@@ -1,8 +1,6 @@
-"""Tables of runs: one file, `NAME.jsonl.gz`, that stands for a folder `NAME` of run folders.
+"""Tables of runs: `NAME.jsonl.gz` stands for a folder `NAME` of run folders, a row a run.
 
-A row is a run: `run`, its folder below `NAME`; the fields of its `result.json`; and `files`, the
-text of other files of that folder by their names, such as `metrics.csv`. Readers of a run's folder
-find its row where the folder has no result. `pandas.read_json(path, lines=True)` reads the table.
+A row has the fields of `result.json`, and in `files` the text of files such as `metrics.csv`.
 """
 
 import gzip

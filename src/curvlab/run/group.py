@@ -1,8 +1,4 @@
-"""The processes of one run, one per device, started by torchrun, by srun, or here.
-
-The first one is the run: it reads the command line, holds the folder, prints and writes. All end
-when one of them fails, and the run ends with its error.
-"""
+"""The processes of one run, one per device: the first is the run, and all end when one fails."""
 
 import atexit
 import logging

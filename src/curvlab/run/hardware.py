@@ -33,10 +33,7 @@ def prepare_processor(threads: int | None, processes: int = 1) -> None:
 
 
 def prepare_determinism(accelerator: str) -> None:
-    """Let torch sum in one order on a processor, so that equal numbers of threads give equal bits.
-
-    On a GPU, where it costs time, Lightning's `+trainer.deterministic=true` does.
-    """
+    """Let torch sum in one order on a processor: equal numbers of threads give equal bits."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts
     torch.use_deterministic_algorithms(run_device(accelerator).type == "cpu")
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]

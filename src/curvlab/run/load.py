@@ -199,9 +199,6 @@ class Run:
     def evaluate(self, accelerator: str | None = None, graph: Data | None = None) -> Scores:
         """Evaluate the run as it was: `{"test": {"map": 98.91}, ...}`; or on another graph.
 
-        On the same device, with as many threads, these are the metrics of its result to the last
-        digit. Threads and kernels of this process are set for it meanwhile.
-
         Args:
             accelerator: of Lightning, if another than then.
             graph: another graph, see `embed`, with what the task scores.

@@ -1,8 +1,4 @@
-"""Options of a run that belong to none of its parts: how long, on what, from where.
-
-They are read from here as those of models are from their constructors (`curvlab.config.schema`).
-Nothing here imports torch.
-"""
+"""Options of a run that belong to none of its parts, read as those of models are; without torch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

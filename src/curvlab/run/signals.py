@@ -1,8 +1,4 @@
-"""Signals that end a run: after a checkpoint, with one sentence and an exit code that says so.
-
-SIGTERM and SIGUSR1 wait for a training's next checkpoint for a while; SIGINT ends it at once.
-Nothing here imports torch, so that a command can be ended while it still imports.
-"""
+"""Signals that end a run: after a checkpoint, with one sentence and a code; without torch."""
 
 import atexit
 import os

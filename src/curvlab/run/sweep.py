@@ -1,8 +1,4 @@
-"""The cells of a sweep: one after the other in this process, or by any of Hydra's launchers.
-
-The same command on any number of machines shares a sweep: each skips cells that are finished or
-held by another one, and at its end takes over those whose process has died.
-"""
+"""The cells of a sweep, here or by Hydra's launchers; any number of machines share one."""
 
 import os
 import sys
@@ -55,11 +51,7 @@ def is_over() -> bool:
 
 
 class TableSweeper(BasicSweeper):
-    """Hydra's sweeper for runs that write results.
-
-    A cell is composed when its turn comes. Launchers other than `basic` receive all cells without a
-    finished result at once. No cell starts after `minutes`.
-    """
+    """Hydra's sweeper: composes a cell when its turn comes and leaves out finished ones."""
 
     hydra_context: HydraContext
     config: DictConfig

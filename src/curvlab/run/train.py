@@ -31,10 +31,8 @@ class RunFailedError(RuntimeError):
 def train(config: DictConfig) -> Result:
     """Run one configuration: prepare, train, evaluate once, plot, write the result.
 
-    A run that has finished (or diverged) anywhere below `paths.output_dir` is not repeated unless
-    `rerun=true`: its result is copied. An interrupted run continues from its last checkpoint. In a
-    sweep, an error that ends a cell is written to its result and the sweep continues.
-    A single run that is refused raises `UsageError`, one that fails `RunFailedError`.
+    A run that has ended anywhere below `paths.output_dir` is copied unless `rerun=true`. In a sweep
+    an error is written to the cell's result; alone, `UsageError` or `RunFailedError` is raised.
     """
     hydra = HydraConfig.get()
     folder = RunDirectory(Path(hydra.runtime.output_dir))

@@ -1,7 +1,4 @@
-"""A search for hyperparameters by validation scores: an Optuna study that many workers share.
-
-The study is a journal in the search's folder, and survives a kill of any worker at any moment.
-"""
+"""A search for hyperparameters by validation scores: an Optuna study that many workers share."""
 
 import copy
 import os
@@ -54,9 +51,7 @@ _console = plain_console(soft_wrap=True)
 def search(config: DictConfig) -> Result:
     """Search one model's hyperparameters on one dataset; the study is kept and gone on with.
 
-    Another search in the same folder, or the same one with `rerun=true`, is moved to
-    `previous/HASH`. Workers share a study; the last one writes the result, whose `val_score` is the
-    winner's.
+    Another search in the same folder, or with `rerun=true`, is moved to `previous/HASH`.
     """
     folder = RunDirectory(Path(HydraConfig.get().runtime.output_dir))
     without_budget = copy.deepcopy(config)

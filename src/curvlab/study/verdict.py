@@ -1,10 +1,4 @@
-"""Results of a study: comparisons with flat space, and a recommendation in words.
-
-A model's results are a table with a row for each space, the flat one first: `space`, `dim`, `words`
-(overrides without the seed), `scores` (one a seed; None if a run has none), `error` (why), `mean`,
-`curvatures` (by name, means over seeds), and means over seeds of `parameters`, `ms_per_step`,
-`seconds` and `memory_mb`.
-"""
+"""Results of a study: comparisons with flat space, and a recommendation in words."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -45,10 +39,9 @@ def compared(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def recommend(label: str, table: pd.DataFrame) -> Report:
-    """Recommend a space for a model, by the table that `compared` returned.
+    """Recommend a space for a model: the simplest of those not distinguishable from the best.
 
-    Spaces are better that beat flat by the corrected t test at 5 %. Of the best one and those that
-    no paired t test separates from it the first, which is the simplest, is recommended; else flat.
+    Only spaces that beat flat by the corrected t test at 5 % are; else flat space.
     """
     others = table.iloc[1:].dropna(subset="scores")
     significant = others["p_holm"] < LEVEL

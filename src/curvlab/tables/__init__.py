@@ -1,8 +1,4 @@
-"""Tables and figures of the papers: the published numbers next to the reproduced ones.
-
-`spec` reads what a table is (configs/table/PAPER/NAME.yaml), `runs` the runs below its directory,
-`report` joins them with the paper's numbers, `render` writes the result down.
-"""
+"""Tables and figures of the papers: the published numbers next to the reproduced ones."""
 
 from curvlab.tables.report import Report, build_report
 from curvlab.tables.spec import TableSpec, load_table, load_tables, table_names

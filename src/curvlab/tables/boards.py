@@ -1,10 +1,7 @@
 """All models of a task on all its datasets, from the runs of all tables.
 
-A dataset has one split and one metric whichever table it is in. Where several tables have a model
-on it, the cell with the best mean validation score counts: no test score chooses. Within a table a
-dataset has one protocol: the table's own where two models have it, else the one that most models
-have. Then its column says so and takes no part in any ranking. Several splits of one graph count
-once.
+Of several tables the cell with the best mean validation score counts: no test score chooses. A
+column of another protocol than the table's says so and takes no part in a ranking.
 """
 
 from collections.abc import Iterable, Sequence
@@ -89,8 +86,7 @@ class Leaderboard:
 class TaskBoard:
     """All models of a task on all datasets, by their labels.
 
-    `scores` are means over `runs`, `beaten` the share of others that a model beats on its `ranked`
-    datasets, `block` the largest part without gaps, `counterparts` curved models minus flat ones.
+    `beaten` is the share of others that a model beats, `block` the largest part without gaps.
     """
 
     scores: pd.DataFrame

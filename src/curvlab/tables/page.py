@@ -1,7 +1,4 @@
-"""All tables and figures of a paper as one HTML page that needs no other file.
-
-A table is a heat map: how far each cell is from the published number, in units of the interval.
-"""
+"""All tables and figures of a paper as one HTML page of heat maps that needs no other file."""
 
 import base64
 from collections.abc import Iterator

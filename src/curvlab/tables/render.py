@@ -1,9 +1,6 @@
 """Reports written down: for the terminal, in Markdown, LaTeX or CSV.
 
-Each row of a table takes up to seven lines, so that a number is right above the one it is compared
-with: `paper`, `ours`, `shipped` (runs of the repository next to the user's own), a second number of
-ours, `difference`, `rank` and `lost` (runs that did not finish). The last row is the correlation of
-the two orders of the methods.
+Each row of a table takes up to seven lines, so that a number is above the one it is compared with.
 """
 
 import re

@@ -45,15 +45,9 @@ FULL_PRECISION = "32-true"
 class Report:
     """A table, ready to be written down.
 
-    `cells` has one row per cell: the published number (`paper_`), those of our runs (`our_mean`,
-    `our_pm`, `our_std`, `our_t95`, `our_low`, `our_high`, `seeds`), a second number (`second_`),
-    and shipped runs next to own ones (`shipped_`). `difference` is ours - paper, NaN where the two
-    cannot be compared, `difference_pm` half of its 95 % interval, `within` whether that holds 0.
-    Places are 1 and 2 for the best of a column, else 0; ranks are of methods with a difference.
-    `status` is `finished`, `partial`, how runs ended, `not run` (planned), `cited` or `missing`.
-
-    `collected` are all runs of the table, `runs` those of them that the cells are of, `left_out`
-    the others, `replaced` shipped runs of cells that have own ones, `paper` the published numbers.
+    `cells` has one row per cell: the published number (`paper_`), ours (`our_`), a second one
+    (`second_`), shipped ones next to own ones (`shipped_`), and how they differ. `collected` are
+    all runs, `runs` those that the cells are of, `replaced` shipped runs of cells with own ones.
     """
 
     spec: TableSpec

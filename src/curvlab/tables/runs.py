@@ -44,10 +44,8 @@ VARYING = ("published_each", "own_each")
 def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None) -> pd.DataFrame:
     """All runs of a table, one row each (`COLUMNS`), also of a half-done sweep.
 
-    `value` is NaN unless finished, `val` is the validation score. `built` is what the run built by
-    dotted keys, `protocol` a number for configurations that are equal but for the seed, `outdated`
-    the classes whose revision was raised since, `changed` the overrides of its command against the
-    table. `deviation` says in words what differs from the table's own protocol.
+    `protocol` is a number for configurations that are equal but for the seed, `deviation` what
+    differs from the table's own protocol.
     """
     report, listed = report or spec.report, outdated_cells(results)
     runs: list[dict[str, Any]] = []
@@ -208,10 +206,9 @@ def _split(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def draw(config: Mapping[str, Any]) -> str:
-    """Which draw of a split a run has, by the class attribute `published` of its `_target_`.
+    """Draw of a split that a run has: `published`, `own`, or with `_each` one for each seed.
 
-    `published` for the paper's own, `own` for others, whose mean over runs of one draw cannot be
-    compared; with `_each` one for each seed; `none` without a split.
+    The mean of runs of one draw of our own cannot be compared; `none` is without a split.
     """
     split = _split(config)
     if not split:
@@ -234,10 +231,9 @@ def _split_name(config: Mapping[str, Any]) -> str:
 
 
 def one_protocol_per_cell(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Keep, in each cell, the runs of one protocol, and of those one run per seed.
+    """Keep, in each cell, the runs of the protocol with the most seeds, then the most steps.
 
-    The one with the most seeds, then the most steps. Runs that diverged count: a choice that looked
-    at outcomes would prefer protocols that hide them. What is left out is listed with its reason.
+    Runs that diverged count: a choice by outcomes would prefer protocols that hide them.
     """
     several = runs.groupby(CELL)["protocol"].transform("nunique") > 1
     left_out, kept = [], runs
