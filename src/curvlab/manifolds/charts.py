@@ -19,9 +19,8 @@ from curvlab.manifolds.stereographic import WIDE, mobius_half
 def to_klein(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Klein coordinates 2 x / (1 - kappa |x|^2), in which geodesics are straight, `[..., dim]`.
 
-    The ball of radius 1 / sqrt(-kappa) for kappa < 0. For kappa > 0 the gnomonic projection, which
-    has no point on the equator, where the result is merely finite, and takes antipodes to one
-    point. 2 x as kappa -> 0.
+    For kappa > 0 the gnomonic projection, which takes antipodes to one point; on the equator, which
+    has none, the result is merely finite. 2 x as kappa -> 0.
     """
     w, k = kernels.shorten(x.double()), kernels.curvature_like(kappa, WIDE, x)
     gap = 1 - k * squared_norm(w)

@@ -3,10 +3,9 @@
 Points are `[..., 1 + dim]`, time first, with <x, x>_L = -t^2 + |s|^2 = 1 / kappa and t > 0.
 `kappa` is a negative float, or a tensor of negative numbers that broadcasts against the leading
 dimensions. Every function returns the dtype of its first argument, has finite gradients everywhere
-and branches on no tensor's value: a float that is not negative is refused, as are points of whole
-numbers, a tensor of curvatures is not looked at. Time is a function of space: functions read the
-space part where that suffices, and compute the time of what they return from it, so that results
-lie on the hyperboloid to rounding.
+and branches on no tensor's value: a float that is not negative is refused, a tensor of curvatures
+is not looked at. Time is a function of space: functions compute that of what they return from its
+space part, so that results lie on the hyperboloid to rounding.
 
 Distances are not arcosh(kappa <x, y>_L), whose argument loses every digit at radius 10 in float32.
 With x' = s / (1 + sqrt(1 - kappa |s|^2)), the stereographic image, and h = 1 + sqrt(1 - kappa
@@ -247,8 +246,7 @@ def _normalise(m: Tensor, k: Tensor, digits: torch.dtype) -> Tensor:
 def normalise(m: Tensor, kappa: Tensor | float) -> Tensor:
     """The point m / (sqrt(-kappa) sqrt(-<m, m>_L)) in the direction of m `[..., 1 + dim]`.
 
-    m is a sum of points with weights that are not negative, or a multiple of one: timelike. Its
-    length is taken from its own time, and so has the digits of m's type.
+    m is a sum of points with weights that are not negative, or a multiple of one: timelike.
     """
     return _normalise(m.double(), negative_curvature(kappa, torch.float64, m), m.dtype).to(m.dtype)
 

@@ -81,10 +81,9 @@ class Lorentz(GeooptManifold):
         return (LARGEST_RADIUS * (-self.kappa).rsqrt()).clamp(max=longest)
 
     def pair_form(self, x: Tensor) -> PairForm:
-        """Return the form of the images `s / (1 + sqrt(1 - kappa |s|^2))`, without differences.
+        """Return the form of the images `s / (1 + sqrt(1 - kappa |s|^2))`, s the space part.
 
-        There `1 / (1 + kappa |.|^2)` is `(1 + sqrt(1 - kappa |s|^2)) / 2`, s the space part. No rim
-        keeps points near, and the form cancels by the product of two weights: the features are
+        No rim keeps points near, and the form cancels by the product of two weights: features are
         float64 but where all weights are known to be small, which on an accelerator would wait.
         """
         kappa, s = self.kappa.reshape(1), lorentz.space(x).unsqueeze(1)
@@ -133,11 +132,7 @@ class Lorentz(GeooptManifold):
         return product.unsqueeze(-1) if keepdim else product
 
     def component_inner(self, x: Tensor, u: Tensor, v: Tensor | None = None) -> Tensor:
-        """Metric product at x, `[..., 1]`, of tangent vectors; without v it is not negative.
-
-        Their times are taken from their space parts: `<u_s, v_s> - <x_s, u_s> <x_s, v_s> / x_0^2`,
-        whose root an optimiser can take.
-        """
+        """Metric product `<u_s, v_s> - <x_s, u_s> <x_s, v_s> / x_0^2` at x, `[..., 1]`."""
         s, u = lorentz.space(x), lorentz.space(u)
         v_s = u if v is None else lorentz.space(v)
         along = (s * u).sum(-1, keepdim=True) * (s * v_s).sum(-1, keepdim=True)

@@ -1,13 +1,10 @@
 """Matrix products whose differences cancel, in the full precision of their type.
 
 `|x - y|^2` as `|x|^2 + |y|^2 - 2 <x, y>`, a Lorentzian product of points far out, the side of a
-hyperplane on which a point lies: each is the small difference of large terms. A product whose
-factors are rounded to 10 bits, as TF32 does, or to 8, as autocast does, leaves only noise of it.
-These products are therefore excepted from `torch.set_float32_matmul_precision` and from autocast.
-Averages, linear maps and attention scores are not: they are as right as their factors.
-
-Without either setting, which is PyTorch's default, the products here are PyTorch's own. Compiled
-code keeps the precision with which it is called.
+hyperplane: each is the small difference of large terms, of which factors rounded to 10 bits, as
+TF32 does, or to 8, as autocast does, leave only noise. These products are therefore excepted from
+`torch.set_float32_matmul_precision` and from autocast. By PyTorch's default they are its own.
+Compiled code keeps the precision with which it is called.
 """
 
 from collections.abc import Iterator, Sequence

@@ -18,11 +18,7 @@ from torch import Tensor
 
 from curvlab.manifolds import curved_trig as trig
 from curvlab.manifolds import gyro
-from curvlab.manifolds.curved_trig import (
-    arsin_ratio,
-    safe_sqrt,
-    tolerance,
-)
+from curvlab.manifolds.curved_trig import arsin_ratio, safe_sqrt, tolerance
 from curvlab.manifolds.kernels import (
     conformal_denominator,
     curvature_like,
@@ -152,9 +148,8 @@ def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     """Logarithm at x, the inverse of `expmap`: (2 / lambda_x) artan_k(|w|) w / |w|, w = (-x) (+) y.
 
     Computed as (S / sqrt(1 - z)) (a e + kappa |e|^2 x) / b with e = y - x, a = 1 + kappa |x|^2,
-    b = 1 + kappa |y|^2, z = kappa |e|^2 / (a b), S = `arsin_ratio`(z): the same vector, without
-    the loss of digits of |w| near the rim. At the antipode (kappa > 0) the direction is undefined:
-    there the result is merely finite, and its norm may be near 0. Take the length from `dist`.
+    b = 1 + kappa |y|^2, z = kappa |e|^2 / (a b), S = `arsin_ratio`(z), which keeps its digits near
+    the rim. At the antipode (kappa > 0), where the direction is undefined, it is merely finite.
     """
     w = upcast_half(x)
     y, k = y.to(w.dtype), curvature_like(kappa, WIDE, w)
@@ -263,11 +258,8 @@ def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
 def inner(x: Tensor, u: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Riemannian metric lambda_x^2 <u, v> of tangent vectors at x, `[...]` from `[..., dim]`."""
     w = upcast_half(x)
-    return (
-        (4 * dot(u.to(w.dtype), v.to(w.dtype)) / _denominator(w, kappa).square())
-        .squeeze(-1)
-        .to(x.dtype)
-    )
+    product = 4 * dot(u.to(w.dtype), v.to(w.dtype)) / _denominator(w, kappa).square()
+    return product.squeeze(-1).to(x.dtype)
 
 
 def norm(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
@@ -354,17 +346,12 @@ def midpoint_from_sums(
 
     `numerator` N = sum_j w_j lambda_j x_j is `[..., dim]`, `denominator` D = sum_j w_j (lambda_j -
     1) is `[...]`, of weights whose sum is positive. On the sphere this is the direction of the sum
-    of the points as vectors, smooth up to and beyond the equator; only the antipode of the origin
-    is a singular point of the coordinates, where the result is merely bounded. For kappa <= 0 it
+    of the points as vectors; at the antipode of the origin it is merely bounded. For kappa <= 0 it
     equals 1/2 (x) (N / D).
 
-    Args:
-        numerator: N.
-        denominator: D.
-        kappa: broadcasts against D.
-        printed: take 1/2 (x) (N / D) for kappa > 0 too, as FPS-T and kappa-GCN print it. It never
-            leaves the half of the sphere around the origin: where D < 0 it is the antipode of the
-            midpoint, and where D crosses 0 it jumps from one to the other.
+    `printed` takes 1/2 (x) (N / D) for kappa > 0 too, as FPS-T and kappa-GCN print it. It never
+    leaves the half of the sphere around the origin: where D < 0 it is the antipode of the midpoint,
+    and where D crosses 0 it jumps from one to the other.
     """
     w = upcast_half(numerator)
     sums = torch.cat([w, denominator.to(w.dtype).unsqueeze(-1)], dim=-1)
@@ -377,10 +364,9 @@ def midpoint(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
 
     1/2 (x) (sum_j w_j lambda_j x_j / sum_j w_j (lambda_j - 1)), for kappa > 0 on the points' side
     of the sphere (see `midpoint_from_sums`); the scale of the weights does not matter, nor does the
-    sign of their sum. `kappa` broadcasts against the dimensions before n. Weights of one sign give
-    a point wherever the points do not balance each other; weights of both signs, as in flat space,
-    none where their sum is 0, and for kappa < 0 none where the points' sum as vectors of the
-    Lorentz model is not timelike: the result is then merely finite.
+    sign of their sum. `kappa` broadcasts against the dimensions before n. Where the points balance
+    each other, the weights' sum is 0, or the sum of vectors of the Lorentz model is not timelike,
+    the result is merely finite.
     """
     w = upcast_half(x)
     k = curvature_like(kappa, w.dtype, w)

@@ -64,11 +64,9 @@ class Stereographic(GeooptManifold):
         return self.curvature()
 
     def _blocks(self, x: Tensor) -> Tensor:
-        """Coordinates `[..., dim]` as `[components, ..., block]`, a view.
+        """Coordinates `[..., dim]` as `[components, ..., block]`, half precision as float32.
 
-        With the components first, the points of one component stay side by side in memory where
-        their coordinates are (the layout of `curvlab.layers.stereographic`). Half precision, which
-        automatic mixed precision makes of linear maps, is raised to float32 here and stays it.
+        In the layout of `curvlab.layers.stereographic` a component's points stay side by side.
         """
         return self.split(kernels.upcast_half(x)).movedim(-2, 0)
 
@@ -76,10 +74,7 @@ class Stereographic(GeooptManifold):
         return self.merge(blocks.movedim(0, -2))
 
     def _kappa(self, x: Tensor) -> Tensor:
-        """Curvatures in a shape that broadcasts against the blocks of `x`, `[components, ..., 1]`.
-
-        Points of a model are projected, so that its maps need no more digits than theirs.
-        """
+        """Curvatures that broadcast against the blocks of `x`, `[components, ..., 1]`."""
         dtype = torch.promote_types(x.dtype, torch.float32)
         return self.kappa.to(dtype).view(-1, *[1] * x.dim())
 
@@ -148,11 +143,10 @@ class Stereographic(GeooptManifold):
 
     @torch.no_grad()
     def shares(self, x: Tensor) -> dict[str, Tensor]:
-        """Shares of points `[..., dim]` at the limits of their coordinates, 0 to 1, on the device.
+        """Shares of points `[..., dim]`, each component by itself, 0 to 1, on the device.
 
-        Each component of a point counts by itself: `beyond_equator` are those with kappa |x|^2 > 1,
-        nearer to the antipode of the origin than to the origin; `at_rim` those that `project` has
-        stopped at the rim of a ball, in the precision of x, or that lie beyond it.
+        `beyond_equator` are those with kappa |x|^2 > 1, `at_rim` those that `project` has stopped
+        at the rim of a ball, in the precision of x, or that lie beyond it.
         """
         z = self._kappa(x) * kernels.squared_norm(self._blocks(x))
         rounding = 4 * torch.finfo(x.dtype).eps

@@ -109,8 +109,8 @@ class YesOrNo(OneOfMany):
 class ManyOfMany(Labels):
     """Several labels per node, `labels [nodes, logits]` of zeros and ones.
 
-    Micro metrics are over all labels of all nodes, macro metrics and the area under the ROC curve
-    means over labels, the latter over those that some nodes have and others do not.
+    Micro metrics are over all labels of all nodes, macro metrics means over labels, ROC-AUC over
+    those that some nodes have and others do not.
     """
 
     exclusive = False

@@ -25,8 +25,7 @@ _ANTIPODE = 4 - 4e-6
 # Of m (1 - m), a few roundings: the slope is finite at m = 0 and has a pole at m = 1.
 _SMALLEST_PSEUDO = 1e-6
 # |kappa| below which d(distance)/d(kappa) is summed from its series: the closed form divides a
-# difference of order kappa^2 by kappa^2. Pairs with kappa u^2 beyond the series' reach have
-# exp(-D) = 0 there.
+# difference of order kappa^2 by kappa^2.
 _FLAT = 2e-2
 Number = Tensor | float
 
@@ -68,8 +67,7 @@ class CurvedProfile(Profile):
     `2 asin(sqrt(w / 4))` (spherical) and `r = sqrt(w (1 +- w / 4))`: `D = t^2 / |kappa|`,
     `dD/d(u^2) = 4 t / r`, and at fixed `u^2` `dD/d(kappa) = (w t / r - t^2) / (kappa |kappa|)`.
 
-    On the processor the sign of kappa chooses the branch; on an accelerator, where looking at it
-    would wait for the device, both are computed.
+    On the processor the sign of kappa chooses the branch; on an accelerator both are computed.
     """
 
     by_form = 4.0
@@ -83,18 +81,13 @@ class CurvedProfile(Profile):
         self.nearly_flat: Tensor | bool = magnitude < _FLAT
         if kappa.device.type == "cpu":
             self.kappa, self.magnitude = self.kappa.item(), magnitude.item()
-            self.hyperbolic = bool(self.hyperbolic)
-            self.nearly_flat = bool(self.nearly_flat)
-
+            self.hyperbolic, self.nearly_flat = bool(self.hyperbolic), bool(self.nearly_flat)
         self.form_scale = 4 * self.magnitude  # forms w
         closed = -1 / (self.kappa * self.magnitude)
         self.by_kappa = 1 * self.nearly_flat + (1 - 1 * self.nearly_flat) * closed
 
     def evaluate(self, form: Tensor, total: Tensor, slope: Tensor, entry: Tensor) -> None:
-        """Fill `slope` with `t / r`, and `entry` with the difference in `dD/d(kappa)`.
-
-        Where the space is nearly flat the entry is that derivative itself, from its series.
-        """
+        """Fill `slope` with `t / r`, and `entry` with the difference in `dD/d(kappa)`, or that."""
         w = form.clamp_min_(_SMALLEST_FORM)
         _choose(self.hyperbolic, _hyperbolic_angle, _spherical_angle, w, entry, slope)
         torch.div(entry, slope, out=slope)
