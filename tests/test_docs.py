@@ -49,22 +49,6 @@ def test_a_models_page_is_a_drawing_and_equations_with_their_code(page):
         assert get_object(name[1])
 
 
-def test_speed_has_stored_outputs_and_no_numbers_of_its_own():
-    text = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
-    stored = sorted((ROOT / "docs" / "results" / "speed").glob("*.txt"))
-    assert re.findall(r"^\[([^\]]+)\]\(results/speed/\1\)$", text, re.MULTILINE)
-    for path in stored:
-        assert f"\n[{path.name}](results/speed/{path.name})\n" in text, path.name
-        command, _, *rest = path.read_text(encoding="utf-8").splitlines()
-        name = path.stem.partition("_")[0]
-        assert re.fullmatch(
-            rf"\$ python (scripts/bench\.py|-m benchmarks) {name}( --\S+( \d+)+)*  # [\d-]+",
-            command,
-        )
-        assert any(line.startswith("calibration: ") for line in rest) or name in ("kg", "exchange")
-    assert re.findall(r"(?<![a-z\d])\d", text.replace("`9336232b`", "")) == []
-
-
 def test_the_page_on_installing_lists_the_extras():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")

@@ -36,17 +36,6 @@ def configs(tmp_path_factory):
     return folder
 
 
-def test_a_dataset_brings_its_task_and_the_task_its_trainer_and_optimiser():
-    config = composed("dataset=cora", "model=fpst", "recipe=none")
-    assert config.task.name == "node_classification"
-    assert config.task.metric == "accuracy"
-    assert config.trainer.max_steps == 1000
-    assert config.trainer.patience == 100
-    assert (config.optimizer.curvature_lr, config.optimizer.weight_decay) == (1e-4, 5e-4)
-    assert (config.model.sign_flips, config.manifold.name) == (True, "stereographic")
-    assert config.model.dropout > 0
-
-
 OF_DATA = [names for names in recipes() if names[2] != "_" and "/" not in names[2]]
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from curvlab.callbacks import BestValidation, best_validation
+from curvlab.callbacks import BestValidation
 
 NAN = float("nan")
 SCORES = [10, 40, 30, 40, 50, 20, 20, 20, 20, 20, 20, 60]  # after steps 1, 2, ...
@@ -81,22 +81,3 @@ def test_patience_counts_steps_and_the_rest_of_the_epoch_chooses_nothing(
 
 def test_no_run_ends_before_its_least_number_of_steps(fit, scored):
     assert chosen(fit, scored(), steps=20, patience=1, min_steps=12) == (12, 12, 15, 15)
-
-
-@pytest.mark.parametrize("waits", [True, False])
-def test_weights_are_chosen_on_a_device_without_asking_it_for_a_number(
-    fit, scored, monkeypatch, waits
-):
-    monkeypatch.setattr(best_validation, "waits_for_device", lambda tensor: waits)
-    questions, in_looks = [], []
-    ask, look = Tensor.__bool__, BestValidation._look
-    monkeypatch.setattr(Tensor, "__bool__", lambda t: questions.append(1) or ask(t))
-
-    def watched(self, score, step):
-        before = len(questions)
-        look(self, score, step)
-        in_looks.append(len(questions) - before)
-
-    monkeypatch.setattr(BestValidation, "_look", watched)
-    assert chosen(fit, scored(), steps=10, patience=8) == (5, 5, 10, 10)
-    assert in_looks == [0 if waits else 1] * 10

@@ -1,12 +1,11 @@
 """The share of embeddings at the limits of their space, in curves and results."""
 
 import pandas as pd
-import pytest
 import torch
 from torch import nn
 
 from curvlab.callbacks import Curves, PointShares
-from curvlab.manifolds import Euclidean, Stereographic
+from curvlab.manifolds import Stereographic
 
 
 class Points(nn.Module):
@@ -48,11 +47,3 @@ def test_one_row_has_the_shares_of_its_validation(fit, small, tmp_path, monkeypa
     assert made.encoder.calls == len(taken) == 2
     made.encoder(torch.zeros(1))
     assert len(taken) == 2
-
-
-@pytest.mark.parametrize("space", [None, Euclidean(2)])
-def test_other_spaces_have_none(fit, small, tmp_path, space):
-    path = tmp_path / "metrics.csv"
-    made = small() if space is None else module(small, space)
-    fit(made, [PointShares(), Curves(path)], steps=5)
-    assert not [name for name in pd.read_csv(path).columns if name.startswith("points/")]

@@ -7,14 +7,11 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 import curvlab
 from curvlab.cli.main import VERBS, main
-from curvlab.cli.verbs import show
 from curvlab.program import with_home
-from curvlab.run import reporting
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -106,10 +103,3 @@ def test_a_broken_library_is_named_with_its_reason(tmp_path, monkeypatch, capsys
     assert main([verb, "model=mlp", "dataset=synthetic_web"]) == 1
     said = capsys.readouterr().err
     assert "broken_library cannot be imported (ImportError: libx.so is missing)" in said
-
-
-def test_names_are_no_markup(capsys):
-    name = "[/m/0abc] :cat:"
-    show(pd.DataFrame({name: [name]}), name)
-    reporting.say(name)
-    assert capsys.readouterr().out.count(name) == 4

@@ -42,13 +42,6 @@ def test_a_key_composes_as_a_file_of_its_own(configs, name, words):
     assert composed(*words, configs=configs) == expected
 
 
-def test_the_values_of_a_key_are_read_without_where_they_are_from():
-    assert "found" in OmegaConf.load(CONFIGS / "recipe/node_classification/gcn.yaml")["cora@public"]
-    assert "found" not in read(CONFIGS, "recipe/node_classification/gcn/cora@public")
-    assert "variants" not in read(CONFIGS, "model/lrn")
-    assert read(CONFIGS, "model/lrn__nobody") is None
-
-
 @pytest.mark.parametrize(
     ("name", "place", "comment"),
     [

@@ -18,8 +18,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
-from typing import Any, NamedTuple
+from tempfile import TemporaryDirectory, mkdtemp
+from typing import Any
 
 import psutil
 from optuna.trial import TrialState
@@ -76,29 +76,18 @@ class Outcome:
 @contextmanager
 def site() -> Iterator[Command]:
     """A folder for one trial."""
-    folder = Path(mkdtemp(prefix="faults-"))
-    try:
-        yield Command(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-class Whole(NamedTuple):
-    """A run that nothing disturbed."""
-
-    scores: dict[str, Any]
-    seconds: float
-    folder: Path
+    with TemporaryDirectory(prefix="faults-", ignore_cleanup_errors=True) as folder:
+        yield Command(Path(folder))
 
 
 @cache
-def whole(name: str) -> Whole:
-    """Run the words of `RUNS[name]` to the end, once a process."""
+def whole(name: str) -> tuple[dict[str, Any], float, Path]:
+    """Run the words of `RUNS[name]` to the end, once a process: scores, seconds, folder."""
     command = Command(Path(mkdtemp(prefix="faults-whole-")))
     start = time.monotonic()
     done = command(*RUNS[name])
     assert done.returncode == 0, f"{name}: {done.stderr}"
-    return Whole(scores(command), time.monotonic() - start, command.folder)
+    return scores(command), time.monotonic() - start, command.folder
 
 
 def scores(command: Command) -> dict[str, Any]:
@@ -123,7 +112,7 @@ def judged(kind: str, name: str, what: str, command: Command, done: Done) -> Out
     if done.returncode:
         return Outcome(kind, name, what, *refusal(done))
     here = scores(command)
-    if here != (expected := whole(name).scores):
+    if here != (expected := whole(name)[0]):
         return Outcome(kind, name, what, "wrong score", json.dumps([expected, here], default=str))
     left = [path.name for end in ("*.lease*", "*.part") for path in command.outputs.rglob(end)]
     return Outcome(kind, name, what, "left behind" if left else "same score", " ".join(left))
@@ -157,7 +146,7 @@ def finish(command: Command, *words: str) -> Done:
 def kill(chance: random.Random) -> Outcome:
     """Kill a run, or a process that it has started, at a moment; then let it end."""
     name = chance.choice(list(RUNS))
-    moment = chance.uniform(0, whole(name).seconds)
+    moment = chance.uniform(0, whole(name)[1])
     with site() as command:
         process = command.start(*RUNS[name])
         time.sleep(moment)
@@ -208,7 +197,7 @@ def flip(chance: random.Random) -> Outcome:
     name = chance.choice(FLIPPED)
     ended = chance.random() < 0.4
     with site() as command:
-        place = whole(name).folder if ended else interrupted(name)
+        place = whole(name)[2] if ended else interrupted(name)
         shutil.copytree(place, command.folder, symlinks=True, dirs_exist_ok=True)
         places = (command.folder / place for place in ("outputs", "data"))
         found = sorted(path for place in places for path in place.rglob("*") if path.is_file())
@@ -222,18 +211,14 @@ def flip(chance: random.Random) -> Outcome:
         done = command.verb("evaluate", str(run))
         if done.returncode:
             return Outcome("flip", name, f"{what}; evaluate", *refusal(done))
-        (score,) = {entry["score"] for entry in whole(name).scores.values()}
+        (score,) = {entry["score"] for entry in whole(name)[0].values()}
         result = "same score" if str(score) in done.stdout else "wrong score"
         return Outcome("flip", name, f"{what}; evaluate", result, done.stdout)
 
 
 @contextmanager
 def small_disk(folder: Path, kilobytes: int) -> Iterator[None]:
-    """Mount a file system of its own on a folder.
-
-    Raises:
-        PermissionError: only root can.
-    """
+    """Mount a file system of its own on a folder, which only root can."""
     folder.mkdir(parents=True, exist_ok=True)
     mount = ("mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder))
     if shutil.which("mount") is None or subprocess.call(mount, stderr=subprocess.DEVNULL):
@@ -248,7 +233,7 @@ def disk(chance: random.Random) -> Outcome:
     """Run where a disk is too small; then, with space, once more."""
     name = chance.choice([name for name in RUNS if name != "group"])
     place = chance.choice(["outputs", "data"])
-    used = sum(p.stat().st_size for p in (whole(name).folder / place).rglob("*") if p.is_file())
+    used = sum(p.stat().st_size for p in (whole(name)[2] / place).rglob("*") if p.is_file())
     with site() as command:
         folder = command.folder / place
         with small_disk(folder, max(4, int(used / 1024 * chance.uniform(0.0, 1.1)))):
@@ -264,9 +249,8 @@ def disk(chance: random.Random) -> Outcome:
             return outcome
 
 
-FAULTS: Mapping[str, Callable[[random.Random], Outcome]] = {
-    function.__name__: function for function in (kill, flip, disk)
-}
+FAULTS: Mapping[str, Callable[[random.Random], Outcome]]
+FAULTS = {function.__name__: function for function in (kill, flip, disk)}
 
 
 def attempts(kind: str, seed: int, seconds: float, most: int | None = None) -> Iterator[Outcome]:

@@ -68,15 +68,6 @@ def test_ball_models_compute_in_double_precision_and_say_what_is_at_the_rim(
     assert "64-true" not in said
 
 
-def test_a_branch_in_a_ball_says_what_is_at_the_rim(run_here, capsys):
-    words = (*KG, "model=cat_hyperbolic", "trainer.epochs=1", "optimizer.lr=3")
-    result = run_here(*words)
-    assert result.config["trainer"]["precision"] == "32-true"
-    assert result.metrics["test"]["at_rim"] > 0.5
-    assert not any(name.startswith("routing") for name in result.metrics["test"])
-    assert "use trainer.precision=64-true" in " ".join(capsys.readouterr().out.split())
-
-
 def test_both_sides_are_ranked_with_inverse_relations(run_here):
     result = run_here(*SHORT, "task.inverse_relations=true", "task.hits=[5]", "model.dim=8")
     test = result.metrics["test"]

@@ -30,12 +30,6 @@ def test_wrong_words_are_answered_in_one_sentence(name, words, capsys, tmp_path,
     assert len(said.err) < 400
 
 
-@pytest.mark.parametrize("name", ["predict", "export", "evaluate", "compare"])
-def test_each_verb_has_help(name, capsys):
-    assert verb(name, "--help") == 0
-    assert f"curvlab {name} RUN" in capsys.readouterr().out.replace(" outputs/runs", " RUN")
-
-
 @pytest.mark.slow
 def test_a_run_is_predicted_evaluated_and_exported(run_here, tmp_path, monkeypatch, capsys):
     result = run_here(*WORDS)

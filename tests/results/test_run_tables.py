@@ -55,16 +55,6 @@ def test_rows_read_as_the_folders_of_their_runs(table, tmp_path):
     assert RunDirectory(folders[1]).conclusion(result(1).config_hash) is None
 
 
-def test_a_result_in_the_folder_is_read_before_the_row(table, tmp_path):
-    folder = tmp_path / "a" / "one" / SEEDS[0]
-    folder.mkdir(parents=True)
-    result(score=1.0).save(folder)
-    (folder / "metrics.csv").write_text("own")
-    assert read_result(folder).score == 1.0
-    assert text_of(folder / "metrics.csv") == "own"
-    assert len(result_files(tmp_path)) == len(SEEDS)
-
-
 def test_the_same_cell_in_another_table_of_runs_is_taken_over_with_its_curves(table, tmp_path):
     own = tmp_path / "b" / "two" / SEEDS[0]
     directory, wanted = RunDirectory(own), result()

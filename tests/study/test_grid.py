@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from curvlab.analysis.figures import grid_figure
-from curvlab.cli.plot import main
 from curvlab.errors import UsageError
 from curvlab.study.grid import cells_of
 
@@ -85,12 +84,3 @@ def test_the_figure_has_a_square_a_cell_and_a_frame_where_a_difference_was_found
     assert axis.texts[0].get_text() == "+2.2\nhyperbolic"
     holes = np.ma.getmaskarray(axis.images[0].get_array()).tolist()
     assert holes == [[False, False], [True, False]]
-
-
-def test_the_verb_draws_and_writes_the_numbers(studies, tmp_path, capsys):
-    folder, output = grid(studies), tmp_path / "map.png"
-    words = ["map", str(folder), "--x", X, "--y", Y, "--output", str(output)]
-    assert main(words) == 0
-    assert "2 of 4" in capsys.readouterr().out
-    assert output.stat().st_size > 5000
-    assert len((tmp_path / "map.csv").read_text().splitlines()) == 5

@@ -60,16 +60,3 @@ def test_compare_says_what_a_study_says():
 def test_what_cannot_be_compared_is_refused(runs, why):
     with pytest.raises(UsageError, match=why):
         grouped(runs)
-
-
-def test_several_groups_are_corrected_for_their_number():
-    runs = [run(80 + seed, seed) for seed in range(3)]
-    runs += [run(s, seed, dim=8) for seed, s in enumerate((78.0, 79.5, 80.0))]
-    runs += [run(s, seed, dim=4) for seed, s in enumerate((70.0, 71.2, 72.1))]
-    runs.append(run(60, 0, dim=2))  # one common seed: no test, and none to correct for
-    table = comparison(grouped(runs)).set_index("label")
-    p, corrected = table["p"], table["p_holm"]
-    small, large = sorted(("dim=8", "dim=4"), key=lambda label: p[label])
-    assert corrected[small] == pytest.approx(2 * p[small])
-    assert corrected[large] == pytest.approx(max(p[large], corrected[small]))
-    assert corrected[["dim=default", "dim=2"]].isna().all()

@@ -29,15 +29,6 @@ def test_every_table_reads_its_paper_and_plans_its_cells(name, tmp_path):
         assert spec.planned_seeds
 
 
-def test_a_sweep_may_be_written_as_a_range(tmp_path):
-    sweep = "seed: 'range(0, 4)', model: gcn, model.dim: 'choice(2, 8)'"
-    write_table(tmp_path, f"hydra: {{sweeper: {{params: {{{sweep}}}}}}}\nreport: {{{GOOD}}}\n")
-    (spec,) = load_table(tmp_path, "paper/t")
-    assert spec.planned_seeds == (0, 1, 2, 3)
-    assert (spec.planned_rows, spec.planned_columns) == (("gcn",), (2, 8))
-    assert spec.planned_length == {}
-
-
 @pytest.mark.parametrize(
     ("text", "key"),
     [
