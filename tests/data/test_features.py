@@ -5,7 +5,6 @@ import pytest
 import torch
 from scipy.linalg import fractional_matrix_power
 from torch_geometric.data import Data
-from torch_geometric.nn import SGConv
 
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.data.transforms.features import DegreeFeatures, HopFeatures, RowNormalise, StackedHops
@@ -57,13 +56,6 @@ def test_hops_are_powers_of_the_normalised_adjacency(hops, graph):
     np.testing.assert_allclose(last.numpy(), blocks[-1], atol=1e-5)
     np.testing.assert_allclose(every.numpy(), np.concatenate(blocks, axis=1), atol=1e-5)
     assert torch.equal(last[40:], graph.x[40:])  # nodes without neighbours keep theirs
-
-
-def test_hops_are_what_sgc_propagates(graph):
-    layer = SGConv(5, 5, K=3, bias=False)
-    torch.nn.init.eye_(layer.lin.weight)
-    expected = layer(graph.x, graph.edge_index)
-    torch.testing.assert_close(HopFeatures(3)(graph).x, expected.detach())
 
 
 def test_no_hops_leave_the_features_and_no_file(graph, tmp_path):

@@ -176,21 +176,6 @@ def test_a_published_graph_is_its_files(name, source, mirror):
         assert graph.load().relation_names == data.relation_names  # of the cache
 
 
-def test_published_files_are_numbered_as_a_folder_is(described, source, folder, tmp_path):
-    config, own = described("umls"), folder().load()
-    raw = tmp_path / "mirror" / config.source.folder
-    raw.parent.mkdir(parents=True)
-    (tmp_path / "kg").rename(raw)
-    for file in config.source.files:
-        file.sha256 = None
-    config.source.statistics = {"entities": 3, "relations": 2, "train": 4, "val": 1, "test": 1}
-    data = source(config, tmp_path / "mirror").load()
-    assert torch.equal(data.edge_index, own.edge_index)
-    assert torch.equal(data.edge_type, own.edge_type)
-    assert (data.vocabulary, data.relation_names) == (own.vocabulary, own.relation_names)
-    assert torch.equal(data.val_mask, own.val_mask)
-
-
 def test_the_generated_graph_has_the_patterns_that_it_says():
     data = SyntheticKnowledgeGraph(groups=6, size=5, seed=0).load()
     triples = set().union(*(as_set(data, part) for part in MASKS))

@@ -102,15 +102,6 @@ def test_pairs_without_an_edge_are_edges_of_no_part_and_distinct():
     assert all(i < j and (i, j) not in edges for part in apart for i, j in part)
 
 
-def test_the_graph_is_that_of_the_training_edges():
-    data = random_graph()
-    parts = split(data)
-    train = pairs_of(parts.train_edges)
-    assert pairs_of(parts.edge_index) == train | {(j, i) for i, j in train}
-    assert parts.num_nodes == 60
-    assert data.num_edges == 400  # the given graph is as it was
-
-
 TRANSFORMS = [
     LaplacianEigenvectors(4),
     NormalisedAdjacency(self_loops=True),

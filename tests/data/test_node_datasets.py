@@ -6,7 +6,6 @@ import torch
 from torch_geometric.data import Data
 
 from curvlab.data.splits.nodes import PARTS
-from curvlab.data.splits.published import HGCN_FRACTIONS, HGCNSplit
 from curvlab.data.transforms.features import DegreeFeatures
 
 # Nodes, directed entries after cleaning, features, classes, as the papers' specifications state.
@@ -184,19 +183,6 @@ def test_hgcns_split_of_disease_is_balanced_and_disjoint(mirror, split, caplog):
     assert [int(y[data[part]].sum()) for part in PARTS] == [63, 21, 127]
     assert sum(data[part].int() for part in PARTS).tolist() == [1] * 1044
     assert caplog.text == ""
-
-
-def test_hgcn_split_entries_follow_the_lists_as_published(monkeypatch):
-    """Two lists, shuffled one after the other by one generator; a worked example."""
-    y = torch.tensor([0, 1, 0, 1, 0, 1, 1, 0, 0, 0])
-    monkeypatch.setitem(HGCN_FRACTIONS, "toy", (0.25, 0.5))
-    data = HGCNSplit("toy", draw=3)(Data(y=y, num_nodes=10), 0)
-    rng = np.random.RandomState(3)
-    ones, zeros = np.array([1, 3, 5, 6]), np.array([0, 2, 4, 7, 8, 9])
-    rng.shuffle(ones)
-    rng.shuffle(zeros)
-    expected = [{*ones[3:], *zeros[3:]}, {ones[0], zeros[0]}, {*ones[1:3], *zeros[1:3]}]
-    assert [set(data[part].nonzero().flatten().tolist()) for part in PARTS] == expected
 
 
 def test_the_unfiltered_graphs_are_the_larger_ones(real):

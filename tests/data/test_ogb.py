@@ -8,7 +8,6 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
 
 from curvlab.data.datasets import ogb
 from curvlab.data.datasets.ogb import mean_of_edges
@@ -204,12 +203,3 @@ def test_ogbs_own_functions_read_the_same(name, tiny, archived, tmp_path, monkey
         torch.testing.assert_close(found.x, mean_of_edges(edges, values, NODES))
     else:
         np.testing.assert_allclose(found.x, expected["node_feat"], rtol=1e-7)
-
-
-def test_the_mean_of_edges_is_a_product_with_the_incidences():
-    generator = torch.Generator().manual_seed(0)
-    edge_index = torch.randint(50, (2, 4000), generator=generator)
-    edge_attr = torch.rand(4000, 3, generator=generator)
-    incidence = F.one_hot(edge_index[0], 51).double()
-    expected = incidence.T @ edge_attr.double() / incidence.sum(dim=0).clamp(min=1).unsqueeze(1)
-    torch.testing.assert_close(mean_of_edges(edge_index, edge_attr, 51), expected.float())

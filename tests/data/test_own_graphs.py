@@ -301,14 +301,6 @@ def test_kinds_of_features(folder, options, width, remark, monkeypatch):
     assert bool(features.transductive_reason) == ("identity" in options.get("kind", ""))
 
 
-def test_few_columns_are_named_with_the_alternative():
-    data = Data(x=torch.randn(240, 5), num_nodes=240)
-    (few,) = OwnFeatures("own", "standard").remarks(data)[1:]
-    assert "few columns (5) for 240 nodes" in few
-    assert "dataset.features=own+identity or identity" in few
-    assert len(OwnFeatures().remarks(Data(x=torch.randn(240, 50), num_nodes=240))) == 0
-
-
 class Evil:
     def __reduce__(self):
         return print, ("code has run",)

@@ -12,7 +12,6 @@ from curvlab.data.loaders.batches import PartitionDataModule, random_rounds
 from curvlab.data.loaders.subgraphs import Subgraphs
 from curvlab.data.splits.nodes import PARTS, RandomSplit
 from curvlab.data.transforms.graph import NormalisedAdjacency, SparseAdjacency
-from curvlab.data.transforms.shortest_paths import ShortestPaths
 from curvlab.errors import UsageError
 from curvlab.run.reporting import quiet
 
@@ -76,15 +75,6 @@ def test_parts_are_disjoint_their_union_is_all_and_none_is_larger_than_the_size(
     assert torch.equal(torch.cat(found).sort().values, torch.arange(nodes))
 
 
-def test_every_pass_has_a_permutation_of_its_own_and_the_seed_decides():
-    def first(seed, number):
-        return random_rounds(100, 50, 1, seed, number)[0][0]
-
-    assert torch.equal(first(0, 3), first(0, 3))
-    assert not torch.equal(first(0, 3), first(0, 4))
-    assert not torch.equal(first(0, 3), first(1, 3))
-
-
 @pytest.mark.parametrize("seed", [0, 7])
 def test_a_pass_does_not_repeat_the_permutation_of_a_split_with_the_same_seed(seed):
     data = graph()
@@ -92,13 +82,6 @@ def test_a_pass_does_not_repeat_the_permutation_of_a_split_with_the_same_seed(se
     rounds = random_rounds(300, 50, 1, seed, 0)
     shares = [float(train[part].float().mean()) for (part,) in rounds]
     assert all(0.2 < share < 0.8 for share in shares)
-
-
-def test_all_nodes_meet_all_nodes():
-    """Over many passes two nodes share one of two halves about every other time."""
-    halves = (part for number in range(400) for (part,) in random_rounds(100, 50, 1, 0, number))
-    together = sum(torch.isin(torch.tensor([3, 17]), part).all() for part in halves)
-    assert together == pytest.approx(400 * 49 / 99, abs=4 * 10)
 
 
 @pytest.mark.parametrize("directed", [False, True])
@@ -135,16 +118,6 @@ def test_matrices_are_made_anew_with_the_degrees_of_the_subgraph():
     assert torch.equal(part.adj_t.to_dense(), dense.T)
     torch.testing.assert_close(part.normalised_adj.to_dense(), scale[:, None] * dense * scale)
     assert torch.equal(data.adj_t.to_dense().sum(), torch.tensor(float(data.num_edges)))
-
-
-def test_paths_between_nodes_are_those_within_the_subgraph():
-    transform = ShortestPaths(6)
-    data = transform(graph())
-    nodes = torch.arange(0, 300, 3)
-    part = Subgraphs(data, [transform]).induced(nodes)
-    expected = transform(Data(edge_index=part.edge_index, num_nodes=len(nodes))).hops
-    assert torch.equal(part.hops, expected)
-    assert not torch.equal(part.hops, data.hops[nodes][:, nodes])
 
 
 def test_a_matrix_that_nobody_can_make_anew_is_refused():

@@ -81,12 +81,6 @@ def test_stratified_parts_have_every_class_in_proportion_and_exact_sizes(counts,
         assert (inside - fraction * torch.tensor(counts)).abs().max() <= within + 1e-4
 
 
-def test_classes_of_three_nodes_are_divided_though_both_parts_round_up():
-    counts = [3] * 7
-    data = RandomSplit("r", 0.45, 0.45, True, None)(labelled(counts), 0)
-    assert [len(part) for part in parts(data)] == [3, 9, 9]
-
-
 def test_a_class_of_one_node_turns_stratification_off(split, caplog):
     data = labelled([33, 1, 18, 101, 30])  # Texas
     with caplog.at_level(logging.INFO):

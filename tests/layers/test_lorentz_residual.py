@@ -24,31 +24,6 @@ def residual(kappa, operator="centroid", **options):
     return LorentzResidual(Lorentz(kappa), operator, **options)
 
 
-# kappa, x_s, y_s, (w_x, w_y), then points by operator: with weights 1, 1 and with these weights.
-E1 = (-1.0, (0.3, -0.4), (0.6, 0.8), (1.0, 1.0))
-E2 = (-0.5, (1.0, 0.0, -2.0), (0.5, 1.5, 1.0), (1.0, 0.5))
-EXAMPLES = [
-    (E1, {}, "parallel_transport", (1.441139, 1.004434, 0.260754)),
-    (E1, {"reverse": True}, "parallel_transport", (1.441139, 0.936026, 0.448035)),
-    (E1, {}, "space_addition", (1.403567, 0.9, 0.4)),
-    (E2, {"weighted": True}, "centroid", (1.690395, 0.553378, 0.332027, -0.664054)),
-    (E2, {"weighted": True}, "tangent_space", (2.479409, 1.227912, 0.768108, -1.431681)),
-    (E2, {"weighted": True}, "space_addition", (2.524876, 1.25, 0.75, -1.5)),
-]
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("example", "options", "operator", "expected"), EXAMPLES)
-def test_worked_examples(example, options, operator, expected, form):
-    kappa, x_s, y_s, weights = example
-    options = dict(options)
-    if options.pop("weighted", False):
-        options |= {"weight_x": weights[0], "weight_y": weights[1]}
-    x, y = (lorentz.from_space(torch.tensor(s), kappa) for s in (x_s, y_s))
-    found = residual(kappa, operator, form=form, **options)(x, y)
-    assert found.tolist() == pytest.approx(expected, abs=1.5e-6)
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_points_that_differ_in_the_sign_of_an_axis_do_not_commute_by_transport(form):
     """LRN, Theorem 2.2: the two orders differ in that axis alone, by its sign."""

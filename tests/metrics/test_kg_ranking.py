@@ -30,20 +30,6 @@ def pairs(known):
     return torch.tensor(query), torch.tensor(candidate)
 
 
-def test_the_worked_example():
-    """Two queries: one above and two tied beside the first target; the second is ahead of all."""
-    first = torch.tensor([[0.9, 0.5, 0.5, 0.5, 0.2, 0.7]])
-    filtered, raw = rank_counts(first, torch.tensor([2]), pairs([{0, 2}]))
-    assert [float(ranks(filtered, rule)) for rule in TIES] == [3, 2, 4]
-    assert [float(ranks(raw, rule)) for rule in TIES] == [4, 3, 5]
-    second = torch.tensor([[0.1, 0.8, 0.3, 0.3, 0.3, 0.9]])
-    other, _ = rank_counts(second, torch.tensor([1]), pairs([{1, 5}]))
-    found = ranking_metrics(torch.cat([ranks(c, "realistic") for c in (filtered, other)]))
-    assert float(found["mrr"]) == pytest.approx(2 / 3)
-    assert float(found["mean_rank"]) == 2
-    assert [float(found[f"hits{k}"]) for k in KS] == [0.5, 1, 1]
-
-
 def test_a_constant_scorer_scores_like_chance():
     counts, _ = rank_counts(torch.full((1, 5), 0.3), torch.tensor([4]))
     assert [float(ranks(counts, rule)) for rule in TIES] == [3, 1, 5]

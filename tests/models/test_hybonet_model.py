@@ -75,14 +75,6 @@ def test_aggregating_all_layers_is_one_centroid_with_the_weights_of_the_connecti
     torch.testing.assert_close(encoder(data), expected)
 
 
-def test_a_vanishing_weight_of_the_input_is_hybonet_and_one_layer_has_no_connection():
-    data = graph()
-    plain = model()
-    connected = model(operator="centroid", weight_x=1e-12)
-    torch.testing.assert_close(connected(data), plain(data), rtol=1e-6, atol=1e-6)
-    assert not model(operator="centroid", layers=1).residuals
-
-
 @pytest.mark.parametrize("c", [0.5, 1.25, 2.0])
 def test_lrns_c_is_minus_one_over_kappa(c):
     """Layers whose points have `<x, x> = -c`, as in LRN's current code, by NumPy.

@@ -51,8 +51,6 @@ def logged(task, step, batch, monkeypatch):
 SCORES = [
     (Euclidean(conformal_factor=1.0), 1.0, 71.1111),
     (Stereographic(1, -1.0), 0.3, 67.7778),
-    (Stereographic(1, 0.0), 0.3, 71.1111),
-    (Stereographic(1, 1.0), 0.3, 69.4444),
 ]
 
 
@@ -70,10 +68,7 @@ def test_mean_average_precision_of_the_worked_example(space, scale, expected, mo
     ("space", "scale", "power", "expected"),
     [
         (Euclidean(conformal_factor=1.0), 1.0, 2, 33.184273),
-        (Euclidean(conformal_factor=1.0), 1.0, 1, 20.453021),
         (Stereographic(1, -1.0), 0.3, 1, 19.356221),
-        (Stereographic(1, 0.0), 0.3, 1, 15.472156),
-        (Stereographic(1, 1.0), 0.3, 1, 14.191849),
     ],
 )
 def test_loss_of_the_worked_example(space, scale, power, expected):
