@@ -6,27 +6,13 @@ curvlab adopt outputs/search/*/*/*                           several searches
 """
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
-from curvlab.cli.verbs import answered, parser_of, show
+from curvlab.cli.verbs import Verb, show
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import FAULT, UsageError
 
 SHOWN = 5
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line; the exit code is 2 for wrong input."""
-    parser = parser_of("adopt", __doc__)
-    what = "a search's folder, as curvlab train -m search=... names it, or as from outputs/"
-    parser.add_argument("searches", nargs="+", type=Path, metavar="SEARCH", help=what)
-    parser.add_argument("--show", action="store_true", help="show the best trials, write nothing")
-    what = "replace a recipe with a higher validation score, or one that no search has found"
-    parser.add_argument("--force", action="store_true", help=what)
-    what = "folder of configurations (default: configs)"
-    parser.add_argument("--configs", type=Path, default=CONFIGS, help=what)
-    return answered(parser, _adopt, arguments)
 
 
 def _adopt(args: argparse.Namespace) -> None:
@@ -45,3 +31,13 @@ def _adopt(args: argparse.Namespace) -> None:
             refused.append(str(error))
     if refused:
         raise UsageError(FAULT.join(refused))
+
+
+main = Verb("adopt", __doc__, _adopt)
+what = "a search's folder, as curvlab train -m search=... names it, or as from outputs/"
+main.add_argument("searches", nargs="+", type=Path, metavar="SEARCH", help=what)
+main.add_argument("--show", action="store_true", help="show the best trials, write nothing")
+what = "replace a recipe with a higher validation score, or one that no search has found"
+main.add_argument("--force", action="store_true", help=what)
+what = "folder of configurations (default: configs)"
+main.add_argument("--configs", type=Path, default=CONFIGS, help=what)

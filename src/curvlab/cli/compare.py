@@ -15,19 +15,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from curvlab.cli.verbs import answered, parser_of, show, write
+from curvlab.cli.verbs import Verb, show, write
 from curvlab.errors import UsageError
 from curvlab.results.result import Result, read_result, result_files
 from curvlab.tables.paired import comparison, grouped
 from curvlab.tables.render import fixed, plus_minus
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line; the exit code is 2 for wrong input."""
-    parser = parser_of("compare", __doc__)
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="folders or globs")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="the table, .csv or .parquet")
-    return answered(parser, _compare, arguments)
 
 
 def _compare(args: argparse.Namespace) -> None:
@@ -73,3 +65,8 @@ def _results(names: Sequence[str]) -> list[Result]:
             if result is not None:
                 found.setdefault(file.resolve(), result)
     return list(found.values())
+
+
+main = Verb("compare", __doc__, _compare)
+main.add_argument("runs", nargs="+", metavar="RUN", help="folders or globs")
+main.add_argument("--output", type=Path, metavar="FILE", help="the table, .csv or .parquet")

@@ -9,22 +9,11 @@ network, and are verified by their checksums.
 
 import argparse
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 
-from curvlab.cli.verbs import answered, parser_of
+from curvlab.cli.verbs import Verb
 from curvlab.config.folder import CONFIGS, choices
 from curvlab.errors import FAULT, UsageError
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line; the exit code is 2 for wrong input."""
-    logging.basicConfig(level=logging.INFO, format="%(message)s")
-    parser = parser_of("data", __doc__)
-    parser.epilog = f"datasets: {', '.join(choices(CONFIGS, 'dataset'))}"
-    parser.add_argument("names", nargs="+", metavar="NAME", help="a dataset, or `all`")
-    parser.add_argument("--data-dir", type=Path, help="folder for the files (default: data)")
-    return answered(parser, _fetch, arguments)
 
 
 def _fetch(args: argparse.Namespace) -> None:
@@ -39,3 +28,9 @@ def _fetch(args: argparse.Namespace) -> None:
             missing.append(str(error))
     if missing:
         raise UsageError(FAULT.join(missing))
+
+
+main = Verb("data", __doc__, _fetch, logging.INFO)
+main.epilog = f"datasets: {', '.join(choices(CONFIGS, 'dataset'))}"
+main.add_argument("names", nargs="+", metavar="NAME", help="a dataset, or `all`")
+main.add_argument("--data-dir", type=Path, help="folder for the files (default: data)")

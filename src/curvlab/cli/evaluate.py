@@ -9,19 +9,9 @@ that the task's split holds out; all of them for reconstruction.
 """
 
 import argparse
-from collections.abc import Sequence
 
 import curvlab
-from curvlab.cli.verbs import answered, graph_in, parser_of, show
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line; the exit code is 2 for wrong input."""
-    parser = parser_of("evaluate", __doc__)
-    parser.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
-    parser.add_argument("--data", metavar="FOLDER", help="another graph")
-    parser.add_argument("--accelerator", help="auto, cpu or cuda (default: the run's)")
-    return answered(parser, _evaluate, arguments)
+from curvlab.cli.verbs import Verb, graph_in, show
 
 
 def _evaluate(args: argparse.Namespace) -> None:
@@ -37,3 +27,9 @@ def _evaluate(args: argparse.Namespace) -> None:
         again = found["test"][run.task.score]
         same = "the same to the last digit" if again == run.kept["score"] else f"now {again!r}"
         print(f"reported: test {run.task.score} {run.kept['score']!r}, {same}")
+
+
+main = Verb("evaluate", __doc__, _evaluate)
+main.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
+main.add_argument("--data", metavar="FOLDER", help="another graph")
+main.add_argument("--accelerator", help="auto, cpu or cuda (default: the run's)")

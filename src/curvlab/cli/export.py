@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import curvlab
-from curvlab.cli.verbs import answered, graph_in, parser_of, write
+from curvlab.cli.verbs import Verb, graph_in, write
 from curvlab.config.resolvers import data_name
 from curvlab.config.schema import spaces_of
 from curvlab.results.files import arriving, atomic_write
@@ -25,17 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from curvlab.run.load import Run
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line; the exit code is 2 for wrong input."""
-    parser = parser_of("export", __doc__)
-    parser.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
-    parser.add_argument("--format", choices=WRITERS, default="csv", help="of the file (csv)")
-    parser.add_argument("--tangent", action="store_true", help="logarithms at the origin")
-    parser.add_argument("--data", metavar="FOLDER", help="another graph, as dataset=graph_folder")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="where to write")
-    return answered(parser, _export, arguments)
 
 
 def _export(args: argparse.Namespace) -> None:
@@ -113,3 +102,11 @@ WRITERS: Mapping[str, tuple[str, Callable[..., None]]] = {
     "word2vec": (".txt", _write_text),
 }
 """Endings of files and what writes them, by format."""
+
+
+main = Verb("export", __doc__, _export)
+main.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
+main.add_argument("--format", choices=WRITERS, default="csv", help="of the file (csv)")
+main.add_argument("--tangent", action="store_true", help="logarithms at the origin")
+main.add_argument("--data", metavar="FOLDER", help="another graph, as dataset=graph_folder")
+main.add_argument("--output", type=Path, metavar="FILE", help="where to write")

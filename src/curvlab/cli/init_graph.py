@@ -9,10 +9,10 @@ Nothing is written. Ids are any texts; see docs/your_graph.md for the files.
 
 import argparse
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from curvlab.cli.verbs import answered, parser_of
+from curvlab.cli.verbs import Verb
 from curvlab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,15 +24,6 @@ OPTIONS = {
     "id": "its column of ids",
     "label": "its column of classes",
 }
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line; the exit code is 2 for wrong input."""
-    parser = parser_of("init-graph", __doc__)
-    parser.add_argument("path", metavar="PATH", help="a folder, or a file")
-    for name, what in OPTIONS.items():
-        parser.add_argument(f"--{name}", help=what)
-    return answered(parser, _init_graph, arguments)
 
 
 def _init_graph(args: argparse.Namespace) -> None:
@@ -91,3 +82,9 @@ def _shape(data: "Data") -> Iterator[str]:
         labelled = data.get("labelled", torch.ones(nodes, dtype=torch.bool))
         edges = data.edge_index[:, labelled[data.edge_index].all(dim=0)]
         yield f"homophily: {homophily(edges, data.y):.0%} of the edges join nodes of one class"
+
+
+main = Verb("init-graph", __doc__, _init_graph)
+main.add_argument("path", metavar="PATH", help="a folder, or a file")
+for name, what in OPTIONS.items():
+    main.add_argument(f"--{name}", help=what)

@@ -8,25 +8,16 @@ The options of a model are in curvlab train help=model/NAME.
 """
 
 import argparse
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
 from curvlab.cli.help import page
-from curvlab.cli.verbs import answered, parser_of
+from curvlab.cli.verbs import Verb
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.results.result import read_result, result_files
 
 GROUPS = {"models": "model", "datasets": "dataset", "manifolds": "manifold", "tables": "table"}
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line; the exit code is 2 for wrong input."""
-    parser = parser_of("list", __doc__)
-    parser.add_argument("kind", choices=[*GROUPS, "runs"], metavar="KIND", help="what to list")
-    parser.add_argument("folder", nargs="?", type=Path, help="of runs (default: outputs)")
-    return answered(parser, _list, arguments)
 
 
 def _list(args: argparse.Namespace) -> None:
@@ -47,3 +38,8 @@ def _list(args: argparse.Namespace) -> None:
                 lines = kept.read_text("utf-8").splitlines()
                 words = [line.removeprefix("- ") for line in lines]
             print(f"{time}  {score:>11}  {' '.join(['curvlab train', *words])}")
+
+
+main = Verb("list", __doc__, _list)
+main.add_argument("kind", choices=[*GROUPS, "runs"], metavar="KIND", help="what to list")
+main.add_argument("folder", nargs="?", type=Path, help="of runs (default: outputs)")

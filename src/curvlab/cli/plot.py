@@ -13,14 +13,13 @@ curvlab plot map outputs/study ...      where a curved space beats flat, over op
 """
 
 import argparse
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from curvlab.cli.verbs import answered, parser_of, write
+from curvlab.cli.verbs import Verb, Words, write
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.study.grid import cells_of
@@ -32,22 +31,6 @@ from curvlab.tables.spec import results_folder, workplace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch_geometric.data import Data
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line; the exit code is 2 for wrong input."""
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    parser = parser_of("plot", __doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, (act, output, options) in COMMANDS.items():
-        made = commands.add_parser(name, help=act.__doc__)
-        made.set_defaults(act=act)
-        if output:
-            place, what = Path("outputs/plots", output), "the file (default: %(default)s)"
-            made.add_argument("--output", type=Path, default=place, help=what)
-        for option, settings in options.items():
-            made.add_argument(option, **settings)
-    return answered(parser, lambda words: words.act(words), arguments)
 
 
 def load_graphs(arguments: argparse.Namespace) -> "dict[str, Data]":
@@ -241,3 +224,14 @@ COMMANDS: Mapping[str, tuple[Callable[[Any], None], str, Mapping[str, Any]]] = {
     }),
 }  # fmt: skip
 """For each command its function, the name of its file, its arguments."""
+
+main = Verb("plot", __doc__, lambda words: words.act(words))
+commands = main.add_subparsers(required=True, metavar="COMMAND", parser_class=Words)
+for name, (act, output, options) in COMMANDS.items():
+    made = commands.add_parser(name, help=act.__doc__)
+    made.set_defaults(act=act)
+    if output:
+        place, what = Path("outputs/plots", output), "the file (default: %(default)s)"
+        made.add_argument("--output", type=Path, default=place, help=what)
+    for option, settings in options.items():
+        made.add_argument(option, **settings)

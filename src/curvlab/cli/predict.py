@@ -14,38 +14,15 @@ RUN is a run's folder or its best.ckpt. Names are those of the data set's files.
 """
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import curvlab
-from curvlab.cli.verbs import answered, graph_in, parser_of, show, write
+from curvlab.cli.verbs import Verb, graph_in, show, write
 from curvlab.errors import UsageError
 
 if TYPE_CHECKING:
     from curvlab.run.predictions import Query
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line; the exit code is 2 for wrong input."""
-    parser = parser_of("predict", __doc__)
-    parser.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
-    parser.add_argument("--node", action="append", help="id of a node (default: all)")
-    parser.add_argument("--k", type=int, default=10, help="answers of a node or a pair (10)")
-    parser.add_argument("--all-pairs", action="store_true", help="the k likeliest links over all")
-    parser.add_argument("--unlabelled", action="store_true", help="only nodes without a label")
-    parser.add_argument("--head", help="name of an entity")
-    parser.add_argument("--relation", help="name of a relation")
-    parser.add_argument("--tail", help="name of an entity")
-    parser.add_argument("--pairs", type=Path, help="CSV of pairs and triples")
-    parser.add_argument(
-        "--known",
-        action=argparse.BooleanOptionalAction,
-        help="list links and triples that the data have, marked (default: triples, not links)",
-    )
-    parser.add_argument("--data", metavar="FOLDER", help="another graph, as dataset=graph_folder")
-    parser.add_argument("--output", type=Path, metavar="FILE", help=".csv or .parquet, all rows")
-    return answered(parser, _predict, arguments)
 
 
 def _predict(args: argparse.Namespace) -> None:
@@ -82,3 +59,22 @@ def _queries(args: argparse.Namespace) -> "list[Query]":
         )
     ends = table[["head", "relation", "tail"]].itertuples(index=False)
     return [(head or None, relation, tail or None) for head, relation, tail in ends]
+
+
+main = Verb("predict", __doc__, _predict)
+main.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
+main.add_argument("--node", action="append", help="id of a node (default: all)")
+main.add_argument("--k", type=int, default=10, help="answers of a node or a pair (10)")
+main.add_argument("--all-pairs", action="store_true", help="the k likeliest links over all")
+main.add_argument("--unlabelled", action="store_true", help="only nodes without a label")
+main.add_argument("--head", help="name of an entity")
+main.add_argument("--relation", help="name of a relation")
+main.add_argument("--tail", help="name of an entity")
+main.add_argument("--pairs", type=Path, help="CSV of pairs and triples")
+main.add_argument(
+    "--known",
+    action=argparse.BooleanOptionalAction,
+    help="list links and triples that the data have, marked (default: triples, not links)",
+)
+main.add_argument("--data", metavar="FOLDER", help="another graph, as dataset=graph_folder")
+main.add_argument("--output", type=Path, metavar="FILE", help=".csv or .parquet, all rows")

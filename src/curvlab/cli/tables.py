@@ -14,7 +14,6 @@ curvlab tables add outputs/tables                      its runs, checked, to doc
 """
 
 import argparse
-import logging
 import sys
 from collections.abc import Sequence
 from functools import cache, partial
@@ -24,7 +23,7 @@ from typing import Any
 import pandas as pd
 from rich.console import Console
 
-from curvlab.cli.verbs import answered, parser_of
+from curvlab.cli.verbs import Verb
 from curvlab.config.folder import CONFIGS, REPOSITORY
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table, load_tables
@@ -56,20 +55,6 @@ USAGE = {
     "add": "add FOLDER of all tables' runs, as add outputs/tables",
 }
 """Forms of the command for its verbs; without one of these the first word is a table."""
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line; the exit code is 2 for wrong input."""
-    logging.basicConfig(level=logging.WARNING, format="%(message)s")
-    parser = parser_of("tables", __doc__)
-    what = f"a table, or {'; '.join(USAGE.values())}"
-    parser.add_argument("words", nargs="+", metavar="WORD", help=what)
-    formats = ("terminal", "markdown", "latex", "csv")
-    parser.add_argument("--format", choices=formats, default="terminal")
-    parser.add_argument("--output", type=Path, help="write to this file instead of the screen")
-    what = "folder of all tables' runs (default: outputs/tables; without any docs/results/tables)"
-    parser.add_argument("--results", type=Path, help=what)
-    return answered(parser, lambda words: deliver(make_text(words), words.output), arguments)
 
 
 def make_text(arguments: argparse.Namespace) -> str:
@@ -216,3 +201,13 @@ def deliver(text: str, output: Path | None) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(text, encoding="utf-8")
     print(f"wrote {output}")
+
+
+main = Verb("tables", __doc__, lambda words: deliver(make_text(words), words.output))
+what = f"a table, or {'; '.join(USAGE.values())}"
+main.add_argument("words", nargs="+", metavar="WORD", help=what)
+formats = ("terminal", "markdown", "latex", "csv")
+main.add_argument("--format", choices=formats, default="terminal")
+main.add_argument("--output", type=Path, help="write to this file instead of the screen")
+what = "folder of all tables' runs (default: outputs/tables; without any docs/results/tables)"
+main.add_argument("--results", type=Path, help=what)

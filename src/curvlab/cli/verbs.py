@@ -1,6 +1,7 @@
 """Arguments, tables and errors of the verbs that use finished runs."""
 
 import argparse
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -38,18 +39,6 @@ class Words(argparse.ArgumentParser):
         sys.exit(2)
 
 
-def parser_of(verb: str, doc: str | None) -> Words:
-    """A parser of a verb's words, whose help is the docstring of its module."""
-    made = Words(
-        prog=f"curvlab {verb}",
-        description=doc,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    what = "take configurations from this folder too, DIR or pkg://PACKAGE"
-    made.add_argument("--config-dir", type=_added, metavar="DIR", help=what)
-    return made
-
-
 def _added(place: str) -> Path:
     """A folder of configurations, added, or argparse's error."""
     try:
@@ -58,20 +47,36 @@ def _added(place: str) -> Path:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def answered(parser: Words, act: Callable[[argparse.Namespace], None], words: Sequence[str]) -> int:
-    """Do what the words say; an error is one sentence, with exit code 2 for wrong words."""
-    try:
-        parse = parser.parse_args if parser._subparsers else parser.parse_intermixed_args
-        args = parse(words)
-    except SystemExit as left:  # of --help
-        return int(left.code or 0)
-    try:
-        act(args)
-    except (UsageError, DivergedError, OSError) as error:
-        said = of_system(error) if isinstance(error, OSError) else shown(error)
-        print(f"{parser.prog}: {said}", file=sys.stderr)
-        return 2 if isinstance(error, UsageError) else 1
-    return 0
+class Verb(Words):
+    """A verb: its words, whose help is the docstring of its module, and what it does with them."""
+
+    def __init__(
+        self,
+        verb: str,
+        doc: str | None,
+        act: Callable[[argparse.Namespace], None],
+        level: int = logging.WARNING,
+    ) -> None:
+        form = argparse.RawDescriptionHelpFormatter
+        super().__init__(prog=f"curvlab {verb}", description=doc, formatter_class=form)
+        self.act, self.level = act, level
+        what = "take configurations from this folder too, DIR or pkg://PACKAGE"
+        self.add_argument("--config-dir", type=_added, metavar="DIR", help=what)
+
+    def __call__(self, words: Sequence[str]) -> int:
+        """Do what the words say; an error is one sentence, with exit code 2 for wrong words."""
+        logging.basicConfig(level=self.level, format="%(message)s")
+        try:
+            args = (self.parse_args if self._subparsers else self.parse_intermixed_args)(words)
+        except SystemExit as left:  # of --help
+            return int(left.code or 0)
+        try:
+            self.act(args)
+        except (UsageError, DivergedError, OSError) as error:
+            said = of_system(error) if isinstance(error, OSError) else shown(error)
+            print(f"{self.prog}: {said}", file=sys.stderr)
+            return 2 if isinstance(error, UsageError) else 1
+        return 0
 
 
 def graph_in(folder: str | None, run: "Run") -> "Data | None":

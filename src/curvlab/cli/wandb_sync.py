@@ -19,7 +19,7 @@ from pathlib import Path
 import pandas as pd
 from rich.progress import track
 
-from curvlab.cli.verbs import answered, parser_of
+from curvlab.cli.verbs import Verb
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
@@ -97,20 +97,6 @@ def replay(source: Path, target: Path, project: str, entity: str | None) -> int:
     return len(runs)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run the command line; the exit code is 2 for wrong input, 1 for failed uploads."""
-    parser = parser_of("wandb_sync", __doc__)
-    parser.add_argument("folder", nargs="?", type=Path, help="where runs are (default: outputs)")
-    parser.add_argument("--dry-run", action="store_true", help="name what would be uploaded")
-    parser.add_argument("--dashboard", action="store_true", help="save the dashboard instead")
-    parser.add_argument("--report", metavar="TABLE", help="save the report of this table instead")
-    parser.add_argument("--picture", type=Path, help="draw the dashboard to this file instead")
-    parser.add_argument("--from", type=Path, dest="source", help="replay the runs stored here")
-    parser.add_argument("--project", default="curvlab", help="on W&B (default: curvlab)")
-    parser.add_argument("--entity", help="on W&B (default: the account's)")
-    return answered(parser, _wandb_sync, arguments)
-
-
 def _wandb_sync(args: argparse.Namespace) -> None:
     folder = args.folder or workplace() / "outputs"
     if args.source is not None:
@@ -133,3 +119,14 @@ def _wandb_sync(args: argparse.Namespace) -> None:
         print(f"saved {(made or dashboard(args.project, entity)).save().url}")
     else:
         upload(offline_runs(folder), args.dry_run)
+
+
+main = Verb("wandb_sync", __doc__, _wandb_sync)
+main.add_argument("folder", nargs="?", type=Path, help="where runs are (default: outputs)")
+main.add_argument("--dry-run", action="store_true", help="name what would be uploaded")
+main.add_argument("--dashboard", action="store_true", help="save the dashboard instead")
+main.add_argument("--report", metavar="TABLE", help="save the report of this table instead")
+main.add_argument("--picture", type=Path, help="draw the dashboard to this file instead")
+main.add_argument("--from", type=Path, dest="source", help="replay the runs stored here")
+main.add_argument("--project", default="curvlab", help="on W&B (default: curvlab)")
+main.add_argument("--entity", help="on W&B (default: the account's)")
