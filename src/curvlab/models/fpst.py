@@ -107,10 +107,14 @@ class FPSTBlock(Compilable):
         """
         # A point is needed with its logarithm or as its logarithm alone: `expmap0_and_log` and
         # `clamp_tangent` are the exponential with the logarithm that would follow it.
-        x, tangent = points = self.space.expmap0_and_log(tangent)
+        if self.norm1 is None or rows is None:
+            x, tangent = points = self.space.expmap0_and_log(tangent)
+            x = first_tokens(x, rows)
+        else:
+            x = self.space.expmap0(first_tokens(tangent, rows))
+            tangent = self.space.clamp_tangent(tangent)
         if self.norm1 is not None:
             points = self.space.expmap0_and_log(self.norm1.tangent(tangent))
-        x = first_tokens(x, rows)
         attended = self.attention.from_points(*points, rows)
         if self.training and self.dropout.p > 0:  # by the random numbers of all tokens
             kept = self.dropout(attended.new_ones(tangent.shape[::-1]).T)
