@@ -159,7 +159,9 @@ class _NonNeighbourSums(torch.autograd.Function):
         with full_precision():
             for n, tile in enumerate(tiles.tiles):
                 i, j, weights = tile.row, tile.column, work.weights[n]
-                weights.mul_(torch.add(pulls[i][:, None], pulls[j], out=work.forms[n]))
+                pull = torch.add(pulls[i][:, None], pulls[j], out=work.forms[n])
+                # Into an array that is in cache, since the weights of all tiles are not.
+                weights = torch.mul(weights, pull, out=work.summands[n][-len(weights) :])
                 weights = weights.to(right.dtype)
                 parts[i].baddbmm_(features[j], weights.mT)
                 if i != j:
