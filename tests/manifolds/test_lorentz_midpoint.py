@@ -41,11 +41,6 @@ def test_worked_example_of_the_centroid():
     torch.testing.assert_close(lorentz.normalise(7.3 * summed, -1.0), found)
 
 
-def test_reflected_time_makes_the_product_a_dot_product():
-    x, y = pair(-0.7, 20, 3)
-    torch.testing.assert_close((lorentz.reflect_time(x) * y).sum(-1), lorentz.inner(x, y))
-
-
 @pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("kappa", [-1e-3, -1.0, -100.0])
 @pytest.mark.parametrize("radius", [1e-3, 1.0, 5.0, 9.0])

@@ -126,28 +126,6 @@ def test_weighted_mean_of_two_points_is_as_far_from_both(space):
         torch.testing.assert_close(2 * space.dist(x[0], middle), space.dist(x[0], x[1]))
 
 
-def test_components_are_independent_spaces():
-    space = Stereographic(2, learnable=False)
-    space.curvature.raw.copy_(torch.tensor([-1.0, 0.5]))
-    x, y = points(space, 5, 6), points(space, 5, 6)
-    blocks = space.split(x)
-    assert blocks.shape == (5, 2, 3)
-    assert blocks.data_ptr() == x.data_ptr()
-    assert torch.equal(space.merge(blocks), x)
-    for name, function in (
-        ("add", stereographic.mobius_add),
-        ("transport0", stereographic.transport0),
-    ):
-        together = space.split(getattr(space, name)(x, y))
-        for h, kappa in enumerate((-1.0, 0.5)):
-            block = slice(3 * h, 3 * h + 3)
-            alone = function(x[:, block], y[:, block], kappa)
-            torch.testing.assert_close(together[:, h], alone)
-    parts = stereographic.sqdist(space.split(x), space.split(y), space.kappa)
-    torch.testing.assert_close(space.sqdist(x, y), parts.sum(-1))
-    assert space.conformal_factor(x).shape == (5, 2)
-
-
 def mobius_sum(space, x, y):
     blocks = stereographic.mobius_add(space.split(x), space.split(y), space.kappa)
     return space.project(space.merge(blocks))

@@ -6,7 +6,6 @@ from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.models.sgformer import GCNBranch, SGFormer, simple_attention
-from curvlab.optim import parameter_groups
 from graphs import symmetric
 from largest_tensor import LargestTensor
 
@@ -102,14 +101,3 @@ def test_memory_is_linear_in_the_nodes():
     with LargestTensor() as largest:
         made(batch).square().sum().backward()
     assert largest.elements <= 50 * nodes
-
-
-def test_the_attentions_branch_decays_by_its_own_rate():
-    made = model(transformer_weight_decay=0.5)
-    ordinary, apart = parameter_groups(made, curvature_lr=0.1, weight_decay=0.2)
-    assert (ordinary["weight_decay"], apart["weight_decay"]) == (0.2, 0.5)
-    members = [[id(p) for p in group["params"]] for group in (ordinary, apart)]
-    assert members[0] == [id(p) for p in made.graph_branch.parameters()]
-    assert members[1] == [id(p) for p in made.transformer.parameters()]
-    (together,) = parameter_groups(model(), curvature_lr=0.1, weight_decay=0.2)
-    assert len(together["params"]) == len(list(made.parameters()))

@@ -155,22 +155,6 @@ def test_a_resumed_optimiser_goes_on_where_it_was(name):
     assert torch.equal(x, resumed)
 
 
-def test_a_closure_is_called_once_with_gradients():
-    x = parameter(SPACES["lorentz"]())
-    optimizer = RiemannianAdam([x], lr=0.05)
-    calls = []
-
-    def closure():
-        optimizer.zero_grad()
-        loss = x.square().sum()
-        loss.backward()
-        calls.append(loss.item())
-        return loss
-
-    assert optimizer.step(closure).item() == calls[0]
-    assert len(calls) == 1
-
-
 @pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("name", ["lorentz", "poincare"])
 def test_long_steps_outwards_stay_on_the_manifold(name):

@@ -29,11 +29,9 @@ def neighbour_sums(
 ) -> Tensor:
     """For each row the sum of its neighbours' vectors, times weights, `[rows, dim]`.
 
-    `embedding_bag` takes half of the time of torch's sparse products for 64 numbers a node, four
-    fifths where no cache holds the vectors (docs/results/speed/sparse.txt).
-
-    Shapes: x `[nodes, dim]`; neighbours, of one row after the other, and weights (None: ones)
-    `[entries]`; offsets, where each row's begin and the last one's end, `[rows + 1]`.
+    `neighbours`, of one row after the other, and weights are `[entries]`, offsets, where each row's
+    begin and the last one's end, `[rows + 1]`. `embedding_bag` is faster than torch's sparse
+    products (docs/results/speed/sparse.txt).
     """
     return F.embedding_bag(
         neighbours,
@@ -314,9 +312,7 @@ class FeatureLinear(nn.Linear):
     """`torch.nn.Linear` of a graph's features after dropout, `drop(X) W^T + b`.
 
     On a processor `Features` that are nearly all 0 go through a sparse product, and dropout draws
-    for the other entries alone. A step on Cora's features takes a hundredth of the time.
-
-    Shapes: `[nodes, in_features] -> [nodes, out_features]`.
+    for the other entries alone: on Cora's a hundredth of the time.
     """
 
     def __init__(

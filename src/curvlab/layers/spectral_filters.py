@@ -42,11 +42,8 @@ class GPRFilter(Checked, nn.Module):
 class BernsteinFilter(Checked, nn.Module):
     r"""Bernstein polynomials of the Laplacian `L = I - A` with non-negative coefficients.
 
-    `Z = sum_k relu(theta_k) binom(K, k) 2^-K (2I - L)^(K-k) L^k Y`, whose value at eigenvalue
-    `2 k / K` is about `theta_k`; all ones are the identity. Made by Horner's rule in `2I - L` with
-    K products instead of `K^2 / 2`.
-
-    Shapes: as `GPRFilter`, A without self-loops.
+    `Z = sum_k relu(theta_k) binom(K, k) 2^-K (2I - L)^(K-k) L^k Y`, by Horner's rule in `2I - L`;
+    all ones are the identity. A is without self-loops.
 
     Args:
         orders: K, the highest order.
@@ -77,10 +74,8 @@ class ChebyshevInterpolation(Checked, nn.Module):
     r"""Chebyshev interpolation of a filter whose values at the nodes are learned.
 
     With `x_j = cos((K - j + 1/2) pi / (K + 1))`, `c_k = 2 / (K + 1) sum_j relu(theta_j) T_k(x_j)`,
-
-        Z = c_0 / 2 Y + sum_(k >= 1) c_k T_k(-A) Y;  all ones are the identity.
-
-    Shapes: as `GPRFilter`, A without self-loops.
+    `Z = c_0 / 2 Y + sum_(k >= 1) c_k T_k(-A) Y`; all ones are the identity. A is without
+    self-loops.
 
     Args:
         orders: K, the highest order.
@@ -116,8 +111,8 @@ def polynomials(
     """`g_0(A) x, ..., g_orders(A) x`, one after the other, by products with A alone.
 
     `mono`: `h_k = A h_(k-1)`. `cheb`: `h_1 = -A x`, `h_k = -2 A h_(k-1) - h_(k-2)`, the polynomials
-    of `L - I = -A` with spectrum in [-1, 1]; on L itself, with spectrum to 2, they would explode
-    (`T_14(2)` is 5e7). Source: PolyFormer, Table 1, with the operator of its code.
+    of `L - I = -A` with spectrum in [-1, 1]. Source: PolyFormer, Table 1, with the operator of its
+    code.
     """
     yield x
     before, now = x, x

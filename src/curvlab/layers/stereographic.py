@@ -1,15 +1,13 @@
 r"""Transformer layers on products of constant-curvature spaces (FPS-T, Section 3).
 
-Every layer takes and returns points `[..., dim]` of a space made of `components` blocks of
-`dim / components` coordinates, block `h` with curvature `kappa_h`. Built on
-`curvlab.manifolds.Euclidean`, whose maps are identities, the same layers are the layers of the
-plain transformer, without a map.
+Every layer takes and returns points `[..., dim]` of a space made of `components` blocks of `dim /
+components` coordinates, block `h` with curvature `kappa_h`, projected into the ball, if it is one.
+On `curvlab.manifolds.Euclidean`, whose maps are identities, they are the layers of the plain
+transformer.
 
-After every exponential and every Moebius sum a point is projected into the ball, if it is one.
-
-Tokens keep their shape `[tokens, dim]`, but the layers lay them out in memory with the tokens of
-one coordinate side by side: norms of short blocks and products with one factor a token are then
-sweeps over long rows, several times faster than with the few coordinates of a token side by side.
+Tokens `[tokens, dim]` are laid out in memory with those of one coordinate side by side: norms of
+short blocks and products with one factor a token are then sweeps over long rows, several times
+faster.
 """
 
 from collections.abc import Callable
@@ -61,8 +59,6 @@ class StereographicLinear(TakesManifold, nn.Linear):
 
     `exp_0(W log_0(x)) (+) exp_0(b)`, exponentials and logarithms block by block, `W` across blocks.
 
-    Shapes: `[..., in_features] -> [..., out_features]`, both split into the space's components.
-
     Args:
         bias: add `exp_0(b)` on the right.
         weight_dropout: probability of zeroing an entry of `W` in training (DropConnect).
@@ -101,10 +97,7 @@ class StereographicLinear(TakesManifold, nn.Linear):
 
 
 class StereographicLayerNorm(TakesManifold, nn.LayerNorm):
-    """Layer norm of the logarithm at the origin, over the full width (FPS-T, Section 3.2).
-
-    Shapes: `[..., dim] -> [..., dim]`.
-    """
+    """Layer norm of the logarithm at the origin, over the full width (FPS-T, Section 3.2)."""
 
     def __init__(self, dim: int, manifold: Manifold) -> None:
         super().__init__(dim, eps=1e-5)
@@ -172,8 +165,6 @@ class StereographicAttention(TakesManifold, nn.Module):
     Values are points; queries and keys are tangent vectors at the values, transported to the
     origin, where the similarity is taken; the result is the weighted mean of the values, on a
     stereographic space their gyro-midpoint.
-
-    Shapes: `[tokens, dim] -> [tokens, dim]`, points with the space's further coordinates.
 
     Args:
         dim: width of tangent vectors of the input and the output.
@@ -245,10 +236,9 @@ def positive_features(u: Tensor) -> Tensor:
 
 
 def _raise_low_queries(query: Tensor) -> Tensor:
-    """Queries whose largest feature is not below `exp(LOWEST)`.
+    """Queries times a number each, so that their largest feature is not below `exp(LOWEST)`.
 
-    Far below 0 `elu(u) + 1` loses its digits. All features of a query are multiplied by the same
-    number, which leaves its midpoint where it is.
+    Far below 0 `elu(u) + 1` loses its digits; a factor leaves the midpoint where it is.
     """
     missing = LOWEST - query.detach().amax(-1, keepdim=True)
     return query + missing.clamp_min(0)
@@ -271,11 +261,9 @@ def linear_attention(
 ) -> Tensor:
     r"""`midpoint_attention` for `s_ij = phi(q_i) . phi(k_j)`, in time linear in the tokens.
 
-    With the space's `mean_vectors` m_j, `sum_j phi(k_j) m_j^T` is summed once and shared by all
-    queries (FPS-T, Eq. 11, with the denominator of Appendix C, which Eq. 11 omits).
-
-    Shapes: query, key (tangent at the origin) `[heads, tokens, width]`, value (points)
-    `[tokens, dim]`, scale as `space.tangent_scale(value)`; returns `[tokens, dim]`.
+    With the space's `mean_vectors` m_j, `sum_j phi(k_j) m_j^T` is summed once (FPS-T, Eq. 11, with
+    the denominator of Appendix C). Shapes: query, key (tangent at the origin) `[heads, tokens,
+    width]`, value (points) `[tokens, dim]`, scale as `space.tangent_scale(value)`.
     """
     tokens = key.shape[-2]
     at_once = TOKENS_AT_ONCE if key.device.type == "cpu" else tokens
@@ -306,15 +294,12 @@ class StereographicLogits(TakesManifold, nn.Module):
 
         u = 2 <z, A> / ((1 + kappa |z|^2) |A|),    D = arsin_kappa(u),
 
-    and `logit = |2 a| sqrt(sum_h D_h^2) sign(sum_h <z_h, A_h>)`. With `s = x - P`,
-    `alpha = 1 + kappa |P|^2`, `beta = 1 + kappa |x|^2`,
+    and `logit = |2 a| sqrt(sum_h D_h^2) sign(sum_h <z_h, A_h>)`. With `s = x - P`, `alpha = 1 +
+    kappa |P|^2`, `beta = 1 + kappa |x|^2`,
 
         u = 2 (alpha <s, a> + kappa |s|^2 <P, a>) / (alpha beta |a|),
 
-    so that two matrix products with the classes suffice: no tensor `[nodes, classes, dim]` is made.
-    On one flat component the logit is `4 <x - p, a>`; on several it is not linear.
-
-    Shapes: `[nodes, dim] -> [nodes, classes]`.
+    two matrix products with the classes. On one flat component the logit is `4 <x - p, a>`.
 
     Args:
         curvature: of `arsin`: `geometric` is the space's kappa, which makes D the distance;

@@ -1,10 +1,9 @@
 """Other coordinates of stereographic points: Klein, half-space, hyperboloid, sphere.
 
 Each pair of functions is an isometry of the same space, `to_...` from the stereographic points
-`[..., dim]` of `curvlab.manifolds.stereographic` and `from_...` back. `kappa` is as there.
-
-Source: Cannon et al. 1997, Hyperbolic geometry, section 7; Lee 2018, Introduction to Riemannian
-manifolds, theorem 3.7.
+`[..., dim]` of `curvlab.manifolds.stereographic` and `from_...` back. `kappa` is as there. Source:
+Cannon et al. 1997, Hyperbolic geometry, section 7; Lee 2018, Introduction to Riemannian manifolds,
+theorem 3.7.
 """
 
 import torch

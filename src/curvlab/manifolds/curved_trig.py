@@ -7,13 +7,11 @@ so neither x = 0 nor kappa = 0 is special. With z = s^2, of any sign,
     tan(s)/s  = 1 / (1 - z / (3 - z / (5 - z / (7 - ...)))),
     atan(s)/s = 1 / (1 + z / (3 + 4 z / (5 + 9 z / (7 + ...)))).
 
-As many levels of a fraction as a type has digits are one quotient of two polynomials. sin_k and
-its inverse are their power series near zero and elsewhere the closed form, chosen per element by
-`where`, with harmless arguments in the branches not taken.
-
-Source: FPS-T (Curve Your Attention), appendix A; Bachmann et al. 2020, constant curvature GCNs;
-Lambert's fraction of the tangent and Gauss's of its inverse (Abramowitz and Stegun, 4.3.94 and
-4.4.43).
+As many levels of a fraction as a type has digits are one quotient of two polynomials. sin_k and its
+inverse are their power series near zero and elsewhere the closed form, chosen per element by
+`where`, with harmless arguments in the branches not taken. Source: FPS-T (Curve Your Attention),
+appendix A; Bachmann et al. 2020, constant curvature GCNs; Lambert's fraction of the tangent and
+Gauss's of its inverse (Abramowitz and Stegun, 4.3.94 and 4.4.43).
 """
 
 import math

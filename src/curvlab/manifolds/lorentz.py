@@ -10,10 +10,9 @@ space part, so that results lie on the hyperboloid to rounding.
 Distances are not arcosh(kappa <x, y>_L), whose argument loses every digit at radius 10 in float32.
 With x' = s / (1 + sqrt(1 - kappa |s|^2)), the stereographic image, and h = 1 + sqrt(1 - kappa
 |s|^2), sinh^2(sqrt(-kappa) d / 2) / -kappa = |x' - y'|^2 h_x h_y / 4 =: u^2 is the half-angle law
-of cosines with nothing that cancels, and d = 2 arsin_k(u).
-
-Source: Nickel and Kiela 2018; Law et al. 2019 (centroid); Chen et al. 2022, Fully Hyperbolic
-Neural Networks; Hypformer, section 3 (change of curvature).
+of cosines with nothing that cancels, and d = 2 arsin_k(u). Source: Nickel and Kiela 2018; Law et
+al. 2019 (centroid); Chen et al. 2022, Fully Hyperbolic Neural Networks; Hypformer, section 3
+(change of curvature).
 """
 
 from collections.abc import Callable
@@ -256,9 +255,8 @@ def midpoint(x: Tensor, y: Tensor, kappa: Tensor | float, weight: Tensor | float
 
     s / (sqrt(-kappa) sqrt(-<s, s>_L)) with s = (1 - weight) x + weight y: the `centroid` of two
     points, in the type of the points and without what cancels in <s, s>_L far out. `weight` is in
-    [0, 1] and broadcasts against the leading dimensions, as kappa does.
-
-    Source: Law et al. 2019; Hypformer, equations 4 and 20.
+    [0, 1] and broadcasts against the leading dimensions, as kappa does. Source: Law et al. 2019;
+    Hypformer, equations 4 and 20.
     """
     p, q = upcast_half(space(x)), upcast_half(space(y))
     k = negative_curvature(kappa, p.dtype, p)

@@ -11,10 +11,9 @@ dimensions, and weights w_x, w_y > 0, numbers or tensors that do so too, and ret
 
 They are computed in closed forms that keep their digits. `LITERAL` are the first three as they are
 written, compositions of maps, whose products <x, y>_L cancel: in float32 they lose the hyperboloid
-at a distance of about 9 / s and end in NaN beyond it.
-
-Source: LRN (He et al. 2024), Section 3 and Equation 12; the norm of the first is of -<., .>_L,
-where the paper prints <., .>_L; the boost that the second equals is in any text on relativity.
+at a distance of about 9 / s and end in NaN beyond it. Source: LRN (He et al. 2024), Section 3 and
+Equation 12; the norm of the first is of -<., .>_L, where the paper prints <., .>_L; the boost that
+the second equals is in any text on relativity.
 """
 
 from collections.abc import Callable, Mapping

@@ -40,12 +40,10 @@ Branch = Literal["euclidean", "hyperbolic", "spherical", "feed_forward"]
 class RoutingEntropy(Checked, nn.Module):
     """-lambda H, or + lambda H, of the mean entropy H of the router's weights; lambda is annealed.
 
-    `balance` b adds b (G sum_g mean(a_g)^2 - 1) of the G branches' mean weights, not annealed: 0
-    where all branches are used alike (Shazeer et al. 2017).
-
     lambda(0) = weight, lambda(k + 1) = max(floor, decay lambda(k)) once a pass of training. The
-    paper's text asks for high entropy at the start, its formula lowers it.
-    Source: CAT, Eq. 15 and Appendix A.
+    paper's text asks for high entropy at the start, its formula lowers it. `balance` b adds b (G
+    sum_g mean(a_g)^2 - 1) of the G branches' mean weights, not annealed: 0 where all branches are
+    used alike (Shazeer et al. 2017). Source: CAT, Eq. 15 and Appendix A.
 
     Args:
         weight: lambda at the start.
@@ -205,11 +203,10 @@ class CAT(FlatEncoder, DotProductScorer):
     """Blocks of attention branches in several geometries that every token weighs by itself.
 
     On triples the score of a tail is the product of the query's output and its embedding; on nodes
-    the outputs are embeddings, for a linear decoder. With layout `single` attention and distances
-    do nothing: a branch is a feed-forward network, and the router prefers one, not a curvature.
-
-    Differences from the paper: the sums on the sphere are normalised before their logarithm, its
-    tangent vectors stay below the antipode; points of the ball are summed by their midpoint.
+    the outputs are embeddings. With layout `single` attention and distances do nothing: a branch is
+    a feed-forward network, and the router prefers one, not a curvature. Unlike the paper's, sums on
+    the sphere are normalised before their logarithm, its tangent vectors stay below the antipode;
+    points of the ball are summed by their midpoint.
 
     Args:
         activation: of the feed-forward networks and the router.

@@ -48,15 +48,12 @@ class NetworkOptions(TypedDict, total=False):
 
 
 class GraphNetwork(FlatEncoder):
-    """A stack of layers of one kind: graph to Euclidean node embeddings.
+    """A stack of layers of one kind: graph to Euclidean node embeddings `[nodes, dim_out]`.
 
     `x <- act(norm(layer(drop(x)) [+ W drop(x)]))`; the last layer has neither norm nor activation
     unless `last_activation` is set. With `skip_average` the embeddings are `(f(x, {}) + act(f(x,
     E))) / 2` for the last layer f without and with the edges, as in the code of Q-GCN (Xiong et al.
     2022), for reconstruction.
-
-    Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns
-    `[nodes, dim_out]`.
 
     Args:
         activation: of the layers.

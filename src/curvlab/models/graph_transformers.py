@@ -26,8 +26,6 @@ EMBEDDING_DEVIATION = 0.02
 class AttentionNetwork(FlatEncoder):
     """Layers with attention of all nodes to all, in time quadratic in the nodes.
 
-    Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns `[nodes, dim]`.
-
     Args:
         ffn_dim: inner width of the feed-forward networks.
         dropout: of the layers.
@@ -179,10 +177,8 @@ class GraphGPS(AttentionNetwork):
 class SpatialAttention(nn.Module):
     r"""Softmax attention with a bias for each distance, `softmax(Q K^T / sqrt d + b[hops]) V`.
 
-    Time is quadratic in the nodes, memory is that of a block of scores (`in_blocks`).
-
-    Shapes: `[nodes, dim]` and hops `[nodes, nodes]`, whole numbers below `distances`; returns
-    `[nodes, dim]`.
+    Of nodes `[nodes, dim]` and hops `[nodes, nodes]` below `distances`, a block of scores at a
+    time.
     """
 
     def __init__(self, dim: int, heads: int, distances: int) -> None:

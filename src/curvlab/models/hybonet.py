@@ -17,14 +17,12 @@ from curvlab.options import Activation, Dropout, Passed, PositiveFloat, Positive
 
 
 class HyboNet(Encoder):
-    r"""Graph convolution network that never leaves the hyperboloid.
+    r"""Graph convolution network that never leaves the hyperboloid, of one curvature.
 
         h_0 = exp_o(features),    h_l = aggregate(linear_l(h_{l-1})).
 
-    All points lie on one hyperboloid of one curvature.
-
-    Shapes: `batch.x [nodes, in_channels]`, `batch.adj_t [nodes, nodes]` (sparse CSR); returns
-    `[nodes, 1 + dim]`.
+    Shapes: `batch.x [nodes, in_channels]`, `batch.adj_t [nodes, nodes]`; returns `[nodes, 1 +
+    dim]`.
 
     Args:
         dim: space-like coordinates; the papers count time too and call 15 of them 16.

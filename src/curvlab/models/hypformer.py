@@ -40,13 +40,9 @@ class HyperbolicTransformer(nn.Module):
         x = HTC(exp_0 X),  x <- x (.) eps HTC'(exp_0 X),  x <- HRC[layer norm, relu, dropout](x);
         in each layer  x <- HRC[layer norm]( attention(x) (.) x );  z = HTC''(x).
 
-    The second term, of a map of its own, is the positional encoding. A layer has neither activation
-    nor feed-forward: the last HTC is all that the paper's figure means by it.
-
-    `curvature_mode=recalibrate` has the midpoints on the features' space, as the authors' code for
-    small graphs.
-
-    Shapes: `[nodes, in_channels] -> [nodes, 1 + dim]`.
+    The second term is the positional encoding. A layer has neither activation nor feed-forward: the
+    last HTC is all that the paper's figure means by it. `curvature_mode=recalibrate` has the
+    midpoints on the features' space, as the authors' code for small graphs.
 
     Args:
         spaces: space to which the features are lifted, space of the points between the first map

@@ -107,11 +107,10 @@ class TokenMixer(TokenNetwork):
 
     @torch.no_grad()
     def node_filters(self, batch: Data, read_out: Tensor | None = None) -> Tensor:
-        """Coefficients of the polynomials `[nodes, orders + 1]` (Theorem 3.1).
+        """Coefficients of the polynomials `[nodes, orders + 1]` (Theorem 3.1), the mean over heads.
 
-        A head h has the filter `alpha^(h)`, of its part of the width. With weights r `[dim]` that
-        read a number out of the embedding `x w` of a signal x: `sum_h (r_h . w_h) alpha^(h)`; else
-        the mean over heads.
+        With weights r `[dim]` that read a number out of the embedding `x w` of a signal x: `sum_h
+        (r_h . w_h) alpha^(h)`.
         """
         mixer: Any = self.mixers[0]
         nodes = torch.arange(batch.num_nodes, device=self.input.weight.device)
@@ -124,10 +123,7 @@ class TokenMixer(TokenNetwork):
 
 
 class TokenFeedForward(nn.Module):
-    """`H + drop(W_b gelu(W_a LN(H) + b_a) + b_b)`, the same map for every token.
-
-    Shapes: `[..., dim] -> [..., dim]`.
-    """
+    """`H + drop(W_b gelu(W_a LN(H) + b_a) + b_b)`, the same map for every token."""
 
     def __init__(self, dim: int, hidden: int | None, dropout: float) -> None:
         super().__init__()

@@ -99,9 +99,7 @@ class LorentzianScore(LinkDecoder):
     r"""`2 k + 2 <x, y>_L`, k = -1 / kappa: minus the squared Lorentzian distance; margin loss.
 
     `L = (margin + mean_i relu(margin - edge_i + none_i)) / 2`, the i-th edge against the i-th pair
-    that is none.
-
-    Source: the code of HyboNet, which LRN takes over (their papers say Fermi-Dirac).
+    that is none. Source: the code of HyboNet, which LRN takes over (their papers say Fermi-Dirac).
     """
 
     def __init__(self, space: Lorentz, margin: float | None) -> None:
@@ -123,9 +121,8 @@ class LorentzianScore(LinkDecoder):
 class FermiDirac(LinkDecoder):
     r"""`p = 1 / (exp((d^2 - radius) / temperature) + 1)` by its logit; cross-entropy.
 
-    d is the geodesic distance of any space.
-
-    Source: Krioukov et al. 2010; HGCN (Chami et al. 2019), Section 4.3.
+    d is the geodesic distance of any space. Source: Krioukov et al. 2010; HGCN (Chami et al. 2019),
+    Section 4.3.
     """
 
     def __init__(self, space: Manifold, radius: float, temperature: float) -> None:

@@ -57,10 +57,9 @@ class Labels(ABC):
 class OneOfMany(Labels):
     r"""One class per node, `labels [nodes]`; the largest logit predicts it.
 
-    The loss is cross-entropy, or with a margin the mean over nodes and classes c of
-    `relu(margin - logit_y + logit_c)`, y the node's class, which is one of them.
-
-    Source: the margin loss is HyboNet's (Chen et al. 2022), its code.
+    The loss is cross-entropy, or with a margin the mean over nodes and classes c of `relu(margin -
+    logit_y + logit_c)`, y the node's class, which is one of them. Source: the margin loss is
+    HyboNet's (Chen et al. 2022), its code.
     """
 
     def __init__(self, classes: int, margin: float | None = None) -> None:

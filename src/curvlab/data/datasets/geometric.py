@@ -33,20 +33,15 @@ FEATURE_DEGREE, FEATURE_BETA = 8.0, 3.0  # of features: mean number of a node, i
 
 
 class GeometricGraph(Generated):
-    """Graph, features and classes from points of one space, as in HypBench.
+    """Graph, features and classes from points of one space, after HypBench.
 
-    Edges are drawn with the probability above; `mu` is the one at which the mean of the expected
-    degrees is `mean_degree`. The graph is the largest component.
-
-    Features are a graph between nodes and features in the same space (the bipartite S1 model), `x`
-    is 0 or 1. A share `correlation` of the nodes is at its own point there, the others at new ones,
-    so that their features know nothing of the edges.
-
-    Classes have centres at random points. A node is of class c with probability proportional to
-    `d_ic^-homophily`.
-
-    Source: Aliakbarisani et al. 2024, arXiv:2406.02772 (HypBench), which correlates features with
-    edges by their hidden degrees and angles and has no shares of nodes.
+    Edges are drawn with the probability above, with the `mu` that makes `mean_degree` the mean of
+    the expected degrees; the largest component is kept. Features `x`, 0 or 1, are a graph between
+    nodes and features in the same space (the bipartite S1 model); a share `correlation` of the
+    nodes is at its own point there, the others at new ones. Classes have centres at random points:
+    a node is of class c with probability proportional to `d_ic^-homophily`. Source: Aliakbarisani
+    et al. 2024, arXiv:2406.02772, which correlates features with edges by hidden degrees and angles
+    instead.
 
     Args:
         mean_degree: mean of the expected degrees.
@@ -129,13 +124,10 @@ class GeometricGraph(Generated):
 class HyperbolicGraph(GeometricGraph):
     r"""The S1/H2 model: popularity and similarity, that is random points of the hyperbolic plane.
 
-    Points are on a circle; hidden degrees have a power law, `p(kappa) ~ kappa^-exponent`, and are
-    the radii of the hyperbolic plane, `r = R - 2 ln(kappa / kappa_min)`, where the probability of
-    an edge is a Fermi function of the distance with temperature `1 / beta`. For large graphs
-    `mu = beta sin(pi / beta) / (2 pi mean_degree)`, degrees have the tail of the hidden ones,
-    and the share of triangles grows with `beta`.
-
-    Source: Serrano, Krioukov and Boguna 2008 (S1); Krioukov et al. 2010, arXiv:1006.5169 (H2).
+    Points are on a circle; hidden degrees, `p(kappa) ~ kappa^-exponent`, are the radii of the
+    hyperbolic plane, `r = R - 2 ln(kappa / kappa_min)`, where the probability of an edge is a Fermi
+    function of the distance with temperature `1 / beta`. Source: Serrano, Krioukov and Boguna 2008
+    (S1); Krioukov et al. 2010, arXiv:1006.5169 (H2).
 
     Args:
         exponent: of the density of degrees; the larger, the more alike they are.
@@ -159,9 +151,7 @@ class HyperbolicGraph(GeometricGraph):
 
 
 class SphericalGraph(GeometricGraph):
-    """The model's spherical relative: points of a sphere, all of one hidden degree.
-
-    The S2 model without the popularity that makes it hyperbolic.
+    """Points of a sphere, all of one hidden degree: the S2 model without popularity.
 
     Source: Jankowski et al. 2023, "The D-Mercator method", for S^D.
     """
@@ -179,10 +169,7 @@ class SphericalGraph(GeometricGraph):
 
 
 class FlatGraph(GeometricGraph):
-    """The model's flat relative: points of a square, all of one hidden degree.
-
-    A soft random geometric graph; the square has a boundary, since a torus fits in no flat space of
-    two dimensions.
+    """Points of a square, with its boundary, all of one hidden degree: a soft geometric graph.
 
     Source: Penrose 2016, "Connectivity of soft random geometric graphs".
     """

@@ -1,9 +1,8 @@
 """Knowledge graphs: directed triples (head, relation, tail) in three parts, from raw files.
 
 A knowledge graph is a `Data` with `edge_index [2, triples]` (heads, tails), `edge_type [triples]`
-(relations), `num_nodes` (entities), `relation_names` and the masks of the three parts
-`train_mask`, `val_mask`, `test_mask` `[triples]`. Triples are never made symmetric nor coalesced:
-several relations may join the same pair.
+(relations), `num_nodes` (entities), `relation_names` and the masks `train_mask`, `val_mask` and
+`test_mask` `[triples]`. Triples are never made symmetric nor coalesced.
 """
 
 from abc import abstractmethod

@@ -47,9 +47,8 @@ class SyntheticWeb(Generated):
 def preferential_attachment(num_nodes: int, generator: np.random.Generator) -> np.ndarray:
     """Parents `[num_nodes]` of a tree grown by preferential attachment; the root 0 is its own.
 
-    Edge e joins node e + 1 to its parent. Position 2e of the list of all endpoints is node
-    e + 1, position 2e + 1 that node's parent, and a new node copies a uniformly drawn
-    position. Copies of copies are resolved by pointer jumping in O(log n) array operations.
+    Positions 2e and 2e + 1 of the list of endpoints are node e + 1 and its parent, which copies a
+    position drawn uniformly; copies of copies are resolved by pointer jumping.
     """
     edges = np.arange(num_nodes - 1)
     position = np.zeros(num_nodes - 1, dtype=np.int64)

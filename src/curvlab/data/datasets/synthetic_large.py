@@ -24,14 +24,11 @@ DRAWN_EDGES = 2**23
 class SyntheticLarge(Generated):
     """A degree-corrected stochastic block model with Gaussian features.
 
-    Node v has a class y_v, each with equal probability, and a propensity w_v from a Pareto law,
-    `P(w > t) = t^(1 - exponent)` for t > 1. Each of `num_nodes * mean_degree / 2` edges starts at
-    a node drawn in proportion to w and ends at one drawn so within a class: with probability
-    `homophily` the same class, else one of the others. Repeated edges and loops do not count.
-    Features are `x_v = signal m_(y_v) + e_v`, m a random unit vector for each class, e standard
-    Gaussian noise.
-
-    Source: Karrer and Newman 2011, "Stochastic blockmodels and community structure in networks".
+    Node v has a class y_v, each with equal probability, and a propensity w_v, `P(w > t) = t^(1 -
+    exponent)` for t > 1. Each of `num_nodes * mean_degree / 2` edges joins nodes drawn in
+    proportion to w, with probability `homophily` of one class, else of two; repeated edges and
+    loops do not count. Features are `signal m_(y_v) + e_v`, m a random unit vector for each class,
+    e standard Gaussian noise. Source: Karrer and Newman 2011.
 
     Args:
         num_nodes: number of nodes.

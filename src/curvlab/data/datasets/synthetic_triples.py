@@ -19,10 +19,9 @@ PARTS = (0.8, 0.1, 0.1)
 class SyntheticKnowledgeGraph(Generated):
     """Two symmetric, two hierarchical and two cyclic relations that follow from one another.
 
-    Within a group all entities are siblings, and have the next one and the one after it on a ring;
-    entity i of a group has as counterpart entity i of the group's twin. Groups are the nodes of a
-    binary tree: an entity's parent is the first entity of the group above, its ancestors those of
-    all groups above. So each test triple follows from others, 80 % of which are trained on.
+    Entities of a group are siblings, and a ring; entity i of a group has as counterpart that of the
+    group's twin. Groups are the nodes of a binary tree: an entity's parent is the first entity of
+    the group above, its ancestors those of all groups above. 80 % of the triples are trained on.
 
     Args:
         groups: number of groups, even, since each has a twin.

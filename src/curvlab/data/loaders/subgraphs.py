@@ -58,9 +58,9 @@ class Subgraphs:
         """Draw at most `fan_outs[0]` neighbours of each seed, `fan_outs[1]` of each of those, etc.
 
         The neighbours of a node, the sources of the edges to it, are drawn uniformly without
-        replacement from torch's global generator, once, at the hop at which it is first met. The
-        mean over those drawn is an unbiased estimate of the mean over all. PyTorch Geometric's
-        `NeighborLoader` needs a compiled package for this.
+        replacement from torch's global generator, once, at the hop at which it is first met
+        (GraphSAGE, Hamilton et al. 2017; PyTorch Geometric's `NeighborLoader` needs a compiled
+        package for this).
 
         Returns:
             The drawn edges between the seeds, in their order, and then the other nodes by hop;
@@ -111,9 +111,8 @@ class Subgraphs:
 def distinct_integers(below: Tensor, count: int) -> Tensor:
     """A uniform subset of `count` integers from 0 up to each bound, `[bounds, count]`.
 
-    For j = bound - count, ..., bound - 1 draw t from 0 to j; take t, or j where t is taken.
-
-    Source: Bentley and Floyd 1987, for all bounds at once.
+    For j = bound - count, ..., bound - 1 draw t from 0 to j; take t, or j where t is taken (Bentley
+    and Floyd 1987).
     """
     chosen = below.new_full((len(below), count), -1)
     for i in range(count):

@@ -23,10 +23,8 @@ STORAGE = {"float32": np.float32, "float16": np.float16, "bfloat16": np.int16}  
 class TokenStore:
     """Tokens `[rows, orders + 1, features]` in a folder, of the nodes that have a label.
 
-    Rows are in a random order, the same for every split, so that consecutive rows of one part of
-    any split are a random sample of it that is read front to back.
-
-    A folder that is damaged, or has the tokens of another graph, is refused.
+    Rows are in one random order, so that consecutive rows of a part of any split are a random
+    sample of it. A folder that is damaged, or has the tokens of another graph, is refused.
     """
 
     def __init__(self, folder: Path, graph: DiskGraph, spec: PolynomialTokens) -> None:

@@ -10,10 +10,8 @@ from curvlab.errors import UsageError
 class HalvedValidation(GraphTransform):
     """Half of the validation nodes become the training nodes, and those an inner problem's.
 
-    An inner problem learns from `inner_mask`, the training nodes of the split, what is around it
-    from `train_mask`, a random half of the validation nodes; the other half chooses the weights.
-
-    Source: Franceschi et al. 2019 (LDS), Section 4.1.
+    An inner problem learns from `inner_mask`, the outer one from `train_mask`; the other half
+    chooses the weights. Source: Franceschi et al. 2019 (LDS), Section 4.1.
     """
 
     reads = ("train_mask", "val_mask")

@@ -125,9 +125,9 @@ class HGCNLinkSplit(LinkSplit):
     """HGCN's own division of the edges and pairs, one by one: what HyboNet and LRN have as well.
 
     It shuffles the entries of the upper triangle of the adjacency matrix, then those of its
-    complement, and cuts both from their beginning. The diagonal belongs to both: a node with a
-    self-loop makes an edge, any other a pair without one. A self-loop that falls to training is
-    left out. Shuffling the complement takes 4 bytes a pair (0.8 GB for PubMed).
+    complement, and cuts both from their beginning. The diagonal belongs to both; a self-loop that
+    falls to training is left out. Shuffling the complement takes 4 bytes a pair (0.8 GB for
+    PubMed).
 
     Args:
         dataset: name of the data set, for its self-loops (`HGCN_LOOPS`), which the graph lacks.

@@ -39,9 +39,8 @@ def smallest_eigenvectors(adjacency: csr_array, k: int) -> np.ndarray:
 def largest_eigenpairs(matrix: csr_array, k: int, dense: bool) -> tuple[np.ndarray, np.ndarray]:
     """The k largest eigenvalues, descending, and eigenvectors that do not depend on the solver.
 
-    Of an eigenvalue that repeats, any basis of its space is as good. With `P` the projector on
-    that space, the first vector is the column of `P` at the node where it is longest, the next
-    that of what is left of `P`, and so on: a Cholesky factor of `P` with pivots.
+    Of an eigenvalue that repeats, the basis is a Cholesky factor, with pivots, of the projector on
+    its space.
     """
     nodes = matrix.shape[0]
     values, vectors = _solved(matrix, k, dense)

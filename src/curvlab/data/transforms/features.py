@@ -69,8 +69,7 @@ class DegreeFeatures(GraphTransform):
 class HopFeatures(GraphTransform):
     """Features mixed along the edges, `X <- A^hops X`, `A = D^{-1/2} (A + I) D^{-1/2}`.
 
-    D counts the added self-loop. No hops: the features as they are. Source: FPS-T's search space
-    (the paper gives the number of hops only; the operator is GCN's).
+    Source: FPS-T's search space; the operator is GCN's.
 
     Args:
         hops: times that A is applied.
@@ -196,9 +195,8 @@ class OwnFeatures(GraphTransform):
 class StackedHops(GraphTransform):
     """Features and their mixtures along the edges, `X <- [X, A X, ..., A^hops X]`.
 
-    A is the operator of `HopFeatures`.
-
-    Source: SIGN (Frasca et al. 2020), with one power of one operator a block.
+    A is the operator of `HopFeatures`. Source: SIGN (Frasca et al. 2020), with one power of one
+    operator a block.
 
     Args:
         hops: number of blocks after the first.

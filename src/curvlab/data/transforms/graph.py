@@ -147,13 +147,11 @@ class IdentityFeatures(GraphTransform):
 class LaplacianEigenvectors(GraphTransform):
     """Eigenvectors of the normalised Laplacian with the k smallest eigenvalues.
 
-    `L = I - D^{-1/2} A D^{-1/2}`, degrees clipped at 1, trivial eigenvector included, columns
-    by ascending eigenvalue, each of unit norm. Each component of the graph is solved alone, so that
-    eigenvalue 0 has the indicator-like basis; a node without neighbours has eigenvalue 1. The entry
-    largest in magnitude is positive. Where an eigenvalue repeats within a component of at most 512
-    nodes, the basis does not depend on the solver (`largest_eigenpairs`).
-
-    Source: TokenGT's node identifiers, FPS-T Sec. 4.3.
+    `L = I - D^{-1/2} A D^{-1/2}`, degrees clipped at 1, trivial eigenvector included, columns by
+    ascending eigenvalue, each of unit norm, its largest entry positive. Each component is solved
+    alone, so that eigenvalue 0 has the indicator-like basis; a node without neighbours has
+    eigenvalue 1. Where an eigenvalue repeats within a component of at most 512 nodes, see
+    `largest_eigenpairs`. Source: TokenGT's node identifiers, FPS-T Sec. 4.3.
 
     Args:
         k: number of eigenvectors; a graph of fewer nodes has columns of zeros after its own.
@@ -208,13 +206,10 @@ class NormalisedAdjacency(GraphTransform):
     """The normalised adjacency as a sparse matrix, `D^{-1/2} A D^{-1/2}`, or `D^{-1} A`.
 
     `normalised_adj[v, u] = 1 / sqrt(deg(v) deg(u))` for every edge from u to v (rows are targets),
-    with the number of incoming edges for degree, and 0 where a degree is 0. With `edge_weight
-    [edges]`, entries are multiplied by it and degrees are sums of weights; a self-loop weighs 1.
-
-    Of a directed graph, one with `edge_forward [edges]`, only edges for which that is true count,
-    and rows are normalised, `1 / deg(v)`: a node takes the mean of the nodes that point at it.
-
-    Source: GCN; without self-loops as in the graph branch of SGFormer's and Hypformer's code.
+    with the number of incoming edges for degree, and 0 where a degree is 0. `edge_weight [edges]`
+    multiplies entries and counts in degrees; a self-loop weighs 1. With `edge_forward [edges]` only
+    edges for which it is true count, by `1 / deg(v)`. Source: GCN; without self-loops SGFormer's
+    and Hypformer's code.
 
     Args:
         self_loops: add one to every node that has none first; degrees count it.

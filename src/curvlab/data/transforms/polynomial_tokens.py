@@ -24,9 +24,8 @@ class PolynomialTokens(GraphTransform):
     without neighbours has a row of zeros. Of double features `float32` keeps the precision.
 
     With `project_first`, where the tokens of projected features, with their gradient, take less
-    memory than those of the features, the graph gets the sparse `normalised_adj` instead.
-
-    Source: PolyFormer, Table 1, with the operators of its code.
+    memory than those of the features, the graph gets the sparse `normalised_adj` instead. Source:
+    PolyFormer, Table 1, with the operators of its code.
 
     Args:
         basis: polynomials, mono (powers) or cheb (Chebyshev).

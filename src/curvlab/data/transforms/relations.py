@@ -14,10 +14,8 @@ class NeighbourRelations(GraphTransform):
     """Normalised adjacencies of the nodes at most 1, ..., `orders` steps away, one below the other.
 
     `A_r[v, u] = 1 / sqrt(d_v d_u)` for u at most r steps from v, v itself among them, d their
-    numbers; edges count in both directions.
-
-    Source: NodeFormer (Wu et al. 2022), adjacency of order r taken as the support of
-    `(A + I)^r`. (The released code squares the support each time: 1, 2, 4 steps.)
+    numbers; edges count in both directions. Source: NodeFormer (Wu et al. 2022); its code squares
+    the support each time: 1, 2, 4 steps.
 
     Args:
         orders: number of blocks; 0 adds nothing.

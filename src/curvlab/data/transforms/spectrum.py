@@ -21,9 +21,7 @@ class LaplacianSpectrum(GraphTransform):
     """Eigenvalues and eigenvectors of `L = I - D^{-1/2} A D^{-1/2}`, ascending, all or both ends.
 
     All take a dense matrix and time cubic in the nodes; some of a graph of more than 2,000 nodes,
-    Lanczos iterations. The basis does not depend on the solver, see `largest_eigenpairs`.
-
-    Source: Specformer (Bo et al. 2023).
+    Lanczos iterations. For the basis see `largest_eigenpairs`. Source: Specformer (Bo et al. 2023).
 
     Args:
         smallest: number of the smallest; null: all.
@@ -65,11 +63,8 @@ class LaplacianSpectrum(GraphTransform):
 class EigenvectorFeatures(GraphTransform):
     """Appends the Laplacian eigenvectors of the smallest eigenvalues but one to the features.
 
-    See `LaplacianEigenvectors`. As in the authors' code just one vector is left out as trivial,
-    although eigenvalue 0 occurs once per component: in a graph of many components the others of
-    that eigenvalue come first; each is non-zero on one component only.
-
-    Source: NAGphormer (Chen et al. 2023).
+    See `LaplacianEigenvectors`. As in the authors' code one vector is left out as trivial, although
+    eigenvalue 0 occurs once per component. Source: NAGphormer (Chen et al. 2023).
 
     Args:
         count: number of eigenvectors.

@@ -203,11 +203,7 @@ class PairForm(NamedTuple):
 
 
 def form_features(x: Tensor, y: Tensor, norms: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """`[norms, weight, -2 x]` and `[weight, norms, y]`, as `[components, 2 + block, nodes]`.
-
-    Shapes: blocks x and y of the points `[nodes, components, block]`, norms and weight
-    `[nodes, components, 1]`.
-    """
+    """`[norms, weight, -2 x]` and `[weight, norms, y]`, as `[components, 2 + block, nodes]`."""
     left = torch.cat([norms, weight, -2 * x], dim=-1)
     right = torch.cat([weight, norms, y], dim=-1)
     return left.permute(1, 2, 0).contiguous(), right.permute(1, 2, 0).contiguous()

@@ -4,25 +4,20 @@ For every node `u` with neighbours `N(u)` and squared geodesic distances `D`,
 
     loss = sum_u sum_{v in N(u)} [ D_uv + log S_u ],    S_u = sum_{w not in N(u)} exp(-D_uw),
 
-where `w = u` belongs to the sum (`exp(0) = 1`: without it the loss is unbounded below).
-
-The neighbours' distances are differences of coordinates; the others go through matrix products:
-`D` is a function of one bilinear form of the two nodes' features
-(`curvlab.manifolds.pairs.form`). A space without such a form has plain autograd instead.
-Only tiles on and above the diagonal are visited, in arrays that stay in cache and live from step to
-step, and the backward pass is written out: it needs half of one matrix per component.
+where `w = u` belongs to the sum (`exp(0) = 1`: without it the loss is unbounded below). The
+neighbours' distances are differences of coordinates; the others go through matrix products: `D` is
+a function of one bilinear form of the two nodes' features (`curvlab.manifolds.pairs.form`). A space
+without such a form has plain autograd instead. Only tiles on and above the diagonal are visited, in
+arrays that stay in cache and live from step to step; the backward pass needs half of one matrix per
+component.
 
 With a clamp `c` the loss is, as in the code that the paper builds on,
 
     loss = - sum_u sum_{v in N(u)} log max(c, max(c, exp(-D_uv)) / S_u),
     S_u = sum_{w not in N(u)} max(c, exp(-D_uw)).
 
-Since `S_u >= 1`, the quotient is above `c` only where `exp(-D_uv)` is: the term of an edge is
-`min(D_uv + log S_u, -log c)`. Neither an edge at its bound nor a non-neighbour below `c` has a
-gradient.
-
-Several processes that have the same points share the tiles (`PairTiles.ranks`): they add up `S_u`
-in the forward pass and the gradients by features and curvatures in the backward pass.
+Since `S_u >= 1`, the term of an edge is `min(D_uv + log S_u, -log c)`. Several processes that have
+the same points share the tiles (`PairTiles.ranks`): they add up `S_u` and the gradients.
 """
 
 from math import log
