@@ -9,14 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-CHECKSUM = "checksum"
-"""The key of a JSON file that has the CRC-32 of what else it says."""
-
-FACTS = "facts.json"
-"""A file in a checkpoint's archive, in addition to those of `torch.save`."""
-
-MADE = "processed"
-"""Folder in which PyTorch Geometric keeps what it has made of raw files."""
+CHECKSUM = "checksum"  # the key of a JSON file that has the CRC-32 of what else it says
+FACTS = "facts.json"  # a file in a checkpoint's archive, in addition to those of `torch.save`
+MADE = "processed"  # folder in which PyTorch Geometric keeps what it has made of raw files
 
 
 class DamagedError(ValueError):

@@ -10,8 +10,7 @@ from typing import NoReturn
 LONGEST = 400
 """Characters of a sentence that is printed, with the program's name; two paths are within it."""
 
-FAULT = "\n  - "
-"""The begin of each fault in an error with several of them."""
+FAULT = "\n  - "  # the begin of each fault in an error with several of them
 
 NO_ROOM = (
     "existing files are unchanged. Free disk space, or name another folder that can be written."

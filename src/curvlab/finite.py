@@ -11,8 +11,7 @@ from curvlab.process import in_group
 
 Scores = dict[str, dict[str, float]]
 
-BETWEEN = "all outputs of modules are"
-"""Where it began, if no module's output is to blame."""
+BETWEEN = "all outputs of modules are"  # where it began, if no module's output is to blame
 
 
 def finite_or_nan(metric: Callable[..., Tensor], scores: Tensor, *others: Tensor) -> Tensor:

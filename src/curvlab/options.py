@@ -45,11 +45,8 @@ T = TypeVar("T")
 INCIDENTAL = "incidental"
 """Mark of an option that decides no number: threads, progress, names of files."""
 
-FROM_DATA = "from_data"
-"""Mark of an argument that a run takes from its data, by name."""
-
-PASSED = "passed"
-"""Mark of an argument with a default that code passes and no configuration names."""
+FROM_DATA = "from_data"  # mark of an argument that a run takes from its data, by name
+PASSED = "passed"  # mark of an argument with a default that code passes and no configuration names
 
 
 @dataclass(frozen=True)
@@ -66,9 +63,7 @@ Incidental = Annotated[T, INCIDENTAL]
 FromData = Annotated[T, FROM_DATA]
 Passed = Annotated[T, PASSED]
 
-SPACE = "space"
-"""Mark of an argument that makes a space."""
-
+SPACE = "space"  # mark of an argument that makes a space
 SpaceMaker = Annotated[Callable[..., T], SPACE]
 """Makes a space of class T: the class, or a space that others are to be like.
 

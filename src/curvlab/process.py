@@ -10,8 +10,7 @@ from torch import Tensor
 
 T = TypeVar("T")
 
-DOUBLE = "64-true"
-"""Lightning's word for a run in double precision."""
+DOUBLE = "64-true"  # Lightning's word for a run in double precision
 
 
 def in_group() -> bool:

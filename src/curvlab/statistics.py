@@ -10,9 +10,7 @@ import scipy
 from pandas.core.groupby import SeriesGroupBy
 
 LEVEL, POWER = 0.05, 0.8
-NORMAL = 1.96
-"""Standard errors in half a 95 % interval of a normal distribution."""
-
+NORMAL = 1.96  # standard errors in half a 95 % interval of a normal distribution
 IntervalKind = Literal["ci95", "student", "std"]
 """Kinds of our plus-minus sign: `ci95` is 1.96 std / sqrt(n), Student's of fewer than five runs."""
 
@@ -34,8 +32,7 @@ PRINTED_INTERVALS = ("ci95", "bootstrap95")
 DEVIATIONS = ("std", "std_population", "std_in_code")
 """Those that are a standard deviation over runs."""
 
-FRACTION = 1.5
-"""Scores below it are fractions of one, others are percentages."""
+FRACTION = 1.5  # scores below it are fractions of one, others are percentages
 
 
 @dataclass(frozen=True)

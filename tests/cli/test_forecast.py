@@ -45,7 +45,7 @@ def time_of(words):
 
 def test_runs_are_counted_and_the_finished_ones_left_out(outputs):
     words = [*SWEEP, f"paths.output_dir={outputs}"]
-    assert said(words) == ["4 runs, 0 finished; no stored run tells how long that takes"]
+    assert said(words) == ["4 runs, 0 finished; no stored run tells how long they take"]
     finish(outputs, "model=mlp", "dataset=texas", "seed=1")
     finish(outputs, "model=mlp", "dataset=texas", "model.dim=2", "seed=0", folder="dim=2")
     assert said(words, each=True) == [

@@ -1,7 +1,6 @@
 """A study from words to its page: it goes on, and it is right on a small tree and a grid."""
 
 import json
-from html.parser import HTMLParser
 
 import pytest
 from hydra.types import RunMode
@@ -31,17 +30,8 @@ def study_here(tmp_path):
     return run
 
 
-class Texts(HTMLParser):
-    def __init__(self):
-        super().__init__()
-        self.texts = []
-
-    def handle_data(self, data):
-        self.texts.append(data.strip())
-
-
 @pytest.mark.slow
-def test_a_study_goes_on_and_its_page_says_what_its_json_says(study_here, monkeypatch, capsys):
+def test_a_study_goes_on_and_says_what_its_json_says(study_here, monkeypatch, capsys):
     words = ("dataset=balanced_tree", "dataset.source.depth=2", "study.seeds=2", "study.steps=10")
     result, folder = study_here(*words)
     assert result.status == "finished", result.error
@@ -54,10 +44,9 @@ def test_a_study_goes_on_and_its_page_says_what_its_json_says(study_here, monkey
         runs = folder / "runs" / "kappa_gcn" / f"{row['space']}_4"
         assert row["scores"] == [read_result(runs / f"seed{seed}").score for seed in (0, 1)]
     assert found["facts"]["delta"] == [0, 0]
-    reader = Texts()
-    reader.feed((folder / "study.html").read_text())
-    assert {found["answer"], report["text"]} <= set(reader.texts)
-    assert found["answer"] in " ".join(capsys.readouterr().out.split())
+    said = " ".join(capsys.readouterr().out.split())
+    assert found["answer"] in said
+    assert report["text"] in said
     assert (folder / "study.png").stat().st_size > 5000
 
     ran = []

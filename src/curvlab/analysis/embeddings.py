@@ -11,11 +11,8 @@ from torch import Tensor
 from curvlab.analysis.arrays import load_arrays, save_arrays
 from curvlab.manifolds import Euclidean, Stereographic
 
-ROWS = ("classes", "nodes")
-"""Fields of an embedding that are numbers of its nodes."""
-
-NAMES = ("ids", "class_names")
-"""Fields of an embedding that are texts."""
+ROWS = ("classes", "nodes")  # fields of an embedding that are numbers of its nodes
+NAMES = ("ids", "class_names")  # fields of an embedding that are texts
 
 
 @dataclass(frozen=True)

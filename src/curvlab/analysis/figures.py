@@ -189,8 +189,7 @@ def _steps(axis: Axes) -> None:
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
-BIN = 0.05
-"""Width of a bar of the histograms of curvature."""
+BIN = 0.05  # width of a bar of the histograms of curvature
 
 
 @styled

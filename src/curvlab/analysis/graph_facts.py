@@ -11,8 +11,7 @@ from torch_geometric.utils import homophily
 from curvlab.analysis.hyperbolicity import EXACT, adjacency_matrix, hyperbolicity, mean_delta
 from curvlab.analysis.sectional_curvature import sectional_curvature
 
-TAIL = 0.1
-"""Share of the nodes that are the tail of the degrees."""
+TAIL = 0.1  # share of the nodes that are the tail of the degrees
 
 
 @dataclass(frozen=True)

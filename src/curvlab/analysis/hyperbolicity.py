@@ -10,14 +10,10 @@ from torch_geometric.utils import remove_self_loops, to_scipy_sparse_matrix, to_
 from curvlab.errors import UsageError
 from curvlab.statistics import summarise
 
-EXACT = 300
-"""Nodes up to which every quadruple is compared; time grows with their fourth power."""
-
+EXACT = 300  # nodes up to which every quadruple is compared; time grows with their fourth power
 ENTRIES_PER_CHUNK = 2_000_000  # combinations of two pairs compared at a time
 
-QUADRUPLES = 20_000
-"""Drawn for the mean of delta."""
-
+QUADRUPLES = 20_000  # drawn for the mean of delta
 GROUPS, GROUP_SIZE = 20, 50
 """Random nodes that quadruples are drawn from, in groups, in a graph of more nodes than these."""
 

@@ -16,8 +16,7 @@ FILE, TABLE, RELATIONS = "ranks.csv.gz", "rankings.csv", "relations.csv"
 GROUPS = ("relation", "category", "frequency")
 """Columns of the table of ranks, besides side and type, that split the queries."""
 
-MANY = 1.5
-"""Mean number of heads per tail, or tails per head, from which a relation's side is N."""
+MANY = 1.5  # mean number of heads per tail, or tails per head, from which a relation's side is N
 
 
 def rank_table(

@@ -23,11 +23,8 @@ def curvatures(module: nn.Module) -> dict[str, Tensor]:
     return {f"kappa/{i}": part().detach().reshape(-1) for i, part in enumerate(found)}
 
 
-PREFIX = "points/"
-"""Prefix of the metrics that `PointShares` logs."""
-
-TAIL_POINTS = 20
-"""How many evaluations there must be in these steps."""
+PREFIX = "points/"  # prefix of the metrics that `PointShares` logs
+TAIL_POINTS = 20  # how many evaluations there must be in these steps
 
 
 class Curves(Callback):

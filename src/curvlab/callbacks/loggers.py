@@ -15,11 +15,8 @@ from curvlab.errors import UsageError
 from curvlab.options import Incidental, Project
 from curvlab.results.files import remove
 
-EVENTS = "tensorboard"
-"""Folder of a run's events."""
-
-RUN_TAG = "curvlab.run"
-"""Tag by which a run is found again in MLflow, which numbers runs itself."""
+EVENTS = "tensorboard"  # folder of a run's events
+RUN_TAG = "curvlab.run"  # tag by which a run is found again in MLflow, which numbers runs itself
 
 
 @checked

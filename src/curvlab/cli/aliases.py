@@ -44,8 +44,7 @@ READERS = {
 
 OWN = "curvlab.data.datasets.own_graph.OwnGraph"
 LABELLED = "node_classification"
-ELSEWHERE = ("table", "help")
-"""Words with which no single graph is trained on."""
+ELSEWHERE = ("table", "help")  # words with which no single graph is trained on
 
 
 def resolve_aliases(words: Sequence[str], configs: Path) -> list[str]:

@@ -26,16 +26,11 @@ from curvlab.results.result import CONCLUSIVE, load, result_files
 from curvlab.results.run_tables import SUFFIX, folder_of, read_rows
 from curvlab.study.flat_counterpart import overrides_of_runs, spaces_of
 
-LONG = 3600.0
-"""Seconds from which the forecast says how to run less."""
-
-START = 5.0
-"""Seconds before the first step and after the last."""
-
+LONG = 3600.0  # seconds from which the forecast says how to run less
+START = 5.0  # seconds before the first step and after the last
 STEPS = "trainer.max_steps"
 
-Cell = Mapping[str, Any]
-"""Values of one run by the keys that the command line and the table set."""
+Cell = Mapping[str, Any]  # values of one run by the keys that the command line and the table set
 
 
 @dataclass(frozen=True)
@@ -145,7 +140,7 @@ class Forecast:
             line += f", about {in_time(total)} on this machine{which}, by the cost of stored runs"
             line += f", {self.at_once} at once" if self.at_once > 1 else ""
         elif self.left:
-            line += "; no stored run tells how long that takes"
+            line += "; no stored run tells how long they take"
         yield line
         if total > LONG:
             yield f"  To run less, {self._shorter()}."

@@ -25,9 +25,7 @@ from curvlab.study.flat_counterpart import check_study
 INFORMATION = {"--hydra-help", "--info", "-i", "--version", "--cfg", "-c", "-sc"}
 MULTIRUN = ("-m", "--multirun")
 
-SCORING = ("task", "task.metric", "dataset.metric")
-"""Keys that decide what the score of a run is."""
-
+SCORING = ("task", "task.metric", "dataset.metric")  # keys that decide what the score of a run is
 ADDED = {"trainer", "paths", "search", ""}
 """Parts whose keys only a class reads; others pass theirs to a class."""
 

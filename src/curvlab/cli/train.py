@@ -31,8 +31,7 @@ from curvlab.program import with_home
 from curvlab.run import signals
 from curvlab.run.group import end_others, end_with_parent, follow, group
 
-DRY_RUN = "--dry-run"
-"""The flag with which a command prints its forecast and stops."""
+DRY_RUN = "--dry-run"  # the flag with which a command prints its forecast and stops
 
 
 @hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="train")

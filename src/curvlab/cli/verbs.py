@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
     from curvlab.run.load import Run
 
-SHOWN_ROWS = 20
-"""Rows of a table on the terminal; a file has all of them."""
-
+SHOWN_ROWS = 20  # rows of a table on the terminal; a file has all of them
 SHOWN_COLUMNS = 10
 
 

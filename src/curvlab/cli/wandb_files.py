@@ -16,8 +16,7 @@ from curvlab.tables.wandb_report import COSTS, STEP
 BLOCK, HEADER = 32768, struct.Struct("<IHB")
 """Bytes of a block of a `.wandb` file, and checksum, length and kind of a piece in it."""
 
-ENDS = (1, 4)
-"""Kinds of pieces that end a record: a whole one, the last of several."""
+ENDS = (1, 4)  # kinds of pieces that end a record: a whole one, the last of several
 
 
 def read_offline(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:

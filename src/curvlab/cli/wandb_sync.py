@@ -30,8 +30,7 @@ from curvlab.tables.spec import workplace
 from curvlab.tables.wandb_report import dashboard, table_report
 
 LOGGER = "curvlab.callbacks.wandb_logger"
-REPLAYED = "wandb_replayed"
-"""The folder of `outputs` with stored runs as runs of W&B."""
+REPLAYED = "wandb_replayed"  # the folder of `outputs` with stored runs as runs of W&B
 
 
 def offline_runs(folder: Path) -> list[Path]:

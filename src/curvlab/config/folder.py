@@ -10,9 +10,7 @@ from pathlib import Path
 from curvlab.errors import UsageError
 
 PACKAGE = Path(__file__).parents[1]
-INSTALLED = PACKAGE / "configs"
-"""The folder in a wheel; a checkout has it at its top."""
-
+INSTALLED = PACKAGE / "configs"  # the folder in a wheel; a checkout has it at its top
 CONFIGS = INSTALLED if INSTALLED.is_dir() else PACKAGE.parents[1] / "configs"
 REPOSITORY = None if INSTALLED.is_dir() else CONFIGS.parent
 """The checkout that this package lies in; None for an installed one."""
@@ -20,12 +18,8 @@ REPOSITORY = None if INSTALLED.is_dir() else CONFIGS.parent
 GROUP = "curvlab.configs"
 """Entry points of other packages: each names a package that is a folder of configurations."""
 
-VARIANTS = "variants"
-"""The key of a file with what differs in its variants."""
-
-PROVENANCE = "found"
-"""The key of a recipe that says where its values are from."""
-
+VARIANTS = "variants"  # the key of a file with what differs in its variants
+PROVENANCE = "found"  # the key of a recipe that says where its values are from
 ADDED = "CURVLAB_CONFIG_DIRS"
 """Environment variable by which processes of a launcher know the added folders."""
 

@@ -24,11 +24,8 @@ UNNAMED = (
 )  # fmt: skip
 """Keys left out of a run's folder name: they are in its path or change no result."""
 
-SHOWN, LONGEST = 3, 60
-"""Words and characters of a folder's name, before its hash."""
-
-LINKS = "links"
-"""Name of link prediction's edge split in recipes."""
+SHOWN, LONGEST = 3, 60  # words and characters of a folder's name, before its hash
+LINKS = "links"  # name of link prediction's edge split in recipes
 
 
 def run_name(overrides: Sequence[str], *, _root_: Mapping[str, Any]) -> str:

@@ -44,8 +44,7 @@ GROUPS = {
 }
 """Classes of those parts of a configuration that have no `_target_`, since they are not built."""
 
-MISSING = object()
-"""A default that is not a literal, such as a class: the constructor has it."""
+MISSING = object()  # a default that is not a literal, such as a class: the constructor has it
 
 NAMES = {"Part": Part} | {
     name: value

@@ -5,9 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
-from hydra._internal.core_plugins.importlib_resources_config_source import (
-    ImportlibResourcesConfigSource,
-)
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.object_type import ObjectType
@@ -52,23 +49,23 @@ _READ: dict[tuple[str, str], tuple[float, ConfigResult]] = {}
 """Files, with the time of their last change."""
 
 
-class _Completed:
-    """A source whose files are completed, and may hold several configurations (`section_of`)."""
-
-    provider: str
-    path: str
+class CompletedFiles(FileConfigSource):
+    """Files of a folder, completed; one may hold several configurations (`section_of`)."""
 
     def is_config(self, config_path: str) -> bool:
+        """Whether a file has it."""
         return self._is_file(config_path) or self._shared(config_path) is not None
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
-        names: list[str] = super().list(config_path, results_filter)  # type: ignore[misc]
+        """Names of files, and of the configurations in them."""
+        names = super().list(config_path, results_filter)
         if results_filter != ObjectType.GROUP:
             files = Path(self.path, config_path).glob("*.yaml")
             names += [f"{file.stem}__{name}" for file in files for name in variants_of(file)]
         return sorted(names)
 
     def load_config(self, config_path: str) -> ConfigResult:
+        """A configuration, completed."""
         result = self.plain(config_path)
         complete(result.config)
         return result
@@ -90,14 +87,14 @@ class _Completed:
         return whole if whole is not None and key in _sections(whole, name) else None
 
     def _is_file(self, name: str) -> bool:
-        return bool(super().is_config(name))  # type: ignore[misc]
+        return super().is_config(name)
 
     def _file(self, name: str) -> ConfigResult:
         """The whole file, read again when it changes; one of a package does not."""
         path, key = Path(self.path, f"{name.removesuffix('.yaml')}.yaml"), (self.path, name)
         changed = path.stat().st_mtime if path.is_file() else 0.0
         if key not in _READ or _READ[key][0] != changed:
-            _READ[key] = (changed, super().load_config(name))  # type: ignore[misc]
+            _READ[key] = (changed, super().load_config(name))
         return _READ[key][1]
 
 
@@ -120,14 +117,6 @@ def _section(whole: ConfigResult, name: str) -> Any:
     return OmegaConf.merge(head, values)
 
 
-class CompletedFiles(_Completed, FileConfigSource):
-    """Files of a folder."""
-
-
-class CompletedPackages(_Completed, ImportlibResourcesConfigSource):
-    """Files of a package."""
-
-
 def read(configs: Path, name: str) -> DictConfig | None:
     """A configuration as its file has it, `defaults` too; None where no folder has it."""
     for folder in folders(configs):
@@ -148,16 +137,13 @@ class OtherFolders(SearchPathPlugin):
             search_path.append("curvlab", f"file://{folder}")
 
 
-# Workers of a sweep get the registry and then register Hydra's own, which go by these names.
+# Workers of a sweep get the registry and then register Hydra's own, which goes by this name.
 CompletedFiles.__name__ = FileConfigSource.__name__
-CompletedPackages.__name__ = ImportlibResourcesConfigSource.__name__
 
 
 def register_sources() -> None:
-    """Let Hydra read files through the sources above."""
+    """Let Hydra read files through the source above."""
     plugins = Plugins.instance()  # which registers its own
     if OtherFolders not in plugins.discover(SearchPathPlugin):
         plugins.register(OtherFolders)
-    registry = SourcesRegistry.instance()
-    for source in (CompletedFiles, CompletedPackages):
-        registry.types[source.scheme()] = source
+    SourcesRegistry.instance().types[CompletedFiles.scheme()] = CompletedFiles

@@ -12,8 +12,7 @@ from pathlib import Path
 OF_DISK = (OSError, PermissionError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
 """Errors of a file system, not of the network."""
 
-LEFT_SECONDS = 3600.0
-"""Age of a temporary file from which its process is taken for dead."""
+LEFT_SECONDS = 3600.0  # age of a temporary file from which its process is taken for dead
 
 
 @contextmanager

@@ -15,9 +15,7 @@ from curvlab.config.options import DECISIVE, is_if_needed, mappings
 from curvlab.config.schema import GROUPS as UNBUILT
 from curvlab.config.schema import LIBRARIES, MISSING, attribute, options_of, signature_of
 
-PLACES = ("data_dir", "mirror")
-"""Arguments that name folders of this machine."""
-
+PLACES = ("data_dir", "mirror")  # arguments that name folders of this machine
 Node = Mapping[str, Any]
 
 

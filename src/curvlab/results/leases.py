@@ -17,14 +17,11 @@ from typing import Self
 import psutil
 from filelock import LeaseCompromise, SoftFileLease, SoftFileLock, Timeout
 
-SUFFIX = ".lease"
-"""Suffix of the names of leases."""
-
+SUFFIX = ".lease"  # suffix of the names of leases
 RENEWED, MISSED, ABANDONED, UNWRITTEN = 5.0, 20.0, 120.0, 15.0
 """Seconds between renewals, until a holder may be dead, until a lease, or an empty one, is free."""
 
-LOST = 1
-"""Exit code of a process whose lease was taken by another one."""
+LOST = 1  # exit code of a process whose lease was taken by another one
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,14 @@ from curvlab.results.files import atomic_write
 from curvlab.results.run_tables import FILES, RUN, row_of, runs_in_tables
 
 FILE = "result.json"
-SET_ASIDE = "previous"
-"""Where a run's folder keeps what an earlier configuration left there."""
-
+SET_ASIDE = "previous"  # where a run's folder keeps what an earlier configuration left there
 PACKAGES = ("curvlab", "torch", "torch-geometric", "lightning", "geoopt", "hydra-core", "numpy")
 # A run that ended so is not repeated: the same configuration would end the same way.
 CONCLUSIVE = ("finished", "diverged")
 INTERRUPTED = "interrupted"
 """Status of a run that a signal has ended; the same command goes on with it."""
 
-SCHEMA = 6
-"""Version of stored configurations; others are not read."""
+SCHEMA = 6  # version of stored configurations; others are not read
 
 
 class SchemaError(ValueError):

@@ -16,9 +16,7 @@ from curvlab.results.files import arriving
 
 SUFFIX = ".jsonl.gz"
 RUN, FILES = "run", "files"
-KEPT = 64
-"""Versions of tables in memory, at most."""
-
+KEPT = 64  # versions of tables in memory, at most
 Row = Mapping[str, Any]
 
 

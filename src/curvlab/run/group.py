@@ -24,9 +24,7 @@ import psutil
 from curvlab.run import signals
 
 LOOPBACK = "127.0.0.1"
-AGENT = "TORCHELASTIC_USE_AGENT_STORE"
-"""Tells torch that the store exists already."""
-
+AGENT = "TORCHELASTIC_USE_AGENT_STORE"  # tells torch that the store exists already
 WAIT = timedelta(days=30)
 """How long a process waits for work: the first one may be waiting for another run's folder."""
 
@@ -199,8 +197,7 @@ def follow(rank: int) -> None:
             os._exit(1)  # the usual way out would wait for the others
 
 
-_orders = count()
-"""Numbers the orders of the first process, in each process."""
+_orders = count()  # numbers the orders of the first process, in each process
 
 
 @cache

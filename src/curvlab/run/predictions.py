@@ -33,11 +33,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ENTRIES = 2**22
-"""Numbers held at a time while all pairs are scored."""
-
-UNLABELLED = "unlabelled"
-"""The part of a node without a label."""
+ENTRIES = 2**22  # numbers held at a time while all pairs are scored
+UNLABELLED = "unlabelled"  # the part of a node without a label
 
 ANSWERS: Mapping[str, tuple[str, tuple[type[Task], ...]]] = {
     "all_pairs": ("links between nodes", (LinkPrediction, Reconstruction)),

@@ -26,9 +26,7 @@ from curvlab.results.result import FILE, Result, read_result
 from curvlab.statistics import FEWEST, summarise
 
 SHOWN_CURVATURES = 16
-TOLD_AT_RIM = 0.01
-"""Share of points at the rim of a ball above which a run says so at its end."""
-
+TOLD_AT_RIM = 0.01  # share of points at the rim of a ball above which a run says so at its end
 _SPOKEN = {"map": "mAP", "map_tail": "mean of the last 2,000 steps"}
 
 _console = plain_console(soft_wrap=True)

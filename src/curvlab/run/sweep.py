@@ -30,14 +30,11 @@ from curvlab.run.reporting import say, shown
 NAME = "hydra_plugins.curvlab.TableSweeper"
 """The address of the sweeper in configurations; Hydra takes plugins from `hydra_plugins` alone."""
 
-LAST_START = "CURVLAB_LAST_START"
-"""Environment variable with the time after which no cell starts."""
-
+LAST_START = "CURVLAB_LAST_START"  # environment variable with the time after which no cell starts
 NOT_STARTED, ELSEWHERE = "not started", "at work elsewhere"
 """Ends of cells that are not errors, in addition to `finished`."""
 
-LOOKS = 0.2
-"""Seconds between two looks at cells of processes that may be dead."""
+LOOKS = 0.2  # seconds between two looks at cells of processes that may be dead
 
 
 def register() -> None:

@@ -1,11 +1,8 @@
-"""The answer of a study: `study.json`, `study.html` and `study.png` in its folder, and a table."""
+"""The answer of a study: `study.json` and `study.png` in its folder, and a table."""
 
-import base64
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +23,7 @@ from curvlab.study.grid import JSON
 from curvlab.study.verdict import Report, overall
 from curvlab.tables.render import terminal_table
 
-HTML, PICTURE = "study.html", "study.png"
+PICTURE = "study.png"
 
 COLUMNS = {
     "space": ("space", ""),
@@ -51,7 +48,7 @@ console = plain_console(soft_wrap=True)
 def publish(
     folder: Path, study: Mapping[str, Any], facts: GraphFacts, reports: Sequence[Report]
 ) -> None:
-    """Write JSON, picture and page of a study, and print the answer."""
+    """Write JSON and picture of a study, and print the answer."""
     answer = overall(reports)
     budget = (
         f"Task {study['task']}, scores are {study['metric']} in points of 100. Each model has in "
@@ -71,29 +68,15 @@ def publish(
     }
     atomic_write(folder / JSON, json.dumps(stored, indent=2) + "\n")
     save_figure(picture(reports, facts), folder / PICTURE)
-    sections = []
     for report in reports:
-        table, sentences = _formatted(report.table), list(_sentences(report))
         console.print(f"{report.label} on {study['label']}")
-        console.print(terminal_table(table, max(console.width, 150)) + "\n".join(sentences))
-        listed = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
-        rows = table.to_html(index=False, border=0)
-        sections.append(f'<h2>{escape(report.label)}</h2>{listed}<div class="wide">{rows}</div>')
-    parts = {
-        "title": escape(study["label"]),
-        "answer": escape(answer),
-        "budget": f"<p>{escape(budget)}</p>",
-        "image": base64.b64encode((folder / PICTURE).read_bytes()).decode(),
-        "models": "\n".join(sections),
-        "facts": "".join(f"<li>{escape(line)}</li>" for line in facts.lines()),
-    }
-    page = (files("curvlab.study") / "page.html").read_text(encoding="utf-8")
-    for name, text in parts.items():
-        page = page.replace(f"{{{{{name}}}}}", text)
-    atomic_write(folder / HTML, page)
+        console.print(terminal_table(_formatted(report.table), max(console.width, 150)), end="")
+        console.print(report.text)
+        for row in report.table[report.table["scores"].isna()].to_dict("records"):
+            console.print(f"{report.label} in {row['space']} space has no score: {row['error']}")
     console.print(budget)
     console.print(answer, style="bold")
-    for name in (HTML, JSON, PICTURE):
+    for name in (JSON, PICTURE):
         console.print(f"  {shown(folder / name)}")
 
 
@@ -138,10 +121,3 @@ def _formatted(table: pd.DataFrame) -> pd.DataFrame:
     for column, (_, form) in COLUMNS.items():
         table[column] = ["" if pd.isna(v) else format(v, form) for v in table[column]]
     return table.rename(columns={column: heading for column, (heading, _) in COLUMNS.items()})
-
-
-def _sentences(report: Report) -> Iterator[str]:
-    yield report.text
-    row: Any
-    for row in report.table[report.table["scores"].isna()].itertuples():
-        yield f"{report.label} in {row.space} space has no score: {row.error}"

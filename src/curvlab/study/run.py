@@ -1,4 +1,4 @@
-"""A study: some models in several spaces, run as ordinary runs, and its page."""
+"""A study: some models in several spaces, run as ordinary runs, and its answer."""
 
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -42,7 +42,7 @@ COSTS = {
 
 
 def study(config: DictConfig) -> Result:
-    """Run a study and write its page; runs with a result are not repeated."""
+    """Run a study and write its answer; runs with a result are not repeated."""
     hydra = HydraConfig.get()
     folder = RunDirectory(Path(hydra.runtime.output_dir))
     result = describe(config)

@@ -9,8 +9,7 @@ from curvlab.results.identity import identity_hash, outdated_classes
 from curvlab.results.result import CONCLUSIVE, Result, read_result, result_files
 from curvlab.results.run_tables import FILES, RUN, SUFFIX, read_rows, text_of, write_rows
 
-KEPT = ("metrics.csv", "routing.csv")
-"""Files that a row keeps of a run's folder."""
+KEPT = ("metrics.csv", "routing.csv")  # files that a row keeps of a run's folder
 
 
 @dataclass

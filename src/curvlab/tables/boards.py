@@ -20,12 +20,8 @@ from curvlab.tables.render import fixed, markdown_table, plus_minus
 from curvlab.tables.runs import CELL, one_protocol_per_cell, table_runs
 from curvlab.tables.spec import SCORE, Coordinate, TableSpec, load_tables
 
-AXES = ("model.name", "dataset.name")
-"""Rows and columns of the tables that take part."""
-
-FEW = 3
-"""Cells of fewer runs are marked."""
-
+AXES = ("model.name", "dataset.name")  # rows and columns of the tables that take part
+FEW = 3  # cells of fewer runs are marked
 NONE = "·"
 GRAPHS = "graphs.csv"
 """Measures of graphs, next to the folder of all tables' results, as `plot facts` writes them."""

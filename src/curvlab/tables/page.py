@@ -15,14 +15,9 @@ from curvlab.tables.render import fixed, plus_minus
 from curvlab.tables.report import Report, build_report
 from curvlab.tables.spec import Better, load_table, table_names
 
-KINDS = {".png": "png", ".svg": "svg+xml"}
-"""Media types of pictures, by suffix."""
-
-FULL = 5.0
-"""The difference, in intervals, that has the full colour."""
-
-BETTER, WORSE = "0, 114, 178", "230, 159, 0"
-"""Colours of cells."""
+KINDS = {".png": "png", ".svg": "svg+xml"}  # media types of pictures, by suffix
+FULL = 5.0  # the difference, in intervals, that has the full colour
+BETTER, WORSE = "0, 114, 178", "230, 159, 0"  # colours of cells
 
 
 def page(configs: Path, paper: str, results: Path) -> str:

@@ -25,9 +25,7 @@ from curvlab.tables.spec import Better
 
 Format = Literal["terminal", "markdown", "latex", "csv"]
 
-UNTRIED = ("not run", "cited", "missing")
-"""Statuses of a cell without a run."""
-
+UNTRIED = ("not run", "cited", "missing")  # statuses of a cell without a run
 KIND_STYLES = {"difference": "dim", "rank": "dim", "lost": "yellow"}
 _MARKED = re.compile(r"(?ms)^<!-- tables\.py (?P<words>[^\n]+?) -->\n.*?^<!-- end -->$")
 _CELL = re.compile(r"<!-- (?P<words>(cell|paired) [^\n>]+?) -->[^\n]*?<!-- /cell -->")

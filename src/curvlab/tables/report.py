@@ -28,17 +28,12 @@ from curvlab.statistics import (
 from curvlab.tables.runs import CELL, LOST, STATUSES, VARYING, one_protocol_per_cell, table_runs
 from curvlab.tables.spec import SCORE, Better, Coordinate, TableSpec, paper_numbers
 
-LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"
-"""Marks of protocols."""
-
-FEWEST_RANKED = 3
-"""Methods with both numbers from which on their order says something."""
-
+LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"  # marks of protocols
+FEWEST_RANKED = 3  # methods with both numbers from which on their order says something
 SAME = [*CELL, "seed", "value", "seconds", "commit"]
 """Columns in which a copy of a shipped run agrees with it."""
 
-FULL_PRECISION = "32-true"
-"""Lightning's default."""
+FULL_PRECISION = "32-true"  # Lightning's default
 
 
 @dataclass(frozen=True)

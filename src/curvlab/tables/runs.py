@@ -33,12 +33,9 @@ COLUMNS = (
 OUTDATED = "outdated.csv"
 """The cells whose results are outdated, next to the folder of all tables' results."""
 
-DEFAULT = "default"
-"""The value of an argument that is not set; null is another value."""
-
+DEFAULT = "default"  # the value of an argument that is not set; null is another value
 _NUMBERS = count()
-VARYING = ("published_each", "own_each")
-"""Draws of a split that differ from seed to seed."""
+VARYING = ("published_each", "own_each")  # draws of a split that differ from seed to seed
 
 
 def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None) -> pd.DataFrame:

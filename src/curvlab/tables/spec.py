@@ -26,9 +26,7 @@ log = logging.getLogger(__name__)
 Coordinate = str | int | float
 """A row or a column of a table: a model's or dataset's name, or a number such as a dimension."""
 
-SCORE = "score"
-"""The metric of a table whose datasets have different ones."""
-
+SCORE = "score"  # the metric of a table whose datasets have different ones
 LARGEST_CURVATURE = "largest_curvature"
 """The metric that is the largest `|kappa|` of a run's learned curvatures; flat models have none."""
 
@@ -41,11 +39,8 @@ PRINTED = (
 )  # fmt: skip
 """Columns of the files of published numbers."""
 
-REQUIRED = ("model", "dataset", "mean")
-"""Those that every file has; the others may be missing."""
-
-PAPERS = "curvlab/tables/papers"
-"""The package's own files of published numbers."""
+REQUIRED = ("model", "dataset", "mean")  # those that every file has; the others may be missing
+PAPERS = "curvlab/tables/papers"  # the package's own files of published numbers
 
 
 class Better(Enum):

@@ -9,9 +9,7 @@ if TYPE_CHECKING:
     from wandb_workspaces.reports.v2 import Report
     from wandb_workspaces.workspaces import Workspace
 
-STEP = "trainer/global_step"
-"""The step of the curves (`curvlab.callbacks.wandb_logger`)."""
-
+STEP = "trainer/global_step"  # the step of the curves (`curvlab.callbacks.wandb_logger`)
 COSTS = {"cost/ms_per_step": "ms per step", "cost/memory_mb": "MB at the peak"}
 """Numbers of a run's summary, and their titles."""
 
