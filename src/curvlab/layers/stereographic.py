@@ -172,10 +172,8 @@ class StereographicAttention(TakesManifold, nn.Module):
         kind: `linear` compares `phi(q) . phi(k)` in time linear in the tokens (Eq. 11); `exact`
             compares `q . k` (Eqs. 6-7), whose signed weights may cancel: a reference, in which
             outputs jump where the sum of a query's weights crosses 0.
-        out_proj: mix the heads by a last stereographic linear layer (the authors' code; the paper's
-            Eq. 8 only concatenates, which needs `heads * head_dim == dim`).
-        midpoint: None, or `paper` for the published quotient, which jumps to the antipode beyond
-            the equator (see `stereographic.midpoint_from_sums`).
+        out_proj: mix the heads by a last linear layer, as the authors' code, not Eq. 8.
+        midpoint: None, or `paper` for the published quotient (`midpoint_from_sums`).
     """
 
     def __init__(

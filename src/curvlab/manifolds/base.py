@@ -54,10 +54,8 @@ class Manifold(Checked, nn.Module, ABC):
 
     Attributes:
         components: number of factors that each has an attention head.
-        codimension: number of coordinates that a point has more than a tangent vector at the
-            origin.
-        tangent_dim: width of tangent vectors if the manifold fixes it; None: any multiple of
-            `components`.
+        codimension: how many coordinates more a point has than a tangent vector at the origin.
+        tangent_dim: width of tangent vectors if it is fixed; None: any multiple of `components`.
         decoders: factories of decoders of node classification. Each is called with the width of
             tangent vectors, the number of logits and the manifold.
         link_decoders: factories of decoders of link prediction, called with the manifold.

@@ -1,17 +1,15 @@
 """Trigonometric functions of signed curvature, analytic through kappa = 0.
 
-Each function of the family is x times a *ratio*, a function of z = kappa x^2 alone:
-tan_k(x) = x tan_ratio(kappa x^2) and so on. A ratio is analytic at z = 0 for any sign of kappa,
-so neither x = 0 nor kappa = 0 is special. With z = s^2, of any sign,
+Each function is x times a *ratio*, an analytic function of z = kappa x^2 alone: tan_k(x) = x
+tan_ratio(kappa x^2) and so on, so that neither x = 0 nor kappa = 0 is special. With z = s^2, of any
+sign,
 
     tan(s)/s  = 1 / (1 - z / (3 - z / (5 - z / (7 - ...)))),
-    atan(s)/s = 1 / (1 + z / (3 + 4 z / (5 + 9 z / (7 + ...)))).
+    atan(s)/s = 1 / (1 + z / (3 + 4 z / (5 + 9 z / (7 + ...)))),
 
-As many levels of a fraction as a type has digits are one quotient of two polynomials. sin_k and its
-inverse are their power series near zero and elsewhere the closed form, chosen per element by
-`where`, with harmless arguments in the branches not taken. Source: FPS-T (Curve Your Attention),
-appendix A; Bachmann et al. 2020, constant curvature GCNs; Lambert's fraction of the tangent and
-Gauss's of its inverse (Abramowitz and Stegun, 4.3.94 and 4.4.43).
+as many levels as a type has digits as one quotient of two polynomials. sin_k and its inverse are
+their power series near zero and elsewhere the closed form. Source: FPS-T (Curve Your Attention),
+appendix A; Bachmann et al. 2020; Abramowitz and Stegun, 4.3.94 and 4.4.43.
 """
 
 import math

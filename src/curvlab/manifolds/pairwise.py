@@ -1,9 +1,9 @@
 """All distances between two sets of points, through matrix products and in bounded memory.
 
-With alpha_i = 1 / (1 + kappa |x_i|^2) and beta_j likewise, the squared chords are u_ij^2 = alpha_i
-beta_j |x_i - y_j|^2, and the distance is 2 arsin_k(u_ij). Neighbours at radius r differ by e^-r of
-their coordinates: at radius 15 their squared difference is below the rounding of one float64
-product, so that it is taken from two. Where no derivative is recorded rows are processed in blocks.
+With alpha_i = 1 / (1 + kappa |x_i|^2) and beta_j likewise, u_ij^2 = alpha_i beta_j |x_i - y_j|^2,
+and the distance is 2 arsin_k(u_ij). At radius 15 the squared difference of neighbours is below the
+rounding of one float64 product: it is taken from two. Where no derivative is recorded rows are
+processed in blocks.
 """
 
 import math

@@ -1,10 +1,8 @@
 """Matrix products whose differences cancel, in the full precision of their type.
 
 `|x - y|^2` as `|x|^2 + |y|^2 - 2 <x, y>`, a Lorentzian product of points far out, the side of a
-hyperplane: each is the small difference of large terms, of which factors rounded to 10 bits, as
-TF32 does, or to 8, as autocast does, leave only noise. These products are therefore excepted from
-`torch.set_float32_matmul_precision` and from autocast. By PyTorch's default they are its own.
-Compiled code keeps the precision with which it is called.
+hyperplane: factors rounded to 10 bits, as TF32 does, or to 8, as autocast does, leave only noise.
+These products are excepted from `torch.set_float32_matmul_precision` and from autocast.
 """
 
 from collections.abc import Iterator, Sequence
@@ -55,10 +53,7 @@ def full_precision() -> Iterator[None]:
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
-    """`a @ b` in the full precision of its type, under autocast in float32; its derivatives too.
-
-    Shapes: `[..., n, k], [..., k, m] -> [..., n, m]`.
-    """
+    """`a @ b` in the full precision of its type, under autocast in float32; its derivatives too."""
     return a @ b if _is_full(a) else _product(a, b)
 
 

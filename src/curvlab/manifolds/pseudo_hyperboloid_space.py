@@ -1,11 +1,10 @@
 r"""The pseudo-hyperboloid: a hyperboloid with several axes of time, part sphere, part hyperbolic.
 
-Points are `x = [time, space]` of width `dim`, with `<x, x> = 1 / kappa` under the product
-`<x, y> = -time . time' + space . space'`, kappa < 0. With one axis of time it is the Lorentz model,
-with `dim` of them a sphere. It is a sphere times a flat space: `u = time / |time|` lies on the unit
-sphere, `s = sqrt(-kappa) space` anywhere, and `time = sqrt((1 + |s|^2) / -kappa) u`. Maps are those
-of that product, with the origin at `u = (1, 0, ...)`, `s = 0`, where tangent vectors
-`[..., dim - 1]` have `time_dims - 1` coordinates along the sphere, then those of `s`.
+Points are `x = [time, space]` with `<x, x> = 1 / kappa` under `<x, y> = -time . time' + space .
+space'`, kappa < 0: a sphere times a flat space. `u = time / |time|` lies on the unit sphere, `s =
+sqrt(-kappa) space` anywhere, and `time = sqrt((1 + |s|^2) / -kappa) u`. Maps are those of that
+product, with the origin at `u = (1, 0, ...)`, `s = 0`, where tangent vectors have `time_dims - 1`
+coordinates along the sphere, then those of `s`.
 """
 
 import math
@@ -83,8 +82,8 @@ class PseudoHyperboloid(Manifold):
     def expmap(self, x: Tensor, u: Tensor) -> Tensor:
         """Exponential at x `[..., dim]` of u `[..., dim - 1]`, transported there from the origin.
 
-        Not defined where the point's `time / |time|` is opposite to the origin's; the transport is
-        taken from nearby there.
+        Where the point's `time / |time|` is opposite to the origin's the transport is taken from
+        nearby.
         """
         kappa, turns = self.kappa, self.time_dims - 1
         time = x[..., : self.time_dims]

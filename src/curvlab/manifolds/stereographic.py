@@ -240,9 +240,8 @@ def _gyrate(
 def gyration(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """gyr[x, y] v = -(x (+) y) (+) (x (+) (y (+) v)), a rotation of v, all `[..., dim]`.
 
-    What the Moebius sum lacks to be associative: x (+) (y (+) v) = (x (+) y) (+) gyr[x, y] v.
-    Source: Ungar 2008, Analytic hyperbolic geometry and Albert Einstein's special theory of
-    relativity, section 3.4.
+    x (+) (y (+) v) = (x (+) y) (+) gyr[x, y] v. Source: Ungar 2008, Analytic hyperbolic geometry,
+    section 3.4.
     """
     return _gyrate(-y, x, v, curvature_like(kappa, WIDE, x), x.dtype)[0].to(x.dtype)
 

@@ -37,8 +37,7 @@ class Stereographic(GeooptManifold):
         kappa: initial curvature of every component, or one value for each.
 
     Attributes:
-        printed_midpoint: take weighted means by the quotient as printed, which jumps to the
-            antipode beyond the equator (see `stereographic.midpoint_from_sums`).
+        printed_midpoint: take weighted means by the quotient as printed (`midpoint_from_sums`).
 
     Source: FPS-T (Curve Your Attention), sections 3.1 and 4.
     """

@@ -254,8 +254,7 @@ class KappaGCN(CurvedGCN):
     Args:
         manifold: makes a space with the number of `components`.
         components: of the product, which divide `dim`.
-        midpoint: of neighbours; null: on their side of a sphere; `paper`: the published quotient,
-            which jumps to the antipode beyond the equator.
+        midpoint: of neighbours; null: on their side of a sphere; `paper`: the published quotient.
 
     Paper: kappa-GCN: Constant curvature graph convolutional networks. Bachmann et al. 2020,
     arXiv:1911.05076, Section 3.

@@ -149,8 +149,7 @@ class TwoBranches(Encoder):
     graph's reads `normalised_adj [nodes, nodes]`, with self-loops.
 
     Args:
-        graph_branch: makes the graph's branch: `GCNBranch` or, on large graphs,
-            `GraphConvolutionBranch`.
+        graph_branch: makes the graph's: `GCNBranch` or, on large graphs, `GraphConvolutionBranch`.
         dim: width of both branches and of every head.
         graph_weight: of the graph's branch in the sum of the two.
         layers: of attention.

@@ -20,11 +20,9 @@ class GroupedOptimizer(Checked):
 
     Args:
         lr: learning rate.
-        curvature_lr: learning rate of the curvatures, which never decay; docs/results says what
-            0.01 does.
+        curvature_lr: learning rate of the curvatures, which never decay.
         weight_decay: weight decay of all other parameters.
-        bias_weight_decay: weight decay of biases and other vectors and numbers; null: as of
-            matrices.
+        bias_weight_decay: weight decay of biases, other vectors and numbers; null: as of matrices.
         manifold_lr: learning rate of points of a manifold, such as a decoder's prototypes.
         manifold_weight_decay: weight decay of these points.
         fused: make one pass over each parameter in a step.

@@ -23,11 +23,7 @@ LinkDecoderName = Literal["auto", "lorentzian", "fermi_dirac"]
 class TangentLogits(nn.Linear):
     """A linear map of the logarithm at the origin; on flat space an ordinary linear layer.
 
-    Shapes: `[nodes, dim] -> [nodes, logits]`; points of the Lorentz model and of the
-    pseudo-hyperboloid are `[nodes, 1 + dim]`.
-
-    Weight and bias start from U(-b, b), `b = sqrt(maps / dim)`: it is the sum of `maps` linear
-    maps, each of `dim / maps` coordinates.
+    Weight and bias start from U(-b, b), `b = sqrt(maps / dim)`, as the sum of `maps` linear maps.
     """
 
     def __init__(self, dim: int, logits: int, space: Manifold, maps: int = 1) -> None:

@@ -29,10 +29,8 @@ class LinkPrediction(SelectedTask):
     pairs without an edge in any part, drawn once.
 
     Args:
-        metric: selects the weights: roc_auc (the score), average_precision, or auc_ap, the mean
-            of both.
-        decoder: auto (the space's own), lorentzian (product and margin loss) or fermi_dirac
-            (distance and cross-entropy).
+        metric: selects the weights: roc_auc, average_precision, or auc_ap, the mean of both.
+        decoder: auto (the space's own), lorentzian (margin loss) or fermi_dirac (cross-entropy).
         margin: of the loss of lorentzian.
         radius: squared distance at which fermi_dirac is undecided.
         temperature: how slowly fermi_dirac decides around it.

@@ -194,10 +194,7 @@ class NodeClassification(SelectedTask):
 
 
 def split_parts(batch: Data, metric: str = "") -> dict[str, Part]:
-    """A graph's nodes by part; refuses a graph without labels or split, and an empty part.
-
-    Refuses parts without a ROC curve, all labelled alike, or where F1 is 0: none is positive.
-    """
+    """A graph's nodes by part; refuses a graph without labels or split, and unusable parts."""
     if batch.y is None:
         raise UsageError("the graph has no labels: choose a dataset with classes, such as cora")
     parts = {}

@@ -62,8 +62,8 @@ PolyFormer, Table 10, whose last two rows are swapped: these fit the text and th
 class FilterImages(CheckedFields):
     """One grey image on a grid of pixels; one of two filters makes the target of each pixel.
 
-    `z_v = (h_a(L) x)_v` where `x_v < 0.5`, else `(h_b(L) x)_v`, with the normalised Laplacian L of
-    the grid.
+    `z_v = (h_a(L) x)_v` where `x_v < 0.5`, else `(h_b(L) x)_v`, L the normalised Laplacian of the
+    grid.
 
     Args:
         filter: pair of filters, one of `FILTERS`.

@@ -28,10 +28,8 @@ class GraphFolder(TableGraph):
     Args:
         path: of the folder, or of a table of edges by any name.
         nodes: path of the table of nodes; null: `nodes.csv` of the folder, if it is there.
-        id: column of the ids; null: one named `id`, `node` or `node_id`, else one, such as `name`,
-            that has the ids of the edges.
-        header: true: the first line of edges.csv names the columns; false: it is an edge; null:
-            judge by what it says.
+        id: column of the ids; null: `id`, `node`, `node_id` or one with the ids of the edges.
+        header: whether the first line of edges.csv names the columns; null: by what it says.
         separator: between columns of texts; null: tabs in .tsv, else commas.
     """
 

@@ -27,8 +27,7 @@ class AirportGraph(LabelledGraph, kw_only=True):
     """Airports and the routes between them, classified by the population of their country.
 
     Args:
-        population: keep the quantity whose bins are the classes as a fifth feature; the statistics
-            count it.
+        population: keep the quantity whose bins are the classes as a fifth feature.
     """
 
     population: bool = False

@@ -16,8 +16,7 @@ from curvlab.data.files.sources import Downloaded
 class EdgeListNetwork(Downloaded):
     """A simple undirected graph from a two-column, comma-separated edge list without a header.
 
-    Nodes are numbered by first appearance. The statistics are `num_nodes`, `num_edges` (undirected)
-    and `max_degree`.
+    The statistics are `num_nodes`, `num_edges` (undirected) and `max_degree`.
     """
 
     def load(self) -> Data:

@@ -45,8 +45,7 @@ class OwnGraph(CheckedFields, ABC):
     Args:
         path: where it is.
         weighted: use the weights of edges; those of repeated edges are added.
-        directed: edges go from the first end to the second, for models that can use it; else both
-            ways.
+        directed: edges go from the first end to the second, for models that can use it.
         known: names that a trained model has for classes and features.
         name: of the data set, in the name of the entry on disk.
         data_dir: folder of what is kept; None: nothing is.

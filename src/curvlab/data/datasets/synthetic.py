@@ -15,8 +15,8 @@ class SyntheticWeb(Generated):
     """A web-like graph: a preferential-attachment tree and short cycles along it.
 
     Each new node links to an earlier one with probability proportional to its degree (Barabasi and
-    Albert, 1999, one edge a node). Cycles close triangles: they link consecutive children of one
-    node, or a node and its grandparent.
+    Albert, 1999). Cycles close triangles: consecutive children of one node, or a node and its
+    grandparent.
 
     Args:
         num_nodes: number of nodes.

@@ -16,9 +16,9 @@ SUSCEPTIBLE, RESISTANT = (0.244, 0.84), (0.62, 0.75)  # mean and deviation of fe
 class SyntheticDisease(Generated):
     """Disease after an SIR process on a random tree, with HGCN's counts and moments, not its data.
 
-    The root is infected, and so is each susceptible child of an infected parent; the label says who
-    is. Features are Gaussian with the moments of susceptible or of resistant nodes, also of those
-    that were never exposed, so that features alone do not separate the classes.
+    The root is infected, and so is each susceptible child of an infected parent: the label.
+    Features are Gaussian with the moments of susceptible or of resistant nodes, so that they alone
+    do not separate the classes.
 
     Args:
         depth: levels below the root.

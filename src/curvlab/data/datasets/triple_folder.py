@@ -34,10 +34,8 @@ class TripleFolder(CheckedFields):
         path: of the folder.
         columns: order of head, relation and tail in a line.
         separator: between the columns.
-        header: true: the first line of every file names the columns; false: it is a triple; null:
-            refuse a first line that looks like a header.
-        valid_share: share of train.txt's triples that are drawn for validation; null: there is a
-            valid.txt.
+        header: whether the first line of a file names the columns; null: refuse what looks so.
+        valid_share: share of train.txt's triples that is drawn for validation; null: valid.txt.
         seed: of their draw, not of the run.
     """
 

@@ -15,8 +15,7 @@ from curvlab.options import Incidental
 class WikipediaGraph(LabelledGraph):
     """Pages of Wikipedia on one subject, classified by their monthly traffic.
 
-    The original graphs hold many nodes with the same neighbours and label, in training and test
-    sets alike; the filtered ones hold each of them once (Platonov et al., 2023).
+    The filtered graphs have nodes with the same neighbours and label once (Platonov et al., 2023).
 
     Args:
         versions: `file` and `statistics` of the versions `filtered` and `original`.

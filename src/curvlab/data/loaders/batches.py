@@ -83,8 +83,7 @@ def random_rounds(
 ) -> list[tuple[Tensor, ...]]:
     """A random partition of `0, ..., count - 1`, `[rounds][batches]`: a part for each batch.
 
-    Sizes differ by one at most; the code of Hypformer for large graphs, after SGFormer, cuts off
-    parts of exactly `size` nodes and a smaller last one.
+    Sizes differ by one at most.
     """
     order = torch.from_numpy(pass_generator(seed, number).permutation(count))
     parts = order.tensor_split(step_parts(count, size, batches))
@@ -94,9 +93,9 @@ def random_rounds(
 class MiniBatchDataModule(GraphDataModule):
     """Trains on subgraphs, evaluates on the whole graph.
 
-    A batch has `train_nodes` `[training nodes]`, the positions in it of the nodes that the loss is
-    of. Validation and test see the whole graph, which carries `chunk`, the number of nodes that a
-    `node_wise` model takes at a time. The trainer's epoch is a window of `steps_per_epoch` steps.
+    A batch has `train_nodes`, the positions in it of the nodes that the loss is of. The whole graph
+    carries `chunk`, the number of nodes that a `node_wise` model takes at a time. The trainer's
+    epoch is a window of `steps_per_epoch` steps.
 
     Args:
         size: most nodes that a batch is made from.

@@ -44,11 +44,9 @@ class GraphDataModule(CheckedFields, LightningDataModule):
         source: loads the graph.
         transforms: applied in order, once; random ones draw from `seed`.
         steps_per_epoch: optimiser steps between two validations.
-        seed: of the run: of random transforms (noise on the features), and of a split that does not
-            fix its own.
+        seed: of the run: of random transforms, and of a split that does not fix its own.
         cache_dir: folder of the disk cache of expensive transforms; None: no cache.
-        split: adds the masks of training, validation and test, `split(graph, seed)`; None for tasks
-            that use all nodes.
+        split: adds the parts, `split(graph, seed)`; None for tasks that use all nodes.
         one_logit: tell two classes apart by one logit (sets scored by ROC-AUC).
     """
 

@@ -28,9 +28,8 @@ class TokenDataModule(MiniBatchDataModule):
     """Batches are the tokens of training nodes, which is all that models of single nodes need.
 
     The graph is written to disk (piece by piece if its source has `to_disk`) and its tokens are
-    computed from there with little memory. The trainer's graph has the nodes with a label alone, in
-    the random order of the file, their numbers in the source, `nodes`, and no edges. A batch is of
-    training rows that lie together in the file.
+    computed from there. The trainer's graph has the nodes with a label alone, in the random order
+    of the file, and no edges; a batch is of training rows that lie together in the file.
 
     Args:
         size: most nodes of a batch, also of those that are evaluated at a time.

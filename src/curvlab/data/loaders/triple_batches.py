@@ -27,8 +27,7 @@ class TripleDataModule(MiniBatchDataModule):
 
     Args:
         size: most triples of a batch.
-        shuffle: permutation of a pass, of triples or of pairs of head and relation (fewer scores a
-            step).
+        shuffle: what a pass permutes: triples, or pairs of head and relation (fewer scores a step).
         inverse_relations: add the triple (t, r + relations, h) to every triple (h, r, t), in the
             same part, so that ranking tails ranks heads too.
         training: what the task compares a triple with; for `k_vs_all` a batch has all training

@@ -146,9 +146,9 @@ class FitSplit(Checked):
 class RandomSplit(Split):
     """A random division of all nodes.
 
-    Validation and test get `round(fraction * nodes)` nodes, training the rest. Stratified,
-    validation and test have each class in proportion, to within one node, and so training to within
-    two; where a class has fewer nodes than there are parts, nothing is stratified.
+    Validation and test get `round(fraction * nodes)` nodes, training the rest; stratified, each
+    class in proportion, to within one node. Where a class has fewer nodes than there are parts,
+    nothing is stratified.
 
     Args:
         val: fraction of the nodes for validation.
@@ -199,10 +199,9 @@ class RandomSplit(Split):
 
 @dataclass(eq=False)
 class OwnSplit(RandomSplit):
-    """The split that a graph brings, else a random one.
+    """The split that a graph brings, number `draw` of several, else a random one.
 
-    Where it brings several, `draw` is the number of one; of one all runs take it. Tasks that use
-    all nodes, or split the edges, leave it out.
+    Tasks that use all nodes, or split the edges, leave it out.
     """
 
     if_needed: ClassVar[bool] = True

@@ -35,9 +35,8 @@ PUBLISHED_SEEDS = (
 class RandomPerClass(Split):
     """The same number of training nodes from every class, and fixed sizes of the other parts.
 
-    With a torch generator seeded by `draw`: for each class a permutation of its nodes, of which the
-    first are trained on; then a permutation of all others. Source: Hypformer's scripts, whose nodes
-    are those of draw 123.
+    With a torch generator seeded by `draw`: for each class a permutation of its nodes, then one of
+    all others. Source: Hypformer's scripts, whose nodes are those of draw 123.
 
     Args:
         train_per_class: number of training nodes of each class.
@@ -81,8 +80,8 @@ class QuotaSplit(Split):
     """The split that is called 60/20/20 and is not: a quota of training nodes from every class.
 
     `q = round(train * nodes / classes)` nodes of each class are trained on, all of a class that has
-    fewer; `round(val * nodes)` of the others are for validation, the rest for the test. Classes
-    smaller than the quota are in neither. Source: BernNet's code, PolyFormer's.
+    fewer; `round(val * nodes)` of the others are for validation, the rest for the test. Source:
+    BernNet's code, PolyFormer's.
 
     Args:
         train: fraction of the nodes that the quotas would add up to.

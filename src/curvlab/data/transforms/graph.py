@@ -38,10 +38,8 @@ class GraphTransform(CheckedFields, BaseTransform, ABC):
         cacheable: whether results are cached on disk; it is then a function of `reads`, `cache_key`
             and torch's default type alone. Others may draw from torch's global generator.
         of_pairs: whether its result is a dense matrix of nodes by nodes.
-        revision: raised whenever the same graph gets other tensors than before, so that those of
-            the disk cache are not taken for them.
-        transductive_reason: why a model trained with it works on its own graph alone; empty if it
-            works on others.
+        revision: raised whenever the same graph gets other tensors than before, for the disk cache.
+        transductive_reason: why a model trained with it works on its own graph alone, or empty.
         fitted: what it has taken from the first graph and applies to others too.
         alternatives: attributes; one of them replaces what it writes.
     """

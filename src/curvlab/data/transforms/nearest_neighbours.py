@@ -32,8 +32,7 @@ class NearestNeighbourGraph(LabelledGraph, kw_only=True):
     """A graph of nearest neighbours, made undirected; a subclass reads the points.
 
     Args:
-        neighbours: nearest points that a point is joined to; the point itself counts as its first
-            and has no edge; null: no edges at all.
+        neighbours: nearest points, itself the first, that a point is joined to; null: no edges.
     """
 
     neighbours: Annotated[int, Ge(2)] | None = 5

@@ -33,8 +33,7 @@ class PolynomialTokens(GraphTransform):
         self_loops: add one to every node; PolyFormer's code does so for mono only.
         dtype: numbers that tokens are kept in.
         dim: width that the model projects the features to.
-        project_first: let the model propagate the projected features where that needs less memory;
-            it then takes the whole graph in every step.
+        project_first: let the model propagate projected features where that needs less memory.
     """
 
     cacheable = True

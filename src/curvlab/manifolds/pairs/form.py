@@ -1,10 +1,9 @@
 """Squared distances of many pairs of points as functions of one bilinear form, with derivatives.
 
-On every space of the reconstruction task the squared distance `D` of two points is a function of a
-form that is bilinear in features of the two: `|x - y|^2` where it is flat,
-`u^2 = |x - y|^2 / ((1 + kappa |x|^2) (1 + kappa |y|^2))` on the stereographic model, and
-`kappa <x - y, x - y> / 4` on the pseudo-hyperboloid. A profile evaluates that function on a tile of
-pairs, in arrays that its caller keeps.
+The form is bilinear in features of the two points: `|x - y|^2` in flat space, `u^2 = |x - y|^2 /
+((1 + kappa |x|^2) (1 + kappa |y|^2))` on the stereographic model, and `kappa <x - y, x - y> / 4` on
+the pseudo-hyperboloid. A profile evaluates the function on a tile of pairs, in arrays that its
+caller keeps.
 """
 
 import math

@@ -61,8 +61,7 @@ class DistMult(_FlatScorer, DotProductScorer):
     """score(h, r, t) = sum_i h_i r_i t_i, the same for (t, r, h).
 
     Args:
-        reciprocal: give an inverse relation its own embedding; false: the one that `invert` makes
-            of its relation's.
+        reciprocal: give an inverse relation its own embedding; false: that of `invert`.
 
     Paper: DistMult, "Embedding entities and relations for learning and inference in knowledge
     bases". Yang et al. 2015, arXiv:1412.6575.

@@ -97,10 +97,7 @@ def held_bytes(model: nn.Module, graph: Data) -> int:
 
 
 def median_ms(works: Mapping[str, Work], device: torch.device, runs: int = 20) -> dict[str, float]:
-    """Median milliseconds of each work, called in turn so that a busy machine slows all alike.
-
-    Each is called three times, or once if it takes more than a second, before it is timed.
-    """
+    """Median milliseconds of each work, called in turn so that a busy machine slows all alike."""
     for work in works.values():
         for _ in range(3):
             if _milliseconds(work, device) > 1e3:
