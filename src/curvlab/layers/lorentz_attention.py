@@ -94,7 +94,6 @@ class _Heads(TakesManifold, nn.Module):
         return self.projection.space_part(x)
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Query, key and value `[nodes, heads, dim]`, views of one array."""
         parts = self.project(x).unflatten(-1, (3, self.heads, self.dim))
         query, key, value = parts.unbind(-3)
         return query, key, value

@@ -132,7 +132,6 @@ class PolynomialAttention(Checked, nn.Module):
 
     @property
     def _bias(self) -> Tensor:
-        """Factor of each order's column, `[heads, 1, orders + 1]`."""
         return (self.beta * self.decay).unsqueeze(1)
 
 

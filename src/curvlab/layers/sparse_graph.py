@@ -325,7 +325,6 @@ class FeatureLinear(nn.Linear):
         return self.product(x, self.weight, self.bias)
 
     def product(self, x: Tensor | Features, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-        """The same with a given weight `[out, features]` and bias `[out]`."""
         features = as_features(x)
         if features.sparse is None:
             return F.linear(dropout(features.dense, self.dropout, self.training), weight, bias)

@@ -224,7 +224,6 @@ class StereographicAttention(TakesManifold, nn.Module):
         return self.out(midpoint_attention(query @ key.mT, value, self.space))
 
     def _heads(self, x: Tensor) -> Tensor:
-        """Coordinates `[tokens, heads * head_dim]` as `[heads, tokens, head_dim]`, a view."""
         return x.unflatten(-1, (self.heads, -1)).movedim(-2, 0)
 
 

@@ -106,7 +106,6 @@ class Manifold(Checked, nn.Module, ABC):
         """Geodesic distance `[...]`, with a finite gradient at x = y."""
 
     def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared distance, `[...]`."""
         return self.dist(x, y).square()
 
     def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
@@ -118,7 +117,6 @@ class Manifold(Checked, nn.Module, ABC):
         return safe_sqrt(self.pairwise_sqdist(x, y))
 
     def dist0(self, x: Tensor) -> Tensor:
-        """Distance to the origin, `[...]`."""
         return self.dist(self.expmap0(x.new_zeros(x.shape[-1] - self.codimension)), x)
 
     def expmap(self, x: Tensor, u: Tensor) -> Tensor:
@@ -258,7 +256,6 @@ class GeooptManifold(Manifold, geoopt.Manifold):
         return u
 
     def retr(self, x: Tensor, u: Tensor) -> Tensor:
-        """Retraction: the exponential map, which costs little more and is exact."""
         return self.expmap(x, u)
 
     def random_normal(

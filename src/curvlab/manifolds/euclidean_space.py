@@ -40,23 +40,19 @@ class Euclidean(GeooptManifold):
     transp: Callable[..., Tensor] = lambda _, x, y, v: v  # noqa: ARG005
 
     def logmap(self, x: Tensor, y: Tensor) -> Tensor:
-        """The difference y - x."""
         return y - x
 
     def scale_coordinates(self, x: Tensor, factor: Tensor) -> Tensor:
         return x * factor
 
     def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        """(factor |x - y|)^2."""
         difference = x - y
         return self.scale**2 * torch.linalg.vecdot(difference, difference)
 
     def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        """(factor |x_i - y_j|)^2, by float64 matrix products so that neighbours stay apart."""
         return (self.scale**2 * squared_differences(x.double(), y.double())).to(x.dtype)
 
     def pair_form(self, x: Tensor) -> PairForm:
-        """`|x - y|^2`, over all blocks at once."""
         blocks = x.unsqueeze(1)
         return weighted_form(blocks, torch.ones_like(blocks[..., :1]), None, self.scale**2)
 
@@ -67,13 +63,11 @@ class Euclidean(GeooptManifold):
         return {"conformal_factor": self.scale}
 
     def conformal_factor(self, x: Tensor) -> Tensor:
-        """The constant factor, `[..., components]`."""
         return x.new_full((*x.shape[:-1], self.components), self.scale)
 
     def inner(
         self, x: Tensor, u: Tensor, v: Tensor | None = None, *, keepdim: bool = False
     ) -> Tensor:
-        """factor^2 <u, v>."""
         del x
         product = self.scale**2 * torch.linalg.vecdot(u, u if v is None else v)
         return product.unsqueeze(-1) if keepdim else product
@@ -84,6 +78,5 @@ class Euclidean(GeooptManifold):
         return self.scale**2 * u * (u if v is None else v)
 
     def egrad2rgrad(self, x: Tensor, u: Tensor) -> Tensor:
-        """Riemannian gradient, the Euclidean one over factor^2."""
         del x
         return u / self.scale**2

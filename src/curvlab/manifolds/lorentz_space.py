@@ -109,30 +109,25 @@ class Lorentz(GeooptManifold):
         lorentz_step(x, g, m, v, self.kappa, rates)
 
     def mean_vectors(self, x: Tensor, scale: Tensor | None = None) -> Tensor:  # noqa: ARG002
-        """The points themselves; `mean_point` makes their Lorentzian centroid."""
         return x.unsqueeze(0)
 
     def mean_point(self, sums: Tensor) -> Tensor:
         return lorentz.normalise(sums[0], self.kappa)
 
     def proju(self, x: Tensor, u: Tensor) -> Tensor:
-        """Projection of u onto the tangent space at x: u - kappa <x, u>_L x."""
         return u - self.kappa * lorentz.inner(x, u).unsqueeze(-1) * x
 
     def egrad2rgrad(self, x: Tensor, u: Tensor) -> Tensor:
-        """Riemannian gradient: the sign of the time part flipped, then projected."""
         return self.proju(x, torch.cat([-u[..., :1], u[..., 1:]], -1))
 
     def inner(
         self, x: Tensor, u: Tensor, v: Tensor | None = None, *, keepdim: bool = False
     ) -> Tensor:
-        """Riemannian metric, the Lorentzian product of tangent vectors."""
         del x
         product = lorentz.inner(u, u if v is None else v)
         return product.unsqueeze(-1) if keepdim else product
 
     def component_inner(self, x: Tensor, u: Tensor, v: Tensor | None = None) -> Tensor:
-        """Metric product `<u_s, v_s> - <x_s, u_s> <x_s, v_s> / x_0^2` at x, `[..., 1]`."""
         s, u = lorentz.space(x), lorentz.space(u)
         v_s = u if v is None else lorentz.space(v)
         along = (s * u).sum(-1, keepdim=True) * (s * v_s).sum(-1, keepdim=True)

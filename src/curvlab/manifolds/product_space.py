@@ -130,7 +130,6 @@ class Product(Manifold):
     dist = root_of_sqdist
 
     def pair_form(self, x: Tensor) -> PairForm | None:
-        """Forms of the factors, filled up with zeros; None if a factor has no such form."""
         parts = zip(self._spaces, self._split_points(x), strict=True)
         forms = [form for s, points in parts if (form := s.pair_form(points)) is not None]
         if len(forms) < self.components or any(f.profile is not CurvedProfile for f in forms):
@@ -152,14 +151,12 @@ class Product(Manifold):
         return torch.cat([one if scale is None else scale for scale in scales])
 
     def mean_vectors(self, x: Tensor, scale: Tensor | None = None) -> Tensor:  # noqa: ARG002
-        """Vectors of the factors, filled up with zeros to the longest."""
         parts = zip(self._spaces, self._split_points(x), strict=True)
         vectors = [space.mean_vectors(points) for space, points in parts]
         longest = max(v.shape[-1] for v in vectors)
         return torch.cat([F.pad(v, (0, longest - v.shape[-1])) for v in vectors])
 
     def mean_point(self, sums: Tensor) -> Tensor:
-        """Weighted means of the factors; those of a signature have dim + 1 numbers."""
         widths = [sums.shape[-1]] * self.components
         if self.dims is not None:
             times = (sums.shape[-1] - 1) // max(self.dims)

@@ -58,7 +58,6 @@ class PseudoHyperboloid(Manifold):
     dist = root_of_sqdist
 
     def inner(self, x: Tensor, y: Tensor) -> Tensor:
-        """`<x, y> = -sum_(i < time_dims) x_i y_i + sum_(i >= time_dims) x_i y_i`, `[...]`."""
         products = x * y
         return products[..., self.time_dims :].sum(-1) - products[..., : self.time_dims].sum(-1)
 
@@ -101,7 +100,6 @@ class PseudoHyperboloid(Manifold):
         return _point(turned, x[..., self.time_dims :] * (-kappa).sqrt() + u[..., turns:], kappa)
 
     def logmap(self, x: Tensor, y: Tensor) -> Tensor:
-        """Inverse of `expmap`: the logarithm of y at x, transported to the origin."""
         root, t = (-self.kappa).sqrt(), self.time_dims
         u, end = (normalize(p[..., :t], dim=-1) for p in (x, y))
         half = (end - u).square().sum(-1, keepdim=True) / 4  # the squared sine of half the angle
@@ -111,7 +109,6 @@ class PseudoHyperboloid(Manifold):
         return torch.cat([along / root, root * (y - x)[..., t:]], -1)
 
     def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared distance `[...]`, see `squared_angle`, in float64 from the points."""
         difference, k = x.double() - y.double(), self.kappa.double()
         return (squared_angle(k / 4 * self.inner(difference, difference)) / -k).to(x.dtype)
 
@@ -127,7 +124,6 @@ class PseudoHyperboloid(Manifold):
         return self.expmap(self.expmap0(u), v)
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """Exponential at x of the logarithm of y, transported from the origin to x."""
         return self.expmap(x, self.logmap0(y))
 
     def pair_form(self, x: Tensor) -> PairForm:

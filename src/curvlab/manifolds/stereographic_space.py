@@ -85,15 +85,12 @@ class Stereographic(GeooptManifold):
         return self._join(blocks * ratio(self._kappa(x) * kernels.squared_norm(blocks)))
 
     def expmap0(self, v: Tensor) -> Tensor:
-        """Exponential map at the origin, stopped at the rim of the ball."""
         return self._scaled(v, trig.tan_rim_ratio, overflows=True)
 
     def expmap0_unprojected(self, v: Tensor) -> Tensor:
-        """Exponential map at the origin."""
         return self._scaled(v, trig.tan_ratio, overflows=True)
 
     def logmap0(self, x: Tensor) -> Tensor:
-        """Logarithm at the origin."""
         return self._scaled(x, partial(trig.artan_ratio, projected=True))
 
     def expmap0_and_log(self, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -105,14 +102,12 @@ class Stereographic(GeooptManifold):
         return self._scaled(v, trig.log_rim_ratio)
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """Moebius sum, projected in the same pass."""
         axes = max(x.dim(), y.dim())
         x, y = (p.view(*[1] * (axes - p.dim()), *p.shape) for p in (x, y))
         blocks = (self._blocks(x), self._blocks(y), self._kappa(x))
         return self._join(gyro.mobius_add(*blocks, projected=True))
 
     def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:
-        """Sum of the exponentials of u and of one v, without the points in between."""
         if u.dim() == 1:
             return self.expmap0_sum(u.unsqueeze(0), v).squeeze(0)
         v = v.view(1, -1).expand(*u.shape[:-2], 1, -1)
@@ -129,7 +124,6 @@ class Stereographic(GeooptManifold):
         return torch.cat([part.mT for part in parts], dim=-2).mT
 
     def mean_point(self, sums: Tensor) -> Tensor:
-        """Weighted gyro-midpoints; see `stereographic.midpoint_from_sums`."""
         kappa = self.kappa.to(sums.dtype).view(-1, *[1] * (sums.dim() - 1))
         return self._join(gyro.half_quotient(sums, kappa, self.printed_midpoint))
 
@@ -137,7 +131,6 @@ class Stereographic(GeooptManifold):
         return x * factor
 
     def project(self, x: Tensor) -> Tensor:
-        """Points beyond the rim of the ball moved back onto it."""
         return self._scaled(x, trig.rim_ratio, overflows=True)
 
     @torch.no_grad()
@@ -156,7 +149,6 @@ class Stereographic(GeooptManifold):
         }
 
     def conformal_factor(self, x: Tensor) -> Tensor:
-        """lambda_x = 2 / (1 + kappa |x|^2) of each component, `[..., components]`."""
         gap = kernels.conformal_denominator(self._blocks(x), self._kappa(x))
         return (2 / gap).squeeze(-1).movedim(0, -1)
 
@@ -165,11 +157,9 @@ class Stereographic(GeooptManifold):
     transp = _blockwise(k_space.transport)
 
     def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared distance, the sum over the components."""
         return k_space.sqdist(self.split(x), self.split(y), self.kappa).sum(-1)
 
     def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        """Squared distances `[..., n, m]`, the sum over the components."""
         x, y = self.split(x).transpose(-2, -3), self.split(y).transpose(-2, -3)
         return k_space.pairwise_sqdist(x, y, self.kappa).sum(-3)
 
@@ -186,13 +176,11 @@ class Stereographic(GeooptManifold):
         return {"kappa": self.kappa.detach().cpu().numpy()}
 
     def in_words(self, dim: int) -> str:
-        """How points are drawn, the width of a component, and the curvatures."""
         curvatures = ", ".join(f"{kappa:.2f}" for kappa in self.kappa.tolist())
         width = dim // self.components
         return f"log map at the midpoint; {width} dimensions a head, κ = {curvatures}"
 
     def expmap(self, x: Tensor, u: Tensor) -> Tensor:
-        """Exponential map at x, projected."""
         moved = k_space.expmap(self.split(x), self.split(u), self.kappa)
         return self.merge(k_space.project(moved, self.kappa))
 
@@ -206,17 +194,14 @@ class Stereographic(GeooptManifold):
     def inner(
         self, x: Tensor, u: Tensor, v: Tensor | None = None, *, keepdim: bool = False
     ) -> Tensor:
-        """Riemannian metric, the sum of lambda_x^2 <u, v> over the components."""
         product = self._component_inner(x, u, v).sum(-2)
         return product if keepdim else product.squeeze(-1)
 
     def component_inner(self, x: Tensor, u: Tensor, v: Tensor | None = None) -> Tensor:
-        """Metric product of each component, repeated over its coordinates: `[..., dim]`."""
         blocks = self._component_inner(x, u, v)
         return self.merge(blocks.expand_as(self.split(u)))
 
     def egrad2rgrad(self, x: Tensor, u: Tensor) -> Tensor:
-        """Riemannian gradient, the Euclidean one over lambda_x^2."""
         return self.merge(self.split(u) / self.conformal_factor(x).unsqueeze(-1).square())
 
 

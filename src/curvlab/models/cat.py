@@ -301,7 +301,6 @@ class CAT(FlatEncoder, DotProductScorer):
         return self.tokens.entities.weight
 
     def tails(self, index: Tensor | None = None) -> Tensor:
-        """Embeddings of all entities `[entities, dim]`, or of these, without dropout."""
         return self.entity_points if index is None else self.entity_points[index]
 
     def forward(self, batch: Data) -> Tensor:

@@ -85,7 +85,6 @@ class CurvedGCN(Encoder):
         """Map tangent vectors by a layer; also aggregate the result, as tangent vectors."""
 
     def tangent(self, own: Tensor) -> Tensor:
-        """The tangent vectors of what a layer maps to."""
         return own
 
     def linear_maps_from(self, in_channels: int) -> nn.ModuleList:
@@ -277,7 +276,6 @@ class KappaGCN(CurvedGCN):
         self.linears = self.linear_maps_from(in_channels)
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
-        """Points `[nodes, dim]` and the logarithms of their neighbourhoods' midpoints."""
         own = layer.from_tangent(v)
         return own, self.space.logmap0(self.midpoints(adjacency, own))
 

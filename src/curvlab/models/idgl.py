@@ -129,7 +129,6 @@ class IDGL(FlatEncoder):
         return later
 
     def auxiliary_loss(self) -> Tensor | None:
-        """The first graph's cost plus the mean of the later ones', of the last training step."""
         costs, self._costs = self._costs, LastPass()
         if not costs:
             return None

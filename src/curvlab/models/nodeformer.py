@@ -198,7 +198,6 @@ class NodeFormer(FlatEncoder):
         self._edge_terms = LastPass()
 
     def auxiliary_loss(self) -> Tensor | None:
-        """`-edge_loss` times the mean over layers of the edges' term, of the last training step."""
         terms, self._edge_terms = self._edge_terms, LastPass()
         return -self.edge_loss * torch.stack(terms).mean() if terms else None
 

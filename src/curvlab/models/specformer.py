@@ -68,7 +68,6 @@ class LearnedFilters(FlatEncoder):
         self.filter_dropout = filter_dropout
 
     def filters(self, eigenvalues: Tensor) -> Tensor:
-        """Map the eigenvalues by each head, `[eigenvalues, heads]`."""
         tokens = self.block(self.encoding(eigenvalues).unsqueeze(0)).squeeze(0)
         return self.decoder(tokens)
 

@@ -55,7 +55,6 @@ class GroupedOptimizer(Checked):
         self.optimizer([torch.zeros(1)], lr=lr, **self.others)  # refuses what it does not take
 
     def build(self, module: nn.Module) -> Optimizer:
-        """Make the optimiser of a module's parameters, see `parameter_groups`."""
         kind: Callable[..., Optimizer] | None = self.optimizer
         if manifold_parameters(module):
             of_points = self.groups["manifold_lr"], self.groups["manifold_weight_decay"]
@@ -120,5 +119,4 @@ class ReduceOnPlateau(Checked):
         self.options = {"factor": factor, "patience": patience, "threshold": threshold}
 
     def build(self, optimizer: Optimizer) -> ReduceLROnPlateau:
-        """Make the scheduler of an optimiser."""
         return ReduceLROnPlateau(optimizer, mode="max", **self.options)  # type: ignore[arg-type]

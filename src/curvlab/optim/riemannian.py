@@ -30,7 +30,6 @@ class _WithPoints(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Make a step."""
         loss = None
         if closure is not None:
             with torch.enable_grad():

@@ -295,7 +295,6 @@ class KnowledgeGraphCompletion(SelectedTask):
 
     @property
     def _router(self) -> CAT | None:
-        """The model, if it weighs branches."""
         routed = isinstance(self.encoder, CAT) and self.encoder.entropy is not None
         return self.encoder if routed else None  # type: ignore[return-value]
 

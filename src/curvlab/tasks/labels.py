@@ -95,7 +95,6 @@ class YesOrNo(OneOfMany):
         self.logits, self.metrics = 1, self.metrics | self.on_request
 
     def score(self, name: str, logits: Tensor, labels: Tensor) -> Tensor:
-        """One metric in percent, that of the logits 0 and x."""
         return super().score(name, F.pad(logits, (1, 0)), labels)
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:

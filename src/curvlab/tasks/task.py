@@ -41,7 +41,6 @@ class Task(Checked, LightningModule):
         self.optimizer = optimizer or Adam()
 
     def configure_optimizers(self) -> Any:
-        """Make the optimiser, with a group of its own for curvatures."""
         return self.optimizer.build(self)
 
     def report(self, batch: Data, folder: Path) -> None:

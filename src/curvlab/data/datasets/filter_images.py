@@ -87,7 +87,6 @@ class FilterImages(CheckedFields):
         return [] if self.generated else [fetch(*IMAGES, self.data_dir, self.mirror)]
 
     def load(self) -> Data:
-        """Return the grid: `x [pixels, 1]`, `target [pixels]`, `scored [pixels]`, `edge_index`."""
         if self.generated:
             edge_index, images, scored = generated_grid(self.side, self.image)
         else:

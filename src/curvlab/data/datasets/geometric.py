@@ -68,7 +68,6 @@ class GeometricGraph(Generated):
             )
 
     def load(self) -> Data:
-        """Return the graph: `edge_index [2, 2M]`, `x [nodes, features]` and `y [nodes]`."""
         nodes, generator = self.num_nodes, np.random.default_rng(self.seed)
         points, hidden = self.points(nodes, generator), self.hidden_degrees(nodes, generator)
         pairs = i, j = np.stack(np.triu_indices(nodes, k=1))

@@ -90,7 +90,6 @@ class GraphFolder(TableGraph):
         return files
 
     def _has_header(self, names: list[str], below: Table, nodes: Table | None) -> bool:
-        """Whether the first line of edges names the columns."""
         called = {"source", "target"} <= named_columns(names).keys()
         repeated = below.frame.isin(names if called else names[:2]).any(axis=None)
         if self.header is not None or repeated:

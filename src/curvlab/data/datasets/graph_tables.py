@@ -165,7 +165,6 @@ class TableGraph(OwnGraph, ABC):
         return ids, ends.astype(np.int64), weight
 
     def _feature_columns(self, nodes: Table, roles: Mapping[str, str]) -> list[str]:
-        """Names of the columns of features, without free texts."""
         if self.features is not None:
             return [name for name in self.features if name in nodes.frame]
         names = []

@@ -37,7 +37,6 @@ class AirportGraph(LabelledGraph, kw_only=True):
         return "-with-population"
 
     def load(self) -> Data:
-        """Return the graph, without the fifth feature if it is not wanted."""
         data = super().load()
         if not self.population:
             data.x = data.x[:, :NUM_FEATURES].contiguous()
@@ -66,7 +65,6 @@ class DiseaseGraph(LabelledGraph):
     """A tree along which a disease has spread; the label says who was infected."""
 
     def read(self, paths: list[Path]) -> Data:
-        """Read edge list, labels and features, of nodes by first appearance in the edges."""
         edges, labels, features = paths
         edge_index, num_nodes = numbered(read_edge_list(edges))
         return Data(

@@ -53,7 +53,6 @@ class PyGObject(OwnGraph):
         self.what = self.target or self.what
 
     def download(self) -> list[Path]:
-        """Return where files are; a class without a folder fetches its own when it is read."""
         if self.target is None:
             check_file(
                 self.place, "a saved Data, or name a class by target=torch_geometric.datasets.NAME"
@@ -72,7 +71,6 @@ class PyGObject(OwnGraph):
         return self._graph(self._made(self.target, files) if self.target else saved(files[0]))
 
     def _made(self, target: str, files: list[Path]) -> Data:
-        """The graph of the class, which works on links to the files."""
         found = locate(target)
         if not (inspect.isclass(found) and issubclass(found, Dataset)):
             known = torch_geometric.datasets.__all__
@@ -93,7 +91,6 @@ class PyGObject(OwnGraph):
         return graph
 
     def _graph(self, raw: Data) -> Data:
-        """The simple graph of what was read."""
         x, y, weight, ends = (raw.get(name) for name in ("x", "y", "edge_weight", "edge_index"))
         if self.weighted and (weight is None or not bool((weight > 0).all())):
             raise UsageError(

@@ -30,7 +30,6 @@ class SyntheticDisease(Generated):
     seed: Seed = 0
 
     def load(self) -> Data:
-        """Return the graph: `x [nodes, features]`, `y [nodes]` 0 or 1, `edge_index [2, 2M]`."""
         generator = np.random.default_rng(self.seed)
         levels, first = [np.zeros(1, dtype=np.int64)], 0  # parents, level by level
         for _ in range(self.depth):

@@ -52,7 +52,6 @@ class SyntheticLarge(Generated):
     revision: ClassVar[int] = 1
 
     def load(self) -> Data:
-        """Return the graph: `x [nodes, features]`, `y [nodes]`, `edge_index [2, 2M]`."""
         generator = np.random.default_rng(self.seed)
         y = self._classes(generator)
         none = np.empty((2, 0), dtype=np.int64)  # few nodes and a low degree may make no edge

@@ -58,7 +58,6 @@ class TripleFolder(CheckedFields):
         self.folder = Path(self.path).expanduser()
 
     def download(self) -> list[Path]:
-        """Return where the files are, two of them where validation triples are drawn."""
         files = self.files()
         if self.valid_share is not None and "val" in files:
             raise UsageError(
@@ -76,7 +75,6 @@ class TripleFolder(CheckedFields):
         return list(files.values())
 
     def files(self) -> dict[str, Path]:
-        """The files that are there, by part."""
         return {
             part: self.folder / f"{name}{end}"
             for part, name in FILES.items()
@@ -86,7 +84,6 @@ class TripleFolder(CheckedFields):
 
     @property
     def num_train(self) -> int:
-        """Number of training triples."""
         return int((self.read().part == "train").sum())
 
     def load(self) -> Data:
@@ -106,7 +103,6 @@ class TripleFolder(CheckedFields):
         return data
 
     def read(self) -> pd.DataFrame:
-        """The triples of the files and their part."""
         self.download()
         files, form = self.files(), (tuple(self.columns), self.separator, self.header)
         given = checksum([*files.values()]), form, self.valid_share, self.seed

@@ -112,7 +112,6 @@ class KnownTails:
         return query, self.tails[self.starts[place].repeat_interleave(counts) + within]
 
     def to(self, device: torch.device | str) -> "KnownTails":
-        """The same on a device."""
         moved = copy.copy(self)
         for name in ("tails", "pairs", "counts", "starts"):
             setattr(moved, name, getattr(self, name).to(device))

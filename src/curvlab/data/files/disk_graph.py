@@ -55,7 +55,6 @@ class ArrayFolder:
         return found
 
     def path(self, name: str) -> Path:
-        """The file of an array."""
         return self.folder / f"{name}.bin"
 
     @contextmanager
@@ -132,7 +131,6 @@ class DiskGraph(ArrayFolder):
 
     @classmethod
     def open(cls, folder: Path) -> Self | None:
-        """The content of a folder; None where there is none, a `UsageError` where it is damaged."""
         graph = super().open(folder)
         if graph is not None:
             graph.verify(graph.arrays.keys() - set(SOURCES))
@@ -140,17 +138,14 @@ class DiskGraph(ArrayFolder):
 
     @property
     def num_nodes(self) -> int:
-        """Number of nodes."""
         return int(self.arrays["offsets"]["shape"][0]) - 1
 
     @property
     def num_edges(self) -> int:
-        """Number of undirected edges."""
         return int(self.arrays["neighbours"]["shape"][0]) // 2
 
     @property
     def num_features(self) -> int:
-        """Number of features of a node."""
         return int(self.arrays["features"]["shape"][1])
 
     def labelled(self) -> Data:

@@ -87,7 +87,6 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
         return ""
 
     def download(self) -> list[Path]:
-        """Fetch the raw files and return their paths."""
         return [
             fetch(
                 f"{self.folder}/{file.get('name', PurePosixPath(file['path']).name)}",

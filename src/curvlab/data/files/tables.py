@@ -81,7 +81,6 @@ class Table:
         return texts.mask(unknown & bool(numbers.notna().all()), "")
 
     def ids(self, column: Hashable) -> "pd.Series[Any]":
-        """A column as texts; none may be empty."""
         texts = self.texts(column)
         self.refuse(texts.eq(""), column, "is not an id: write one, or take the line out")
         return texts

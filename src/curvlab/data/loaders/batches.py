@@ -130,7 +130,6 @@ class MiniBatchDataModule(GraphDataModule):
 
     @property
     def train_mask(self) -> Tensor:
-        """Which nodes are in the training set `[nodes]`."""
         mask = self.graph.get("train_mask")
         if mask is None:
             raise UsageError("the graph has no split: choose one of split=..., see --help")
@@ -147,7 +146,6 @@ class MiniBatchDataModule(GraphDataModule):
         return self._rounds[self._round - 1][first : first + self.accumulate]
 
     def train_dataloader(self) -> MiniBatches:
-        """The batches of this process for the next `steps_per_epoch` steps."""
         on_gpu = False
         if self.trainer is not None:
             self._rank, self._processes = self.trainer.global_rank, self.trainer.world_size
@@ -155,7 +153,6 @@ class MiniBatchDataModule(GraphDataModule):
         return MiniBatches(self, self.steps_per_epoch, pinned=on_gpu)
 
     def evaluation_batch(self, batch: Data) -> Data:
-        """The whole graph, on the device of the step's batch."""
         return self._whole_on(next(v.device for _, v in batch if isinstance(v, Tensor)))
 
     def transfer_batch_to_device(
@@ -253,7 +250,6 @@ class PartitionDataModule(SubgraphDataModule):
         return data
 
     def evaluation_parts(self, nodes: Tensor) -> list[Tensor]:
-        """Parts of one random partition of all nodes, those with some of the nodes."""
         asked = torch.zeros(self.num_nodes, dtype=torch.bool)
         asked[nodes] = True
         rounds = random_rounds(self.num_nodes, self.size, 1, self.seed, EVALUATION)

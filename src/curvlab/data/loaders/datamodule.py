@@ -76,17 +76,14 @@ class GraphDataModule(CheckedFields, LightningDataModule):
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """Names of nodes, classes, entities and relations, as far as the data set has some."""
         return vocabulary_of(self.graph)
 
     @property
     def num_nodes(self) -> int:
-        """Number of nodes."""
         return int(self.graph.num_nodes or 0)
 
     @property
     def num_features(self) -> int:
-        """Number of features of a node."""
         return int(self.graph.num_features)
 
     @property
@@ -145,7 +142,6 @@ class GraphDataModule(CheckedFields, LightningDataModule):
         self.source.download()
 
     def setup(self, stage: str | None = None) -> None:  # noqa: ARG002 - one graph for all stages
-        """Prepare the graph in every process."""
         _ = self.graph
 
     def train_dataloader(self) -> Iterable[Data]:
@@ -153,7 +149,6 @@ class GraphDataModule(CheckedFields, LightningDataModule):
         return RepeatedGraph([self.graph] * self.steps_per_epoch)
 
     def val_dataloader(self) -> RepeatedGraph:
-        """The graph, once."""
         return RepeatedGraph([self.graph])
 
     test_dataloader = val_dataloader

@@ -35,7 +35,6 @@ class NeighbourDataModule(SubgraphDataModule):
             )
 
     def batch(self, nodes: Tensor) -> Data:
-        """The neighbourhood of training nodes `[batch]`, which are its first nodes."""
         data = self.subgraphs.sampled(nodes, self.fan_outs)
         data.train_nodes = torch.arange(len(nodes))
         return data

@@ -53,12 +53,10 @@ class TokenDataModule(MiniBatchDataModule):
         self.spec = tokens
 
     def prepare_data(self) -> None:
-        """Bring the raw files here, write graph and tokens (in one process only)."""
         super().prepare_data()
         _ = self.graph
 
     def batch(self, nodes: Tensor) -> Data:
-        """The tokens of rows `[batch]`, all of training nodes."""
         return Data(
             tokens=self.graph.tokens.index_select(0, nodes),
             y=self.graph.y.index_select(0, nodes),
@@ -112,7 +110,6 @@ class TokenDataModule(MiniBatchDataModule):
         return store
 
     def _written(self, folder: Path) -> DiskGraph:
-        """The graph, written to a folder."""
         to_disk = getattr(self.source, "to_disk", None)
         if to_disk is not None:
             return to_disk(folder)

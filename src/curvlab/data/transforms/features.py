@@ -153,7 +153,6 @@ class OwnFeatures(GraphTransform):
         return (x - self.fitted["mean"]) / self.fitted["deviation"]
 
     def _columns_to_scale(self, data: Data) -> Tensor:
-        """Which columns are standardised `[features]`."""
         x: Tensor = data.x
         named = vocabulary_of(data).features is not None
         if self.scale == "standard" or (self.scale == "auto" and named):
@@ -209,7 +208,6 @@ class StackedHops(GraphTransform):
     hops: PositiveInt = 2
 
     def forward(self, data: Data) -> Data:
-        """Replace `x [nodes, features]` by `x [nodes, (hops + 1) features]`."""
         data.x = torch.cat(_propagated(data, self.hops), dim=1)
         return data
 

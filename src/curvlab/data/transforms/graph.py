@@ -128,7 +128,6 @@ class IdentityFeatures(GraphTransform):
     noise: NonNegativeFloat = 0.02
 
     def forward(self, data: Data) -> Data:
-        """Add `x [nodes, nodes]`."""
         nodes = int(data.num_nodes or 0)
         if nodes > MAX_IDENTITY_NODES:
             raise UsageError(
@@ -191,7 +190,6 @@ class SparseAdjacency(GraphTransform):
     self_loops: bool = False
 
     def forward(self, data: Data) -> Data:
-        """Add `adj_t [nodes, nodes]` (sparse CSR)."""
         nodes = int(data.num_nodes or 0)
         edges = data.edge_index
         if self.self_loops:
@@ -219,7 +217,6 @@ class NormalisedAdjacency(GraphTransform):
     self_loops: bool = True
 
     def forward(self, data: Data) -> Data:
-        """Add `normalised_adj [nodes, nodes]` (sparse CSR)."""
         nodes = int(data.num_nodes or 0)
         edges, weight = data.edge_index, data.get("edge_weight")
         weight = None if weight is None else weight.double()

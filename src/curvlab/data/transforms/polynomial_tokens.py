@@ -75,7 +75,6 @@ class PolynomialTokens(GraphTransform):
         return data
 
     def _kept(self, x: Tensor) -> torch.dtype:
-        """Data type of the stored tokens of features x."""
         return x.dtype if self.dtype == "float32" else DTYPES[self.dtype]
 
 

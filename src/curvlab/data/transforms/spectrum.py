@@ -81,7 +81,6 @@ class EigenvectorFeatures(GraphTransform):
         self.transductive_reason = LaplacianEigenvectors.transductive_reason if self.count else ""
 
     def forward(self, data: Data) -> Data:
-        """Replace `x [nodes, features]` by `x [nodes, features + count]`."""
         if self.count:
             vectors = LaplacianEigenvectors(self.count + 1)(data.clone()).eigenvectors
             data.x = torch.cat([data.x, vectors[:, 1:]], dim=1)

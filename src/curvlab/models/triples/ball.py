@@ -62,12 +62,10 @@ class HyperbolicScorer(TripleScorer):
 
     @property
     def manifold_out(self) -> Stereographic:
-        """The unit ball, where queries lie at any curvature of the relation."""
         return Stereographic(kappa=UNIT, learnable=False)
 
     @property
     def entity_points(self) -> Tensor:
-        """Points exp0(s v) of the unit ball; s = 1 where each relation has a curvature."""
         kappa = self.curvature()
         scale = (-kappa).sqrt() if len(kappa) == 1 else torch.ones_like(kappa[:1])
         return k_space.expmap0_projected(scale * self.entities.weight, UNIT)

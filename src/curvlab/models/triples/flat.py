@@ -53,7 +53,6 @@ class _FlatScorer(FlatEncoder, TripleScorer):
             self.relations = table(num_relations, dim, init, sparse)
 
     def tails(self, index: Tensor | None = None) -> Tensor:
-        """Embeddings `[entities, dim]` of all entities as tails, or of these."""
         return self.drop_tail(self.entities.weight if index is None else self.entities(index))
 
 

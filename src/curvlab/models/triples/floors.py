@@ -65,7 +65,6 @@ class ReverseLookup(RelationFrequency):
         self.ahead = float(self.counts.max()) + 1
 
     def forward(self, batch: Data) -> Tensor:
-        """Counts of all tails, those of reversed triples ahead of all others."""
         self.reversed = self.reversed.to(batch.head.device)
         query, tail = self.reversed.lookup(batch.head, batch.relation)
         ahead = self.counts.new_tensor(self.ahead)

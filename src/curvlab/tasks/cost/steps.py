@@ -100,7 +100,6 @@ class CompletionCost(CostTask, KnowledgeGraphCompletion):
         self.queries = queries
 
     def cost(self, batch: Data) -> dict[str, float]:
-        """`inference_ms`, `inference_mb` and the number of `parameters`."""
         mask = batch[MASKS["test"]]
         head, tail = batch.edge_index[:, mask]
         queries = queries_of(head, batch.edge_type[mask], tail, self.queries)[0]
