@@ -227,6 +227,12 @@ class StereographicAttention(TakesManifold, nn.Module):
         return x.unflatten(-1, (self.heads, -1)).movedim(-2, 0)
 
 
+def split_tokens(x: Tensor) -> list[Tensor]:
+    """Parts `[..., some tokens, dim]` of `[..., tokens, dim]`; gradients keep the layout of x."""
+    at_once = TOKENS_AT_ONCE if x.device.type == "cpu" else max(x.shape[-2], 1)
+    return [part.mT for part in x.mT.split(at_once, dim=-1)]
+
+
 def positive_features(u: Tensor) -> Tensor:
     """The kernel's feature map `phi(u) = elu(u) + 1 > 0`, elementwise (FPS-T, Eq. 11)."""
     return F.elu(u) + 1
@@ -262,10 +268,8 @@ def linear_attention(
     the denominator of Appendix C). Shapes: query, key (tangent at the origin) `[heads, tokens,
     width]`, value (points) `[tokens, dim]`, scale as `space.tangent_scale(value)`.
     """
-    tokens = key.shape[-2]
-    at_once = TOKENS_AT_ONCE if key.device.type == "cpu" else tokens
-    keys, values = key.split(at_once, dim=-2), value.split(at_once, dim=-2)
-    scales = [()] * len(keys) if scale is None else zip(scale.split(at_once, dim=-2))
+    keys, values = split_tokens(key), split_tokens(value)
+    scales = [()] * len(keys) if scale is None else zip(split_tokens(scale))
     summaries = [
         space.mean_vectors(v, *s).mT @ positive_features(k)
         for k, v, s in zip(keys, values, scales, strict=True)
@@ -273,7 +277,7 @@ def linear_attention(
     summary = sum(summaries[1:], start=summaries[0])
     means = [
         space.mean_point((summary @ positive_features(_raise_low_queries(q)).mT).mT)
-        for q in query.split(at_once, dim=-2)
+        for q in split_tokens(query)
     ]
     return means[0] if len(means) == 1 else torch.cat([mean.mT for mean in means], dim=-1).mT
 
