@@ -24,9 +24,9 @@ short = ["study.models=[kappa_gcn]", "study.seeds=3", "study.steps=60", "study.d
 fewer = ["study.spaces.spherical=null", "study.spaces.product=null"]
 subprocess.run([*command, *words, *short, *fewer], check=True)
 
-# The page is study.html; the same numbers are in study.json.
+# The picture is study.png; the numbers are in study.json.
 page = next(FOLDER.rglob("study.json"))
 found = json.loads(page.read_text(encoding="utf-8"))
 print(f"delta of a tree is {found['facts']['delta'][0]:g}")
 print(found["answer"])
-print(page.with_suffix(".html"))
+print(page.with_suffix(".png"))
