@@ -104,14 +104,6 @@ def test_a_recipe_is_taken_where_task_model_dataset_and_split_are_its_own(config
         assert (other.model.dim, other.optimizer.lr) == (16, 0.01)
 
 
-def test_the_command_line_wins_over_a_recipe(configs):
-    words = ("model=gcn", "dataset=cora", "model.dim=8", "optimizer.lr=0.1")
-    config = composed(*words, configs=configs)
-    assert (config.model.dim, config.model.dropout, config.optimizer.lr) == (8, 0.3, 0.1)
-    plain = composed("model=gcn", "dataset=cora", "recipe=none", configs=configs)
-    assert (plain.model.dim, plain.model.dropout, plain.optimizer.lr) == (16, 0.5, 0.01)
-
-
 @pytest.mark.parametrize(
     ("words", "address"),
     [

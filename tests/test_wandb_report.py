@@ -9,7 +9,6 @@ import pytest
 from curvlab.cli.wandb_files import read_offline
 from curvlab.cli.wandb_sync import offline_runs
 from curvlab.config.folder import CONFIGS
-from curvlab.errors import UsageError
 from curvlab.results.run_tables import SUFFIX, read_rows
 from curvlab.tables import load_table, table_names
 from curvlab.tables.wandb_report import dashboard, table_report
@@ -38,27 +37,6 @@ def filters(grid):
 @pytest.mark.parametrize("name", table_names(CONFIGS))
 def test_every_table_has_a_report_of_its_runs(name):
     assert all(filters(grid)["group", "="] == name for grid in grids(name))
-
-
-def test_each_dataset_has_bars_of_the_models():
-    *columns, curves = grids("lrn/table2")
-    (spec,) = load_table(CONFIGS, "lrn/table2")
-    assert [grid["runSets"][0]["name"] for grid in columns] == list(spec.planned_columns)
-    for grid, column in zip(columns, spec.planned_columns, strict=True):
-        assert filters(grid)["jobType", "IN"] == list(spec.planned_rows)
-        assert [v for (key, _), v in filters(grid).items() if "dataset" in key] == [column]
-        (bars,) = grid["panelBankSectionConfig"]["panels"]
-        assert bars["config"]["metrics"] == ["summary_metrics.score"]
-        assert bars["config"]["groupBy"] == "model.value"
-    kinds = [panel["viewType"] for panel in curves["panelBankSectionConfig"]["panels"]]
-    assert kinds == ["Run History Line Plot"] * 2 + ["Bar Chart"] * 2 + ["Run Comparer"]
-
-
-def test_numbers_are_an_axis():
-    grid, _ = grids("lrn/fig2")
-    points, _ = grid["panelBankSectionConfig"]["panels"]
-    assert points["config"]["xAxis"] == "config:model/layers.value"
-    assert points["config"]["yAxis"] == "summary:test/roc_auc"
 
 
 def test_the_dashboard_groups_all_runs_and_shows_score_curvature_and_cost():
@@ -118,8 +96,3 @@ def test_runs_with_a_result_are_uploaded_once(tmp_path, script):
     assert code == 0
     assert f"would upload {done}\n" in said
     assert said.endswith("2 finished offline runs\n")
-
-
-def test_no_folder_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="nowhere"):
-        offline_runs(tmp_path / "nowhere")

@@ -3,10 +3,7 @@
 import numpy as np
 import pandas as pd
 import torch
-from torchmetrics.functional.classification import (
-    multiclass_confusion_matrix,
-    multiclass_f1_score,
-)
+from torchmetrics.functional.classification import multiclass_confusion_matrix, multiclass_f1_score
 
 from curvlab.analysis.classes import save_classes
 

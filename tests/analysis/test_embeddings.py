@@ -12,13 +12,7 @@ from curvlab.analysis.embeddings import (
     tangent_coordinates,
 )
 from curvlab.errors import UsageError
-from curvlab.manifolds import (
-    Curvature,
-    Euclidean,
-    Lorentz,
-    PseudoHyperboloid,
-    Stereographic,
-)
+from curvlab.manifolds import Curvature, Euclidean, Lorentz, PseudoHyperboloid, Stereographic
 
 EDGES = torch.tensor([[0, 1], [1, 0]])
 

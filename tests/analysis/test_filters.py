@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from curvlab.analysis.filters import (
-    EIGENVALUES,
-    NodeFilters,
-    filter_clusters,
-)
+from curvlab.analysis.filters import EIGENVALUES, NodeFilters, filter_clusters
 from curvlab.analysis.model_figures import ternary_figure
 from curvlab.analysis.plots import plot_routing
 from curvlab.analysis.routing import FILE, Routing, load_routing, routing_table, save_routing

@@ -7,7 +7,7 @@ import pytest
 
 from commands_of_pages import ROOT
 from composing import CONFIGS
-from curvlab.analysis.figures import comparison_figure, depth_figure, scaling_figure
+from curvlab.analysis.figures import comparison_figure, scaling_figure
 from curvlab.analysis.plots import run_curves
 from curvlab.errors import UsageError
 
@@ -130,16 +130,3 @@ def test_slopes_are_those_of_the_logarithms():
     assert labels == ["linear (slope 1.00)", "square (slope 2.00)", "one"]
     with pytest.raises(UsageError, match="nothing to draw"):
         scaling_figure({"nothing": {}}, "nodes")
-
-
-def test_depths_that_were_not_finite_are_crosses_below_all_lines():
-    lines = {"plain": pd.Series({4: 90.0, 8: 70.0}), "residual": pd.Series({4: 85.0, 8: 80.0})}
-    (axis,) = depth_figure("title", lines, "plain", {"residual": [8, 16]}).axes
-    drawn = {line.get_gid() or line.get_label(): line for line in axis.get_lines()}
-    crosses = drawn["not finite: residual"]
-    assert axis.get_legend_handles_labels()[1] == ["residual", "not finite"]
-    assert crosses.get_xdata().tolist() == [8, 16]
-    heights = crosses.get_transform().transform(crosses.get_xydata())[:, 1]
-    lowest = axis.transData.transform(drawn["residual"].get_xydata())[:, 1].min()
-    assert max(heights) < lowest
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["4", "8", "16"]

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from curvlab.callbacks import Curves, RunProgress, progress
+from curvlab.callbacks import Curves, RunProgress
 from curvlab.callbacks.progress import describe
 
 
@@ -28,15 +28,6 @@ def test_short_run_prints_a_line_an_epoch(fit, small, tmp_path, capsys):
         "mAP 20",
         "kappa -0.50 -0.50",
     ]
-
-
-def test_lines_say_the_time_left(fit, small, tmp_path, capsys, monkeypatch):
-    clock = iter(range(0, 10_000, 60))  # a minute between two looks: at the start, then a line each
-    monkeypatch.setattr(progress, "monotonic", lambda: next(clock))
-    lines = printed(fit, small, tmp_path, capsys, steps=15)
-    # 60 s for 5 steps leave 120 s for 10; 120 s for 10 leave 60 s for 5; then none
-    assert [line.rpartition("  ")[2] for line in lines[:2]] == ["0:02:00 left", "0:01:00 left"]
-    assert "left" not in lines[2]
 
 
 @pytest.mark.parametrize(

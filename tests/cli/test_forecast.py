@@ -11,7 +11,6 @@ from curvlab.cli import forecast as home
 from curvlab.cli.forecast import Forecast
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS, choices
-from curvlab.program import in_time
 from curvlab.run.train import describe
 
 SWEEP = ("-m", "model=mlp,gcn", "dataset=texas", "seed=0,1")
@@ -120,13 +119,6 @@ def test_costs_of_another_task_do_not_count(tmp_path):
     kinds = {run.kind[0] for run in home._shipped() if run.kind[1:] == ("fpst", "facebook")}
     assert kinds == {"inference"}
     assert time_of(words) is None
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"), [(40, "40 s"), (2520, "42 min"), (27000, "7.5 h"), (432000, "120 h")]
-)
-def test_times_have_two_digits(seconds, said):
-    assert in_time(seconds) == said
 
 
 @pytest.mark.slow

@@ -27,10 +27,7 @@ def test_help_names_every_verb_and_the_version(capsys):
 def test_a_wrong_verb_is_answered_with_the_near_one(capsys):
     assert main(["trian", "model=gcn"]) == 2
     said = capsys.readouterr()
-    assert (said.out, said.err) == (
-        "",
-        "curvlab: there is no trian; did you mean curvlab train?\n",
-    )
+    assert (said.out, said.err) == ("", "curvlab: there is no trian; did you mean curvlab train?\n")
 
 
 def test_help_waits_for_no_torch():

@@ -1,7 +1,6 @@
 """One's own graph on the command line: labels choose the task, counts are said once."""
 
 import pytest
-from hydra.core.global_hydra import GlobalHydra
 
 from curvlab.cli.aliases import resolve_aliases, with_task_of_labels
 from curvlab.cli.init_graph import main as init_graph
@@ -30,11 +29,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("others", [["model=gcn"], ["-m", "seed=0,1"], ["-m", "study=spaces"]])
 def test_labels_choose_the_task(folder, capsys, others):
-    assert with_task_of_labels([*folder, *others]) == [
-        *folder,
-        *others,
-        "task=node_classification",
-    ]
+    assert with_task_of_labels([*folder, *others]) == [*folder, *others, "task=node_classification"]
     first, *_, last = capsys.readouterr().out.splitlines()
     assert FOUND in first
     assert last == "task=node_classification, since its nodes have labels"
@@ -57,27 +52,6 @@ def test_a_task_that_is_said_stays_and_counts_are_said(folder, capsys):
     said = capsys.readouterr().out
     assert FOUND in said
     assert "since" not in said
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["dataset=cora"],
-        ["dataset=graph_folder,pyg", "dataset.path=mine"],
-        ["dataset=graph_folder", "dataset.path=mine,yours"],
-        ["dataset=graph_folder", "dataset.pth=mine"],
-        ["dataset=graph_folder", "dataset.path=mine", "dataset.source.weighted=maybe"],
-        ["dataset=graph_folder", "dataset.path=mine", "table=fpst/fig3"],
-        ["dataset=graph_folder", "--help"],
-        ["dataset=graph_folder", "~model"],
-        ["dataset="],
-        ["dataset=kg_folder", "dataset.source.path=mine"],
-    ],
-)
-def test_other_words_come_back_as_they_are(folder, capsys, words):
-    assert with_task_of_labels(words) == words
-    assert capsys.readouterr().out == ""
-    assert not GlobalHydra.instance().is_initialized()
 
 
 def test_what_is_malformed_ends_the_command_in_a_sentence(folder, tmp_path):

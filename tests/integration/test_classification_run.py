@@ -1,6 +1,5 @@
 """Runs of node classification: what they leave, which weights count, how they resume."""
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -18,26 +17,6 @@ def folder(tmp_path):
 
 def best_checkpoint(folder):
     return torch.load(folder / "checkpoints" / "best.ckpt", weights_only=True)
-
-
-@pytest.mark.smoke
-def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, folder):
-    result = run_here(*TREE, "model=fpst", "model.eigenvectors=4", "model.layers=1")
-    assert result.metrics.keys() == {"train", "val", "test", "points"}
-    assert result.metrics["val"].keys() == result.metrics["test"].keys() == {*METRICS}
-    assert result.score == result.metrics["test"]["accuracy"]
-    assert result.objective == result.val_score == result.metrics["val"]["accuracy"]
-    curves = pd.read_csv(folder / "metrics.csv")
-    metrics = [f"val/{name}" for name in METRICS]
-    shares = ["points/beyond_equator", "points/at_rim"]
-    names = [*metrics, *shares, "kappa/0/0", "kappa/0/1"]
-    assert curves.columns.tolist() == ["step", "loss", *names]
-    assert curves["val/accuracy"].max() <= result.metrics["val"]["accuracy"] + 1e-4
-    assert set(np.load(folder / "embeddings.npz")["classes"].tolist()) == {0, 1}
-    pictures = sorted(path.name for path in (folder / "plots").iterdir())
-    assert pictures == ["curves.png", "embedding.png"]
-    tested = pd.read_csv(folder / "classes.csv")["nodes"].sum()
-    assert tested == pd.read_csv(folder / "confusion.csv")[["0", "1"]].sum().sum() > 0
 
 
 def test_the_test_nodes_are_scored_once_with_the_weights_of_the_best_validation(

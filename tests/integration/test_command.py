@@ -157,19 +157,6 @@ def test_wandb_without_an_account_is_offline(command):
     assert all(name in log.read_bytes() for name in (b"loss", b"map", b"score", b"curves"))
 
 
-@pytest.mark.nightly  # by day a killed run without W&B goes on
-def test_wandb_goes_on_with_the_run_that_was_killed(command):
-    pytest.importorskip("wandb")
-    longer = (*TINY, "model=mlp", "logger=wandb", "trainer.max_steps=200")
-    kill_after(command, command.start(*longer), epochs=3)
-    done = command(*longer)
-    assert "going on from the last checkpoint" in done.stdout
-    ((folder, result),) = command.results().items()
-    names = [run.name for run in (command.outputs / folder / "wandb").glob("offline-run-*")]
-    assert len(names) == 2
-    assert {name.rsplit("-", 1)[-1] for name in names} == {result["config_hash"]}
-
-
 def test_a_run_is_found_by_what_it_builds_whatever_words_chose_it(command):
     """Incidental words and a default that is spelt out name the same run; it trains once."""
     words = ("model=mlp", *TINY)

@@ -10,7 +10,6 @@ import two_processes as work
 from hydra.types import RunMode
 from test_command import kill_after
 from tiny_runs import LARGE, TINY, composed
-from torch import nn
 
 from curvlab.run import fit
 from curvlab.run.parts import build_data, build_task
@@ -64,8 +63,7 @@ HYPFORMER = ("model=hypformer", "model.dim=16", *GCN, "model.graph_branch.dropou
 
 @pytest.mark.usefixtures("keeps_last")
 @pytest.mark.parametrize(
-    ("model", "optimizer", "steps"),
-    [(GCN, SGD, 3), (GCN, (), 3), (HYPFORMER, SGD, 1)],
+    ("model", "optimizer", "steps"), [(GCN, SGD, 3), (GCN, (), 3), (HYPFORMER, SGD, 1)]
 )
 def test_two_processes_are_one_with_the_mean_of_the_losses_of_their_batches(
     run_here, tmp_path, model, optimizer, steps
@@ -131,36 +129,6 @@ def test_no_process_sees_a_node_of_another_and_together_they_see_all(prepared, m
         assert len(mine) + len(theirs) == 600
         assert torch.equal(torch.cat([mine, theirs]).unique(dim=0), everything.unique(dim=0))
     assert not torch.equal(torch.cat(first[:3]), torch.cat(first[3:]))
-
-
-SHARED = "+trainer.sync_batchnorm=true"
-GPUS = (
-    pytest.mark.gpu,
-    pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there is one GPU"),
-)
-
-
-@pytest.mark.usefixtures("keeps_last")
-@pytest.mark.parametrize(
-    "words", [(), pytest.param((SHARED, "trainer.accelerator=cuda"), marks=GPUS)]
-)
-def test_batch_normalisation_is_by_the_batch_of_a_process_or_of_all(run_here, tmp_path, words):
-    """The average that the first process keeps after one step, of its batch or of both."""
-    words = (*PLAIN, "model.normalisation=batch", "trainer.max_steps=1", *words)
-    words = (*words, "trainer.steps_per_epoch=1")
-    run_here(*words)
-    config = composed(tmp_path / "other", (*words, f"paths.data_dir={tmp_path}"), RunMode.RUN)
-    lightning.seed_everything(config.seed, verbose=False)
-    data = build_data(config)
-    task = build_task(config, data)
-    name, norm = next((n, m) for n, m in task.named_modules() if isinstance(m, nn.BatchNorm1d))
-    normalised = []
-    norm.register_forward_pre_hook(lambda _, inputs: normalised.append(inputs[0].detach()))
-    for part in data.rounds(0, 2)[0]:
-        task.training_step(data.batch(part), 0)
-    expected = torch.cat(normalised if SHARED in words else normalised[:1]).mean(0)
-    kept = weights_of(tmp_path / "run")[f"{name}.running_mean"].cpu()
-    torch.testing.assert_close(kept, norm.momentum * expected)
 
 
 def test_all_processes_end_when_patience_does(run_here):

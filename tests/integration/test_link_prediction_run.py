@@ -1,7 +1,6 @@
 """Runs of link prediction: every space, what a run leaves, when it is refused."""
 
 import pandas as pd
-import pytest
 from tiny_runs import TREE
 
 from curvlab.tasks.link_prediction import LinkPrediction
@@ -27,15 +26,6 @@ def test_a_run_trains_and_scores_the_test_edges_once(run_here, tmp_path, monkeyp
     curves = pd.read_csv(tmp_path / "run" / "metrics.csv")
     assert curves["val/auc_ap"].max() <= result.metrics["val"]["auc_ap"] + 1e-4
     assert curves["loss"].iloc[-1] < 0.95 * curves["loss"].iloc[0]
-
-
-@pytest.mark.smoke
-def test_the_split_of_the_nodes_has_no_say(run_here):
-    results = [
-        run_here(*WORDS, "model=gcn", f"split={name}", folder=name)
-        for name in ("hgcn", "random_60_20_20")
-    ]
-    assert results[0].metrics == results[1].metrics
 
 
 def test_airports_population_is_a_feature_where_no_class_is_to_be_told(mirror, run_here):

@@ -81,16 +81,6 @@ TOKENS = (
 )
 
 
-def test_tokens_on_disk_keep_the_ids(run_here, friends, tmp_path):
-    task = ("model=polyformer", "task=node_classification")
-    assert run_here(*words(friends, *task, *TOKENS)).status == "finished"
-    run = curvlab.load(tmp_path / "run")
-    assert run.predict()["node"].tolist() == ["ann", "bob", "cem", "dan", "eva", "fay"]
-    stored = np.load(tmp_path / "run" / "embeddings.npz")
-    by_id = dict(zip(stored["ids"].tolist(), stored["classes"].tolist(), strict=True))
-    assert by_id == {"ann": 1, "bob": 1, "cem": 1, "dan": 0, "eva": 0, "fay": 0}
-
-
 def test_tokens_on_disk_refuse_weights_and_a_graph_without_features(run_here, tmp_path):
     task = ("model=polyformer", "task=node_classification", *TOKENS)
     (tmp_path / "edges.csv").write_text("a,b,2\nb,c,3\nc,a,1\na,d,1\n")

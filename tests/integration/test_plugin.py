@@ -39,18 +39,6 @@ def run(tmp_path):
     return run
 
 
-def test_its_model_learns_its_graph_and_the_result_is_identified(installed, run, tmp_path):
-    done = run(installed, "train", "model=my_tag", "dataset=my_ring", "model.hops=3", *SHORT)
-    assert done.returncode == 0, done.stderr
-    (path,) = tmp_path.rglob("result.json")
-    result = json.loads(path.read_text())
-    assert result["status"] == "finished"
-    assert result["config"]["model"]["_target_"] == "my_lab.lab.TAG"
-    assert result["config"]["model"]["hops"] == 3
-    again = run(installed, "train", "model=my_tag", "dataset=my_ring", "model.hops=3", *SHORT)
-    assert "step 20/20" not in again.stderr  # the identity is the same
-
-
 TASKS = {
     "reconstruction": ("dataset=synthetic_web", "dataset.source.num_nodes=40"),
     "node_classification": TREE[:4],

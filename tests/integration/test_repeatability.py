@@ -12,9 +12,7 @@ from tiny_runs import composed
 from torch_geometric.data import Data
 
 from composing import different_models, tasks_of
-from curvlab.callbacks import LastCheckpoint
 from curvlab.models.triples.ball import RotH
-from curvlab.results.folder import BEST
 from curvlab.run import reporting
 from curvlab.run.parts import build_data, build_task, build_trainer
 
@@ -22,32 +20,6 @@ WEB = ("dataset=synthetic_web", "dataset.source.num_nodes=2000")
 TREE = ("dataset=disease_synthetic", "dataset.source.features=12", "split=random_60_20_20")
 SHORT = ("trainer.max_steps=4", "trainer.steps_per_epoch=2", "trainer.accelerator=cpu")
 MODELS = [m for m in different_models() if not tasks_of(m) and "__" not in m and m != "nagphormer"]
-TASKS = {
-    "reconstruction": (
-        "dataset=synthetic_web",
-        "dataset.source.num_nodes=1200",
-        "model=tokengt",
-        "model.eigenvectors=4",
-        "model.dropout=0.3",
-    ),
-    "node_classification": (*TREE, "model=gat", "model.dropout=0.3"),
-    "link_prediction": (
-        "dataset=disease_synthetic",
-        "dataset.source.features=12",
-        "task=link_prediction",
-        "model=hgcn",
-    ),
-    "kg_completion": (
-        *("dataset=synthetic_kg", "model=roth", "trainer.epochs=4", "optimizer.lr=0.1"),
-        *("task.scheduler.patience=1", "task.scheduler.threshold=10"),  # halves the rate
-    ),
-    "filter_regression": (
-        "dataset=filter_images",
-        "dataset.source.generated=true",
-        "model=polyattn_cheb",
-        "trainer.validate_every=1",
-    ),
-}
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
@@ -104,38 +76,3 @@ def test_the_biases_of_knowledge_graphs_repeat_on_two_threads():
         for _ in range(5)
     )
     assert all(torch.equal(*pair) for other in others for pair in zip(first, other, strict=True))
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("task", TASKS)
-def test_a_run_of_every_task_repeats_on_two_threads_also_when_it_is_killed(
-    run_here, tmp_path, monkeypatch, task
-):
-    words = (*TASKS[task], "trainer.plots=false", "trainer.threads=2", "trainer.accelerator=cpu")
-    if task != "kg_completion":
-        words = (*words, "trainer.max_steps=4", "trainer.steps_per_epoch=2")
-    first = run_here(*words, folder="first")
-    assert (first.deterministic, first.threads) == (True, 2)
-    again = run_here(*words, folder="again")
-
-    class Killed(BaseException):
-        pass
-
-    write = LastCheckpoint.on_train_epoch_end
-
-    def killed(callback, *arguments):
-        write(callback, *arguments)
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(LastCheckpoint, "on_train_epoch_end", killed)
-        with pytest.raises(Killed):
-            run_here(*words, folder="resumed")
-    assert torch.are_deterministic_algorithms_enabled()
-    resumed = run_here(*words, folder="resumed")
-    assert first.metrics == again.metrics == resumed.metrics
-    weights, *others = (
-        torch.load(tmp_path / folder / BEST, weights_only=True)["state_dict"]
-        for folder in ("first", "again", "resumed")
-    )
-    assert [different(weights, other) for other in others] == [[], []]

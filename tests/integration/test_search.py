@@ -284,10 +284,7 @@ def test_a_search_replaces_no_recipe_with_a_higher_score_unless_forced(
 @pytest.mark.parametrize(
     ("word", "answer"),
     [
-        (
-            "split.draw=3",
-            r"had split={.*'draw': 3.*}, and .* has {.*'draw': None",
-        ),
+        ("split.draw=3", r"had split={.*'draw': 3.*}, and .* has {.*'draw': None"),
         ("split.test=0.3", r"had split={.*'test': 0.3.*}, and .*split=random_60_20_20 has"),
         ("task.metric=f1_macro", "had task.metric=f1_macro, and .* has accuracy: its"),
     ],

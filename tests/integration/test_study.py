@@ -10,11 +10,7 @@ import curvlab.study.run as study_run
 from curvlab.results.result import read_result
 from curvlab.study.grid import answers
 
-SMALL = (
-    "study.models=[kappa_gcn]",
-    "study.dim=4",
-    "trainer.accelerator=cpu",
-)
+SMALL = ("study.models=[kappa_gcn]", "study.dim=4", "trainer.accelerator=cpu")
 
 
 @pytest.fixture

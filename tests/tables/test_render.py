@@ -8,14 +8,7 @@ import pytest
 
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table
-from curvlab.tables.render import (
-    markdown,
-    number,
-    refresh,
-    render,
-    sentence,
-    terminal,
-)
+from curvlab.tables.render import markdown, number, refresh, render, sentence, terminal
 from stored_runs import extend
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -49,17 +49,6 @@ def test_notes_on_a_cell_say_what_differs_from_most_of_the_table(configs, write_
     assert note.startswith("paper: caption says accuracy")
 
 
-@pytest.mark.parametrize(
-    ("seeds", "planned", "status"), [(range(5), 5, "finished"), (range(1, 6), 4, "partial")]
-)
-def test_planned_seeds_finish_a_cell(report, write_run, seeds, planned, status):
-    for seed in seeds:
-        write_run("fpst", "web_edu", seed, 90.0 + 0.01 * seed)
-    fpst = cell(report(), "fpst")
-    assert (fpst["seeds"], fpst["planned_seeds"], fpst["status"]) == (5, planned, status)
-    assert fpst["within"] is False
-
-
 def test_unfinished_runs_are_counted_and_never_averaged(report, write_run):
     for seed in range(3):
         write_run("fpst", "web_edu", seed, 99.0)
@@ -132,12 +121,7 @@ WELCH = difference_pm(summarise(VALUES), printed_std(0.7, "ci95", 10), 10, 0.005
         ),
         ("public", False, WELCH, ""),
         # another draw of the split is not that unlikely to have 82.32
-        (
-            "random_60_20_20",
-            True,
-            MORE,
-            "paper's number for one more",
-        ),
+        ("random_60_20_20", True, MORE, "paper's number for one more"),
     ],
 )
 def test_a_difference_is_judged_by_the_draws_of_the_split(

@@ -14,15 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from curvlab.analysis.filters import EIGENVALUES, FilterCluster
-from curvlab.analysis.style import (
-    INK,
-    LINES,
-    MUTED,
-    POSITIVE,
-    color_bar,
-    panels,
-    styled,
-)
+from curvlab.analysis.style import INK, LINES, MUTED, POSITIVE, color_bar, panels, styled
 from curvlab.errors import UsageError
 
 NAMED_CLASSES = 20

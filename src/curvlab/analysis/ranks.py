@@ -20,10 +20,7 @@ MANY = 1.5  # mean number of heads per tail, or tails per head, from which a rel
 
 
 def rank_table(
-    graph: Data,
-    part: Tensor,
-    head_side: Tensor,
-    counts: Mapping[str, RankCounts],
+    graph: Data, part: Tensor, head_side: Tensor, counts: Mapping[str, RankCounts]
 ) -> pd.DataFrame:
     """One row per query and type of ranking, a key of `counts`; `side` is the end that is ranked.
 

@@ -19,10 +19,7 @@ class PlainFiles(TorchCheckpointIO):
     """Writes a checkpoint where it is asked to; Lightning's goes through memory and `$TMPDIR`."""
 
     def save_checkpoint(
-        self,
-        checkpoint: dict[str, Any],
-        path: str | Path,
-        storage_options: Any | None = None,
+        self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None
     ) -> None:
         """Write it; a file of ours says by its errors what the system refused."""
         Path(path).parent.mkdir(parents=True, exist_ok=True)

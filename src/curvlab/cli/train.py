@@ -16,12 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.cli.aliases import resolve_aliases, with_task_of_labels
 from curvlab.cli.forecast import Forecast
-from curvlab.cli.overrides import (
-    INFORMATION,
-    check_command_line,
-    complain,
-    take_folders,
-)
+from curvlab.cli.overrides import INFORMATION, check_command_line, complain, take_folders
 from curvlab.config.compose import origins, with_origins
 from curvlab.config.folder import CONFIGS
 from curvlab.config.options import validate

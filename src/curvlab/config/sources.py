@@ -13,14 +13,7 @@ from hydra.plugins.config_source import ConfigResult
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import AnyNode, DictConfig, ListConfig, OmegaConf
 
-from curvlab.config.folder import (
-    PROVENANCE,
-    VARIANTS,
-    folders,
-    is_recipe,
-    section_of,
-    variants_of,
-)
+from curvlab.config.folder import PROVENANCE, VARIANTS, folders, is_recipe, section_of, variants_of
 from curvlab.config.schema import MISSING, completed
 
 

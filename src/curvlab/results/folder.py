@@ -14,14 +14,7 @@ from curvlab.checksums import DamagedError, check_archive, read_checked
 from curvlab.results.files import atomic_write, remove
 from curvlab.results.identity import identity_hash
 from curvlab.results.leases import SUFFIX, HeldError, Holder, held, take
-from curvlab.results.result import (
-    CONCLUSIVE,
-    FILE,
-    SET_ASIDE,
-    Result,
-    check_schema,
-    read_result,
-)
+from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, check_schema, read_result
 from curvlab.results.run_tables import FILES, row_of, runs_in_tables
 
 LEASE = SUFFIX  # of the run
