@@ -31,10 +31,6 @@ SEEDED = (
 KNOWN = (BalancedTree, NoisyTree, SpherePoints, Grid, RandomGeometric, RingOfTrees)
 
 
-def clustering(graph):
-    return nx.average_clustering(to_networkx(graph, to_undirected=True))
-
-
 def homophily(graph):
     return float((graph.y[graph.edge_index[0]] == graph.y[graph.edge_index[1]]).double().mean())
 
@@ -114,16 +110,6 @@ def test_the_tail_of_degrees_has_the_exponent(exponent):
     assert hill == pytest.approx(exponent, abs=0.2)
     least = (exponent - 2) / (exponent - 1)
     assert drawn.min() == pytest.approx(least, rel=1e-3)
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_clustering_falls_with_temperature(model):
-    def mean(factor):
-        options = {"num_nodes": 300, "beta": factor * model.dimension}
-        return np.mean([clustering(model(**options, seed=seed).load()) for seed in range(3)])
-
-    cold, warm, hot = (mean(factor) for factor in (10, 2, 1.1))
-    assert cold > warm + 0.05 > hot + 0.1
 
 
 def test_classes_and_features_follow_the_geometry_as_far_as_asked():

@@ -91,17 +91,6 @@ def test_parts_have_hgcns_sizes_and_share_no_edge():
     assert [tree[name].shape[1] for name in PARTS] == [2265, 133, 266]
 
 
-def test_pairs_without_an_edge_are_edges_of_no_part_and_distinct():
-    """A dense graph, in which a pair drawn blindly would be an edge four times in five."""
-    data = graph_of(nx.gnm_random_graph(40, 630, seed=0))
-    parts = split(data)
-    edges = pairs_of(data.edge_index)
-    apart = [pairs_of(parts[name]) for name in APART]
-    assert [len(part) for part in apart] == [31, 63]
-    assert not apart[0] & apart[1]
-    assert all(i < j and (i, j) not in edges for part in apart for i, j in part)
-
-
 TRANSFORMS = [
     LaplacianEigenvectors(4),
     NormalisedAdjacency(self_loops=True),

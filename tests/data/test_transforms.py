@@ -171,11 +171,3 @@ def test_normalised_adjacency_with_self_loops_is_gcns():
     data.edge_index = torch.cat([data.edge_index, torch.tensor([[3], [3]])], dim=1)
     again = NormalisedAdjacency(True)(data).normalised_adj  # a loop that is there counts once
     torch.testing.assert_close(again.to_dense(), matrix.to_dense())
-
-
-def test_normalised_adjacency_of_a_directed_graph_has_targets_in_rows():
-    """0 -> 1, 0 -> 2, 2 -> 1: nothing goes into 0, so that what comes from it weighs nothing."""
-    edges = torch.tensor([[0, 0, 2], [1, 2, 1]])
-    matrix = NormalisedAdjacency(False)(Data(edge_index=edges, num_nodes=3)).normalised_adj
-    expected = torch.tensor([[0, 0, 0], [0, 0, 0.5**0.5], [0, 0, 0]])
-    torch.testing.assert_close(matrix.to_dense(), expected)

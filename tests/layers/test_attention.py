@@ -35,11 +35,10 @@ def random_heads(kappas, tokens=7, dim=4, seed=0):
     return query, key, stereographic.expmap0(v, kappa[:, None]), kappa
 
 
-def by_head(attention, *given, printed=False):
+def by_head(attention, *given):
     """Outputs `[heads, tokens, dim]` of a function of attention, of values of this shape."""
     *scores, value, kappa = given
     space = Euclidean(len(value)) if kappa is None else Stereographic(len(value), kappa.tolist())
-    space.printed_midpoint = printed
     output = attention(*scores, value.movedim(0, 1).flatten(1), space)
     return space.split(output).movedim(1, 0)
 
@@ -109,27 +108,6 @@ def test_rows_are_weighted_midpoints_of_the_values(kappa):
             value[0], row, k=torch.tensor(float(kappa)), reducedim=[0]
         )
         torch.testing.assert_close(output, expected, atol=1e-10, rtol=0)
-
-
-@pytest.mark.parametrize(
-    ("kappa", "point", "expected"),
-    [(-1, 0.6, 0.6), (0, 0.6, 0.6), (1, 0.6, 0.6), (1, 2.0, -0.5), (4, 0.8, -0.3125)],
-)
-def test_one_token_attends_to_itself(kappa, point, expected):
-    """Its output is its value; as printed, the antipode of one beyond the equator.
-
-    By Eq. 6 too, whose only weight is negative here.
-    """
-    value = torch.tensor([[[point, 0.0]]])
-    query, key = torch.tensor([[[0.3, -0.8]]]), torch.tensor([[[-0.2, 0.4]]])
-    curvature = torch.tensor([float(kappa)])
-    similarity = query @ key.mT
-    assert similarity < 0
-    for printed, wanted in ((False, point), (True, expected)):
-        linear = by_head(linear_attention, query, key, value, curvature, printed=printed)
-        signed = by_head(midpoint_attention, similarity, value, curvature, printed=printed)
-        for output in (linear, signed):
-            assert output.flatten().tolist() == pytest.approx([wanted, 0], abs=1e-12)
 
 
 @pytest.mark.parametrize("kappa", NOT_CURVED, ids=["flat", "kappa 0"])

@@ -179,7 +179,6 @@ def test_agrees_with_geoopt(kappa):
     s, theirs = stereographic, geoopt.manifolds.stereographic.math
     k = torch.tensor(kappa, dtype=torch.float64)
     x, y, v = draw64(20, 4, size=0.15), draw64(20, 4, size=0.15, seed=1), draw64(20, 4, seed=2)
-    t, p = torch.rand(20).double(), 0.5 * y
     cases = [
         (s.mobius_add(x, y, kappa), theirs.mobius_add(x, y, k=k)),
         (s.dist(x, y, kappa), theirs.dist(x, y, k=k)),
@@ -191,25 +190,9 @@ def test_agrees_with_geoopt(kappa):
         (s.conformal_factor(x, kappa), theirs.lambda_x(x, k=k)),
         (s.project(10 * v, kappa), theirs.project(10 * v, k=k)),
         (s.midpoint(x, torch.ones(20, dtype=x.dtype), kappa), theirs.weighted_midpoint(x, k=k)),
-        (s.gyration(x, y, v, kappa), theirs.gyration(x, y, v, k=k)),
-        (s.mobius_sub(x, y, kappa), theirs.mobius_sub(x, y, k=k)),
-        (s.mobius_matvec(MATRIX, x, kappa), theirs.mobius_matvec(MATRIX, x, k=k)),
-        (s.mobius_fn_apply(torch.tanh, x, kappa), theirs.mobius_fn_apply(torch.tanh, x, k=k)),
-        (s.inner(x, v, y, kappa), theirs.inner(x, v, y, k=k, keepdim=True)[:, 0]),
-        (s.norm(x, v, kappa), theirs.norm(x, v, k=k)),
-        (s.geodesic(t, x, y, kappa), theirs.geodesic(t[:, None], x, y, k=k)),
-        (s.dist2plane(x, p, v, kappa), theirs.dist2plane(x, p, v, k=k)),
-        (
-            s.dist2plane(x, p, v, kappa, True),
-            theirs.dist2plane(x, p, v, k=k, signed=True),
-        ),
+        (s.dist2plane(x, y / 2, v, kappa), theirs.dist2plane(x, y / 2, v, k=k)),
     ]
-    if kappa > 0:
-        cases += [
-            (s.antipode(x, kappa), theirs.antipode(x, k=k)),
-            (charts.to_sphere(x, kappa).roll(-1, -1), theirs.inv_sproj(x, k=k)),
-        ]
-    else:
+    if kappa < 0:
         other = geoopt.Lorentz(k=-1 / k)
         z, z_other = lorentz.expmap0(x, kappa), lorentz.expmap0(y, kappa)
         whole = functional.pad(v, (1, 0))

@@ -77,16 +77,6 @@ def test_a_share_of_a_geodesic_is_that_share_of_the_distance(make, share):
     torch.testing.assert_close(space.geodesic(1.0, x, y), y)
 
 
-def test_the_pseudo_hyperboloid_moves_along_a_circle_and_a_line():
-    space = PseudoHyperboloid(2, -0.6)
-    x, y = points(space, 5, 4), points(space, 5, 4)
-    torch.testing.assert_close(space.expmap(x, space.logmap(x, y)), y)
-    middle, ends = space.geodesic(0.5, x, y), (x, y)
-    torch.testing.assert_close(middle[:, 2:], (x + y)[:, 2:] / 2)
-    angles = [torch.atan2(p[:, 1], p[:, 0]) for p in (middle, *ends)]
-    torch.testing.assert_close(angles[0], (angles[1] + angles[2]) / 2)
-
-
 @pytest.mark.parametrize("kind", [Stereographic, PoincareBall, Sphere, Lorentz, PseudoHyperboloid])
 def test_curvatures_are_fixed_unless_learnable(kind):
     assert not list(kind().parameters())

@@ -42,22 +42,6 @@ def task(encoder, **options):
     return NodeClassification(encoder, optimizer=optimizer, **{"num_classes": 3, **options})
 
 
-def trained(made, graph, steps=100):
-    optimizer = made.configure_optimizers()
-    made.train()
-    for _ in range(steps):
-        optimizer.zero_grad()
-        made.training_step(graph, 0).backward()
-        optimizer.step()
-    return made.eval()
-
-
-@torch.no_grad()
-def accuracy(made, graph, part):
-    logits, labels = made(graph, part)
-    return 100 * (logits.argmax(1) == labels).float().mean().item()
-
-
 # A GCN averages over neighbours; attention without hops has to find the class in the node itself.
 @pytest.mark.parametrize("encoder", [gcn, fpst])
 def test_only_the_training_nodes_are_learnt_from(graph, encoder):
@@ -76,21 +60,6 @@ def test_only_the_training_nodes_are_learnt_from(graph, encoder):
     torch.testing.assert_close(loss_and_gradients(other), loss_and_gradients(graph), rtol=0, atol=0)
     other.y = (graph.y + 1) % 3
     assert loss_and_gradients(other)[0] != loss_and_gradients(graph)[0]
-
-
-@pytest.mark.parametrize("labels", ["one logit", "several"])
-def test_yes_or_no_labels_are_learnt(graph, labels):
-    if labels == "one logit":
-        graph.y = (graph.y == 0).long()
-        made = task(gcn(), num_classes=1, metric="roc_auc")
-    else:
-        graph.y = torch.stack([graph.y == 0, graph.y != 1], dim=1).float()
-        made = task(gcn(), num_classes=2, multi_label=True, metric="f1_micro")
-    untrained = made.training_step(graph, 0).item()
-    trained(made, graph)
-    with torch.no_grad():
-        assert made.validation_score(graph) > 90
-        assert made.training_step(graph, 0) < 0.5 * untrained
 
 
 def without(graph, *names):
