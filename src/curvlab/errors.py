@@ -15,7 +15,6 @@ FAULT = "\n  - "  # the begin of each fault in an error with several of them
 NO_ROOM = (
     "existing files are unchanged. Free disk space, or name another folder that can be written."
 )
-"""Advice by the kind of file system error."""
 
 
 class UsageError(ValueError):

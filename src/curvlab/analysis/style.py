@@ -38,7 +38,6 @@ styled = mpl.rc_context(
         "ytick.labelsize": 9,
     }
 )
-"""Decorator of every function that makes a figure; leaves no global state."""
 
 
 def panels(

@@ -10,10 +10,10 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.cli.overrides import chooses, first, parsed, spelt_out
+from curvlab.cli.overrides import parsed, variations
 from curvlab.config.building import build, in_words_of
 from curvlab.config.compose import compose
-from curvlab.config.folder import CONFIGS, choices, is_group
+from curvlab.config.folder import choices, is_group
 from curvlab.config.options import check_options
 from curvlab.config.schema import is_subclass
 from curvlab.errors import UsageError
@@ -22,7 +22,6 @@ ALIASES = {
     "manifold": {"flat": "euclidean", "hyperboloid": "lorentz", "spherical": "sphere"},
     "task": {"lp": "link_prediction", "nc": "node_classification", "kgc": "kg_completion"},
 }
-"""Other names of choices, by group."""
 
 HINTS = {
     "manifold=hyperbolic": "say manifold=poincare for the ball, manifold=lorentz for the "
@@ -128,7 +127,7 @@ def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[
 
 
 def _config(words: Sequence[str]) -> DictConfig | None:
-    """Compose the data overrides; None if they are wrong or name no graph of your own."""
+    """Compose the first run; None if the words are wrong or name no graph of your own."""
     try:
         overrides = [parsed(word) for word in words if word not in ("-m", "--multirun")]
         if any(override.key_or_group in ELSEWHERE for override in overrides):
@@ -136,9 +135,7 @@ def _config(words: Sequence[str]) -> DictConfig | None:
         of_data = [o for o in overrides if o.key_or_group.split(".")[0] in ("dataset", "paths")]
         if any(override.is_sweep_override() for override in of_data):
             return None
-        groups = [o for o in overrides if chooses(o.key_or_group, CONFIGS) and spelt_out(o)]
-        settings = [str(override.input_line) for override in of_data if override not in groups]
-        config = compose([*map(first, groups), *settings])
+        config = compose(next(variations(overrides)))
         check_options(config)
         own = is_subclass(str(OmegaConf.select(config, "dataset.source._target_")), OWN)
         return config if own else None

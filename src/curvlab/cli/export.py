@@ -101,7 +101,6 @@ WRITERS: Mapping[str, tuple[str, Callable[..., None]]] = {
     "parquet": (".parquet", _write_table),
     "word2vec": (".txt", _write_text),
 }
-"""Endings of files and what writes them, by format."""
 
 
 main = Verb("export", __doc__, _export)

@@ -16,7 +16,6 @@ from curvlab.errors import UsageError
 
 OWN_CODE = Path(__file__).parents[1]
 OF_ARGUMENTS = ("unexpected keyword argument", "required positional", "required keyword-only")
-"""Messages about unexpected and missing arguments."""
 
 LITERALS = {"None": "null", "True": "true", "False": "false"}
 

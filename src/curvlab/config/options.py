@@ -18,7 +18,6 @@ DECISIVE = (
     "model", "manifold", "dataset", "split", "task", "batching", "optimizer", "trainer",
     "callbacks", "search", "seed",
 )  # fmt: skip
-"""Parts of a configuration that can decide a result."""
 
 
 def option_of(node: Mapping[str, Any] | DictConfig, path: str, name: str) -> Option | None:

@@ -52,7 +52,6 @@ NAMES = {"Part": Part} | {
     for name, value in vars(source).items()
     if not name.startswith("_")
 }
-"""Types by their stored names."""
 
 _TYPES: dict[str, Any] = {}
 CONTAINERS = {

@@ -32,7 +32,6 @@ FINDINGS = (
 LOGS = ("wandb", "tensorboard")
 PRODUCTS = (FILE, CONFIG, TRACEBACK, "checkpoints", *LOGS, "study.journal", *FINDINGS)
 UNREADABLE = (OSError, yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError)
-"""Errors of reading a damaged configuration."""
 
 
 class RunDirectory:

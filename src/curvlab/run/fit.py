@@ -51,7 +51,6 @@ from curvlab.run.parts import (
 from curvlab.run.reporting import say, shown
 
 PICTURED_NODES = 100_000
-"""Nodes up to which an embedding is saved and drawn; more would take longer than many runs."""
 
 
 class CheckpointError(RuntimeError):

@@ -47,7 +47,6 @@ from curvlab.tasks.task import Task
 log = logging.getLogger(__name__)
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
-"""Runs that ship with the package, `PAPER/DATASET.ckpt`."""
 
 PLACES = ("data_dir", "mirror", "path")
 """Keys of folders and files, which a run names as seen from where it was started."""

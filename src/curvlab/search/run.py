@@ -128,7 +128,9 @@ def _next_trial(
     late = options.minutes is not None and minutes(done) >= options.minutes
     if len(done) + others >= options.trials or late:
         return None
-    place = next_place(study)
+    at_work = study.get_trials(deepcopy=False, states=[TrialState.RUNNING])
+    taken = {trial.user_attrs.get(PLACE, i) for i, trial in enumerate(done + at_work)}
+    place = next(place for place in range(len(taken) + 1) if place not in taken)
     words = [word for word in HydraConfig.get().overrides.task if not word.startswith("paths.")]
     study.set_user_attr(COMMAND, f"curvlab train {shlex.join(['-m', *words])}")
     study.set_user_attr(COMMIT, git_commit())
@@ -276,13 +278,6 @@ def running(study: optuna.Study, folder: Path) -> dict[int, Holder]:
         else:
             study.tell(trial.number, state=TrialState.FAIL)
     return found
-
-
-def next_place(study: optuna.Study) -> int:
-    """The first place in the sampler's order without a trial that has ended or is at work."""
-    trials = concluded(study) + study.get_trials(deepcopy=False, states=[TrialState.RUNNING])
-    taken = {trial.user_attrs.get(PLACE, i) for i, trial in enumerate(trials)}
-    return next(place for place in range(len(taken) + 1) if place not in taken)
 
 
 def _storage(journal: Path) -> JournalStorage:

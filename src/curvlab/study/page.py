@@ -40,7 +40,6 @@ COLUMNS = {
     "seconds": ("seconds", ".1f"),
     "memory_mb": ("MB", ",.0f"),
 }
-"""Heading and format of each column of a model's table."""
 
 console = plain_console(soft_wrap=True)
 

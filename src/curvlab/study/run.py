@@ -38,7 +38,6 @@ COSTS = {
     "seconds": "wall_seconds",
     "memory_mb": "peak_memory_mb",
 }
-"""Columns of the table of a model, and the fields of a result that they are means of."""
 
 
 def study(config: DictConfig) -> Result:

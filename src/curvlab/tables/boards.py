@@ -145,7 +145,10 @@ def board(configs: Path, task: str, results: Path, pairs: Sequence[str] = ()) ->
             tables[name] = one_protocol_per_column(runs).assign(table=name)
     if not tables:
         raise UsageError(f"no table has a finished run of {task} on a dataset")
-    chosen = chosen_cells(pd.concat(tables.values()))
+    every = pd.concat(tables.values())  # of which a cell's best table by validation counts
+    val = every.groupby([*CELL, "table"], sort=False)["val"].mean().reset_index()
+    best = val.sort_values("val", ascending=False, kind="stable", na_position="last")
+    chosen = every.merge(best.drop_duplicates(CELL)[[*CELL, "table"]])
     rows, columns = (_labels(list(specs.values()), chosen, axis) for axis in (0, 1))
     deviating = chosen[chosen["deviation"] != ""].groupby("column")["deviation"].first()
     for column in deviating.index:
@@ -179,13 +182,6 @@ def one_protocol_per_column(runs: pd.DataFrame) -> pd.DataFrame:
         own = "" in models and (models[""] > 1 or len(models) == 1)
         kept.append(column[column["deviation"] == ("" if own else models.idxmax())])
     return pd.concat(kept)
-
-
-def chosen_cells(runs: pd.DataFrame) -> pd.DataFrame:
-    """Select, per model and dataset, the runs of the table with the best validation score."""
-    val = runs.groupby([*CELL, "table"], sort=False)["val"].mean().reset_index()
-    best = val.sort_values("val", ascending=False, kind="stable", na_position="last")
-    return runs.merge(best.drop_duplicates(CELL)[[*CELL, "table"]])
 
 
 def largest_block(scores: pd.DataFrame, of_graph: "pd.Series[str]") -> pd.DataFrame | None:

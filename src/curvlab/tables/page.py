@@ -1,7 +1,5 @@
-"""All tables and figures of a paper as one HTML page of heat maps that needs no other file."""
+"""All tables of a paper as one HTML page of heat maps that needs no other file."""
 
-import base64
-from collections.abc import Iterator
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -10,18 +8,16 @@ from typing import Any
 import numpy as np
 
 from curvlab.errors import UsageError
-from curvlab.tables.overview import paper_figures
 from curvlab.tables.render import fixed, plus_minus
 from curvlab.tables.report import Report, build_report
 from curvlab.tables.spec import Better, load_table, table_names
 
-KINDS = {".png": "png", ".svg": "svg+xml"}  # media types of pictures, by suffix
 FULL = 5.0  # the difference, in intervals, that has the full colour
 BETTER, WORSE = "0, 114, 178", "230, 159, 0"  # colours of cells
 
 
 def page(configs: Path, paper: str, results: Path) -> str:
-    """The page of a paper: each table with its command, the pictures next to the results."""
+    """The page of a paper: each table with its command."""
     names = [name for name in table_names(configs) if name.startswith(f"{paper}/")]
     if not names:
         papers = sorted({name.partition("/")[0] for name in table_names(configs)})
@@ -34,10 +30,9 @@ def page(configs: Path, paper: str, results: Path) -> str:
         f"{heatmap(report)}\n<p>{note}</p></section>"
         for report, note in zip(reports, notes, strict=True)
     ]
-    body = [*sections, *_pictures(paper, results)]
     template = (files("curvlab.tables") / "page.html").read_text(encoding="utf-8")
     title = escape(reports[0].title.partition(",")[0])
-    return template.replace("{{title}}", title).replace("{{body}}", "\n".join(body))
+    return template.replace("{{title}}", title).replace("{{body}}", "\n".join(sections))
 
 
 def heatmap(report: Report) -> str:
@@ -86,17 +81,3 @@ def _details(cell: dict[Any, Any], runs: list[dict[Any, Any]], report: Report) -
         words += [run["device"], run["commit"][:8], run["path"]]
         lines.append(", ".join(filter(None, words)))
     return "\n".join(lines)
-
-
-def _pictures(paper: str, results: Path) -> Iterator[str]:
-    above = results.resolve().parent
-    captions = {
-        name: f"{figure['item']}: {figure['shows']}"
-        for figure in paper_figures().to_dict("records")
-        for name in figure["pictures"].split()
-    }
-    for path in sorted(path for kind in KINDS for path in above.glob(f"{paper}_*{kind}")):
-        caption = escape(captions.get(path.name) or path.stem.replace("_", " "))
-        data = base64.b64encode(path.read_bytes()).decode("ascii")
-        image = f'<img src="data:image/{KINDS[path.suffix]};base64,{data}" alt="{caption}">'
-        yield f"<figure>{image}<figcaption>{caption}</figcaption></figure>"

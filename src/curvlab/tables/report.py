@@ -31,7 +31,6 @@ from curvlab.tables.spec import SCORE, Better, Coordinate, TableSpec, paper_numb
 LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"  # marks of protocols
 FEWEST_RANKED = 3  # methods with both numbers from which on their order says something
 SAME = [*CELL, "seed", "value", "seconds", "commit"]
-"""Columns in which a copy of a shipped run agrees with it."""
 
 FULL_PRECISION = "32-true"  # Lightning's default
 

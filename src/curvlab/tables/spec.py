@@ -37,7 +37,6 @@ LENGTHS = {"max_steps": "steps", "epochs": "passes"}
 PRINTED = (
     "paper", "table", "model", "dataset", "metric", "mean", "pm", "pm_kind", "runs", "note",
 )  # fmt: skip
-"""Columns of the files of published numbers."""
 
 REQUIRED = ("model", "dataset", "mean")  # those that every file has; the others may be missing
 PAPERS = "curvlab/tables/papers"  # the package's own files of published numbers
@@ -221,19 +220,14 @@ def _planned(sweep: dict[str, Any], path: str, name: str) -> tuple[Coordinate, .
     if key not in sweep:
         return ()
     try:
-        values = swept_values(key, sweep[key])
+        override = OverridesParser.create().parse_override(f"{key}={sweep[key]}")
+        values = override.sweep_iterator() if override.is_sweep_override() else [override.value()]
     except HydraException:
         raise UsageError(
             f"configs/table/{name}.yaml: hydra.sweeper.params.{key} must be values with commas "
             f"between them, or a sweep such as range(0, 5), not {sweep[key]}"
         ) from None
     return tuple(value for value in values if isinstance(value, str | int | float))
-
-
-def swept_values(key: str, choices: Any) -> list[Any]:
-    """The values that a sweep gives to a key, such as `gcn,gat` or `range(0, 5)`."""
-    override = OverridesParser.create().parse_override(f"{key}={choices}")
-    return [*(override.sweep_iterator() if override.is_sweep_override() else [override.value()])]
 
 
 @cache

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 STEP = "trainer/global_step"  # the step of the curves (`curvlab.callbacks.wandb_logger`)
 COSTS = {"cost/ms_per_step": "ms per step", "cost/memory_mb": "MB at the peak"}
-"""Numbers of a run's summary, and their titles."""
 
 
 def table_report(specs: Sequence[TableSpec], project: str, entity: str) -> "Report":
