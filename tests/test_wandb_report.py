@@ -1,4 +1,4 @@
-"""Comparisons on W&B: the report of a table, the dashboard, stored runs as runs of W&B."""
+"""Comparisons on W&B: the dashboard, stored runs as runs of W&B."""
 
 import json
 from io import StringIO
@@ -7,36 +7,14 @@ import pandas as pd
 import pytest
 
 from curvlab.cli.wandb_files import read_offline
-from curvlab.cli.wandb_sync import offline_runs
+from curvlab.cli.wandb_sync import dashboard, offline_runs
 from curvlab.config.folder import CONFIGS
 from curvlab.results.run_tables import SUFFIX, read_rows
-from curvlab.tables import load_table, table_names
-from curvlab.tables.wandb_report import dashboard, table_report
 
 pytest.importorskip("wandb")
 pytestmark = pytest.mark.filterwarnings("ignore:Pydantic V1 style")  # of wandb-workspaces
 
 STORED = CONFIGS.parent / "docs" / "results" / "tables" / "fpst" / "fig3_clamp"
-
-
-def grids(name):
-    """The panel grids of a table's report as they go to the site, which needs no account."""
-    report = table_report(load_table(CONFIGS, name), "curvlab", "someone")
-    sent = json.loads(report._to_model().model_dump_json(by_alias=True))
-    assert sent["project"] == {"name": "curvlab", "entityName": "someone", "id": None}
-    return [block["metadata"] for block in sent["spec"]["blocks"] if block["type"] == "panel-grid"]
-
-
-def filters(grid):
-    """What is asked of a grid's runs, by key."""
-    items = grid["runSets"][0]["filters"]["filters"]
-    items = items if isinstance(items, list) else [items]
-    return {(item["key"]["name"], item["op"]): item["value"] for item in items}
-
-
-@pytest.mark.parametrize("name", table_names(CONFIGS))
-def test_every_table_has_a_report_of_its_runs(name):
-    assert all(filters(grid)["group", "="] == name for grid in grids(name))
 
 
 def test_the_dashboard_groups_all_runs_and_shows_score_curvature_and_cost():

@@ -10,8 +10,8 @@ import matplotlib as mpl
 import pandas as pd
 
 from curvlab.analysis.style import legend_below, panels, save_figure, styled
+from curvlab.cli.wandb_sync import COSTS, STEP
 from curvlab.errors import UsageError
-from curvlab.tables.wandb_report import COSTS, STEP
 
 BLOCK, HEADER = 32768, struct.Struct("<IHB")
 """Bytes of a block of a `.wandb` file, and checksum, length and kind of a piece in it."""

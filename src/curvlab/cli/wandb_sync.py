@@ -1,10 +1,9 @@
-"""Upload runs that W&B logged offline; compare them by a dashboard or a table's report.
+"""Upload runs that W&B logged offline; compare them by a dashboard.
 
 curvlab wandb_sync                        upload all that are finished below outputs/
 curvlab wandb_sync outputs/tables/fpst    those below a folder
 curvlab wandb_sync --dry-run              only name them
 curvlab wandb_sync --dashboard            a workspace on W&B: score by model, curvature, cost
-curvlab wandb_sync --report fpst/fig3     a report on W&B with the methods of a table side by side
 curvlab wandb_sync --from docs/results/tables/fpst   stored runs as runs of W&B, offline too
 curvlab wandb_sync FOLDER --picture dashboard.png    the dashboard's panels, from offline runs
 """
@@ -15,21 +14,24 @@ import sys
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from rich.progress import track
 
 from curvlab.cli.verbs import Verb
-from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import SET_ASIDE, read_result, result_files
 from curvlab.results.run_tables import text_of
-from curvlab.tables import load_table
-from curvlab.tables.spec import workplace
-from curvlab.tables.wandb_report import dashboard, table_report
+from curvlab.tables.spec import SCORE, workplace
+
+if TYPE_CHECKING:
+    from wandb_workspaces.workspaces import Workspace
 
 LOGGER = "curvlab.callbacks.wandb_logger"
+STEP = "trainer/global_step"  # of the curves
+COSTS = {"cost/ms_per_step": "ms per step", "cost/memory_mb": "MB at the peak"}
 REPLAYED = "wandb_replayed"  # the folder of `outputs` with stored runs as runs of W&B
 
 
@@ -96,6 +98,30 @@ def replay(source: Path, target: Path, project: str, entity: str | None) -> int:
     return len(runs)
 
 
+def dashboard(project: str, entity: str) -> "Workspace":
+    """Define the workspace that compares all runs; its `save()` puts it on the site."""
+    import wandb_workspaces.reports.v2 as wr
+    import wandb_workspaces.workspaces as ws
+
+    kappas: Any = wr.LinePlot(title="curvature", x=STEP, metric_regex="kappa/.*")
+    costs = [wr.BarPlot(title=COSTS[name], metrics=[wr.SummaryMetric(name)]) for name in COSTS]
+    sections: dict[str, list[Any]] = {
+        "Score": [wr.BarPlot(title="score", metrics=[wr.SummaryMetric(SCORE)])],
+        "Curves": [wr.LinePlot(title="loss", x=STEP, y=["loss"]), kappas],
+        "Cost": costs,
+    }
+    groups: list[Any] = [ws.Config(name) for name in ("dataset", "model", "manifold")]
+    return ws.Workspace(
+        entity=entity,
+        project=project,
+        name="curvlab, models compared",
+        sections=[
+            ws.Section(name=name, panels=panels, is_open=True) for name, panels in sections.items()
+        ],
+        runset_settings=ws.RunsetSettings(groupby=groups),
+    )
+
+
 def _wandb_sync(args: argparse.Namespace) -> None:
     folder = args.folder or workplace() / "outputs"
     if args.source is not None:
@@ -108,14 +134,12 @@ def _wandb_sync(args: argparse.Namespace) -> None:
         print(f"wrote {draw_dashboard(folder, args.picture)}")
     elif args.source is not None:
         return
-    elif args.report is not None or args.dashboard:
-        specs = load_table(CONFIGS, args.report) if args.report is not None else []
+    elif args.dashboard:
         require_account()
         import wandb
 
         entity = args.entity or str(wandb.Api().default_entity)
-        made = table_report(specs, args.project, entity) if specs else None
-        print(f"saved {(made or dashboard(args.project, entity)).save().url}")
+        print(f"saved {dashboard(args.project, entity).save().url}")
     else:
         upload(offline_runs(folder), args.dry_run)
 
@@ -124,7 +148,6 @@ main = Verb("wandb_sync", __doc__, _wandb_sync)
 main.add_argument("folder", nargs="?", type=Path, help="where runs are (default: outputs)")
 main.add_argument("--dry-run", action="store_true", help="name what would be uploaded")
 main.add_argument("--dashboard", action="store_true", help="save the dashboard instead")
-main.add_argument("--report", metavar="TABLE", help="save the report of this table instead")
 main.add_argument("--picture", type=Path, help="draw the dashboard to this file instead")
 main.add_argument("--from", type=Path, dest="source", help="replay the runs stored here")
 main.add_argument("--project", default="curvlab", help="on W&B (default: curvlab)")
