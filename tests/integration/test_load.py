@@ -72,8 +72,6 @@ def test_an_inductive_model_takes_another_graph(run_here, tmp_path):
     right = torch.tensor(found["predicted"].astype(int).to_numpy()) == run.data.graph.y
     share = 100 * right[run.data.graph.test_mask].double().mean()
     assert float(share) == pytest.approx(result.metrics["test"]["accuracy"], abs=1e-4)
-    with pytest.raises(UsageError, match="task=node_classification does not"):
-        run.predict(all_pairs=True)
     graph = run.data.source.load()
     order = torch.randperm(graph.num_nodes)
     other = graph.clone()
@@ -164,7 +162,7 @@ def test_features_of_another_graph_are_scaled_as_those_of_the_first(run_here, tm
 
 
 @pytest.mark.slow
-def test_links_are_the_likeliest_that_are_none_yet(run_here, tmp_path):
+def test_links_are_the_likeliest_that_are_none_yet(run_here, tmp_path, monkeypatch):
     run_here(*CLASSES, "task=link_prediction", "model=gcn")
     run = curvlab.load(tmp_path / "run")
     found = run.predict(nodes=["3"], k=5)
@@ -180,39 +178,11 @@ def test_links_are_the_likeliest_that_are_none_yet(run_here, tmp_path):
     assert found["neighbour"].tolist() == best
     with pytest.raises(UsageError, match="no node '900'"):
         run.predict(nodes=["900"])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("entries", [2**22, 2000])  # one tile, and some of 5 by 5
-@pytest.mark.parametrize("known", [False, True])
-def test_the_likeliest_links_of_all_pairs(run_here, tmp_path, monkeypatch, entries, known):
-    """They are the first of a sorted matrix; those of some nodes have an end among them."""
-    run_here(*CLASSES, "task=link_prediction", "model=gcn", "trainer.max_steps=10")
-    run = curvlab.load(tmp_path / "run")
-    monkeypatch.setattr("curvlab.run.predictions.ENTRIES", entries)
-    points = run.embed()
-    scores = run.task.decoder(points[:, None], points[None]).triu(1)
-    adjacency = torch.zeros_like(scores, dtype=torch.bool)
-    adjacency[tuple(run.data.source.load().edge_index)] = True
-    pairs = torch.ones_like(adjacency).triu(1)
-    some = torch.zeros(len(points), dtype=torch.bool)
-    some[torch.tensor([3, 40, 7])] = True
-    ids = run.ids()
-    for nodes, wanted in ((None, pairs), (["3", "40", "7"], pairs & (some[:, None] | some))):
-        asked = scores[wanted if known else wanted & ~adjacency].sort(descending=True).values
-        found = run.predict(k=30, all_pairs=True, nodes=nodes, known=known)
-        assert found["score"].tolist() == pytest.approx(asked[:30].tolist(), abs=1e-5)
-        ends = [[ids.index(name) for name in found[end]] for end in ("node", "neighbour")]
-        low, high = (torch.tensor(ends).sort(0).values).unbind()
-        torch.testing.assert_close(scores[low, high], torch.tensor(found["score"].to_numpy()))
-        assert len(set(zip(low.tolist(), high.tolist(), strict=True))) == 30
-        assert bool(wanted[low, high].all())
-        assert found["known"].tolist() == adjacency[low, high].tolist()
-    everything = run.predict(k=10**6, all_pairs=True, known=True)
-    assert len(everything) == len(ids) * (len(ids) - 1) // 2
-    in_tiles = run.predict(k=4, known=known)
-    monkeypatch.undo()
-    assert in_tiles["score"].tolist() == pytest.approx(run.predict(k=4, known=known)["score"])
+    with pytest.raises(UsageError, match="task=link_prediction does not"):
+        run.predict(unlabelled=True)
+    whole = run.predict(k=4)
+    monkeypatch.setattr("curvlab.run.predictions.ENTRIES", 2000)  # five nodes at a time
+    assert run.predict(k=4)["score"].tolist() == pytest.approx(whole["score"].tolist())
 
 
 @pytest.mark.slow

@@ -3,7 +3,6 @@
 curvlab predict RUN                              classes of all nodes, or the links of each
 curvlab predict RUN --node ID --k 10             of one node (--node may be repeated)
 curvlab predict RUN --unlabelled                 classes of the nodes without a label
-curvlab predict RUN --all-pairs --k 100          the likeliest links of the whole graph
 curvlab predict RUN --head X --relation R        tails that complete a triple
 curvlab predict RUN --relation R --tail Y        heads that do
 curvlab predict RUN --head X --relation R --tail Y   score and rank of a triple
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 def _predict(args: argparse.Namespace) -> None:
     run = curvlab.load(args.run)
-    query = {name: getattr(args, name) for name in ("k", "known", "all_pairs", "unlabelled")}
+    query = {name: getattr(args, name) for name in ("k", "known", "unlabelled")}
     graph = graph_in(args.data, run)
     found = run.predict(graph, nodes=args.node, queries=_queries(args), **query)
     if args.output:
@@ -65,7 +64,6 @@ main = Verb("predict", __doc__, _predict)
 main.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
 main.add_argument("--node", action="append", help="id of a node (default: all)")
 main.add_argument("--k", type=int, default=10, help="answers of a node or a pair (10)")
-main.add_argument("--all-pairs", action="store_true", help="the k likeliest links over all")
 main.add_argument("--unlabelled", action="store_true", help="only nodes without a label")
 main.add_argument("--head", help="name of an entity")
 main.add_argument("--relation", help="name of a relation")

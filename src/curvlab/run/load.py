@@ -41,7 +41,8 @@ from curvlab.run.parts import (
     build_transforms,
     evaluate_parts,
 )
-from curvlab.run.predictions import ANSWERS, PredictionQuery, predictions, scores_on
+from curvlab.run.predictions import PredictionQuery, predictions, scores_on
+from curvlab.tasks.node_classification import NodeClassification
 from curvlab.tasks.task import Task
 
 log = logging.getLogger(__name__)
@@ -183,12 +184,11 @@ class Run:
         """
         with default_dtype(self.config.trainer.precision):
             fields = PredictionQuery(**query)
-            for name, (what, tasks) in ANSWERS.items():
-                if getattr(fields, name) and not isinstance(self.task, tasks):
-                    raise UsageError(
-                        f"{name}=true asks for {what}, which task={self.config.task.name} does not "
-                        "predict: ask without it"
-                    )
+            if fields.unlabelled and not isinstance(self.task, NodeClassification):
+                raise UsageError(
+                    "unlabelled=true asks for classes of nodes, which "
+                    f"task={self.config.task.name} does not predict: ask without it"
+                )
             found = predictions(self.task, self, graph, fields)
             numbers = found.select_dtypes("number").to_numpy(copy=True)
             act = partial(predictions, self.task, self, graph, fields)

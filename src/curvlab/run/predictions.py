@@ -2,7 +2,7 @@
 
 import difflib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import singledispatch
@@ -36,12 +36,6 @@ log = logging.getLogger(__name__)
 ENTRIES = 2**22  # numbers held at a time while all pairs are scored
 UNLABELLED = "unlabelled"  # the part of a node without a label
 
-ANSWERS: Mapping[str, tuple[str, tuple[type[Task], ...]]] = {
-    "all_pairs": ("links between nodes", (LinkPrediction, Reconstruction)),
-    "unlabelled": ("classes of nodes", (NodeClassification,)),
-}
-"""Answers of the fields of a query that some tasks alone have, and these tasks."""
-
 PARTS_OF_LINKS = ("train_edges", "val_edges", "test_edges")
 
 Query = tuple[str | None, str, str | None]
@@ -56,7 +50,6 @@ class PredictionQuery:
     nodes: Sequence[str] | None = None  # whose classes or links; None for all nodes
     queries: Sequence[Query] = ()  # of a knowledge graph
     known: bool | None = None  # list answers that the data have; None: of knowledge graphs
-    all_pairs: bool = False  # the k likeliest of all links (with an end in `nodes`), not per node
     unlabelled: bool = False  # only nodes without a label
 
     def __post_init__(self) -> None:
@@ -230,7 +223,7 @@ def _links(
     scores: Callable[[Tensor, Tensor], Tensor],
     width: int,
 ) -> pd.DataFrame:
-    """The k pairs with the highest scores, of each node or of all, some rows at a time."""
+    """The k pairs of each node with the highest scores, some rows at a time."""
     ids = run.ids(graph)
     chosen = torch.tensor(_numbers(query.nodes, ids, "node"))
     graph = run.data.graph if graph is None else graph
@@ -240,33 +233,20 @@ def _links(
     ends = tuple(torch.cat(parts, dim=1).numpy())
     ones = np.ones(len(ends[0]), dtype=np.int32)
     edges = (csr_array((ones, ends), shape=(len(ids), len(ids))) > 0).tocsr()
-    if query.all_pairs:
-        chosen = chosen.unique()
-    place = torch.full((len(ids),), -1)  # among the chosen nodes
-    place[chosen] = torch.arange(len(chosen))
-    columns, kept = torch.arange(len(ids)), torch.empty(4, 0, dtype=torch.double)
+    columns, kept = torch.arange(len(ids)), []
     for rows in chosen.split(max(1, ENTRIES // (width * len(ids)))):
         known = torch.from_numpy(edges[rows.numpy()].toarray())
         left_out = rows[:, None] == columns
-        if query.all_pairs:  # a pair of two chosen nodes would be seen twice
-            left_out = (place >= 0) & (place[rows][:, None] >= place)
         if not query.known:
             left_out = left_out | known
         tile = scores(rows, columns).float().cpu().masked_fill(left_out, -torch.inf)
-        found = [tile, rows[:, None].expand_as(tile), columns.expand_as(tile), known]
-        if query.all_pairs:
-            found = [
-                torch.cat([old[None], new.reshape(1, -1).double()], 1)
-                for old, new in zip(kept, found, strict=True)
-            ]
-            kept = kept[:, :0]
-        best = found[0].topk(min(query.k, found[0].shape[1]), dim=1).indices
-        top = torch.stack([each.gather(1, best).double().flatten() for each in found])
-        kept = torch.cat([kept, top[:, top[0] != -torch.inf]], 1)  # NaN is for the caller to refuse
-    score, node, neighbour, known = kept
-    nodes, neighbours = ([ids[i] for i in of.long().tolist()] for of in (node, neighbour))
+        best, places = tile.topk(min(query.k, len(ids)), dim=1)
+        found = (rows[:, None].expand_as(places), places, best, known.gather(1, places))
+        kept.append([each[best != -torch.inf] for each in found])  # NaN is for the caller to refuse
+    node, neighbour, score, is_known = (torch.cat(parts) for parts in zip(*kept, strict=True))
+    nodes, neighbours = ([ids[i] for i in of.tolist()] for of in (node, neighbour))
     table = pd.DataFrame({"node": nodes, "neighbour": neighbours})
-    return table.assign(score=score.float().numpy(), known=known.bool().numpy())
+    return table.assign(score=score.numpy(), known=is_known.numpy())
 
 
 def _numbers(names: Sequence[str] | None, known: Sequence[str], what: str) -> list[int]:
