@@ -215,7 +215,7 @@ UNWEIGHTED = "parallel_transport"
 
 
 class LorentzResidual(TakesManifold, nn.Module):
-    r"""Sum of a point x and a point y = f(x) of one hyperboloid.
+    r"""Sum of a point x and a point y = f(x) of one hyperboloid (LRN, He et al. 2024, Section 3).
 
     With s = sqrt(-kappa) and `lift` the point with a given space part:
 
@@ -231,8 +231,6 @@ class LorentzResidual(TakesManifold, nn.Module):
         weight_y: w_y, of the layer's output.
         reverse: take `y + x`, which is another point by parallel transport.
         form: `stable`, or `maps`, the compositions of maps as they are written (for comparison).
-
-    Source: LRN (He et al. 2024), Section 3.
     """
 
     def __init__(

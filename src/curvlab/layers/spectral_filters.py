@@ -16,16 +16,12 @@ from curvlab.options import NonNegativeInt, Share
 class GPRFilter(Checked, nn.Module):
     """Generalised PageRank, `Z = sum_k gamma_k A^k Y`, with coefficients of any sign.
 
-    They start as a personalised PageRank's, `alpha (1 - alpha)^k`, the last `(1 - alpha)^orders`.
-
-    Shapes: signals `[nodes, dim]`, adjacency A `[nodes, nodes]` (sparse CSR, normalised with
-    self-loops); returns `[nodes, dim]`.
+    They start as a personalised PageRank's, `alpha (1 - alpha)^k`, the last `(1 - alpha)^orders`. A
+    is normalised with self-loops. Source: Chien et al. 2021 (GPR-GNN).
 
     Args:
         orders: highest power of A.
         alpha: of the personalised PageRank that the coefficients start as.
-
-    Source: Chien et al. 2021, "Adaptive universal generalized PageRank graph neural network".
     """
 
     def __init__(self, orders: NonNegativeInt = 10, alpha: Share = 0.1) -> None:
@@ -43,12 +39,10 @@ class BernsteinFilter(Checked, nn.Module):
     r"""Bernstein polynomials of the Laplacian `L = I - A` with non-negative coefficients.
 
     `Z = sum_k relu(theta_k) binom(K, k) 2^-K (2I - L)^(K-k) L^k Y`, by Horner's rule in `2I - L`;
-    all ones are the identity. A is without self-loops.
+    all ones are the identity. A is without self-loops. Source: He et al. 2021 (BernNet).
 
     Args:
         orders: K, the highest order.
-
-    Source: He et al. 2021, "BernNet".
     """
 
     def __init__(self, orders: NonNegativeInt = 10) -> None:
@@ -75,13 +69,10 @@ class ChebyshevInterpolation(Checked, nn.Module):
 
     With `x_j = cos((K - j + 1/2) pi / (K + 1))`, `c_k = 2 / (K + 1) sum_j relu(theta_j) T_k(x_j)`,
     `Z = c_0 / 2 Y + sum_(k >= 1) c_k T_k(-A) Y`; all ones are the identity. A is without
-    self-loops.
+    self-loops. Source: He et al. 2022 (ChebNetII).
 
     Args:
         orders: K, the highest order.
-
-    Source: He et al. 2022, "Convolutional neural networks on graphs with Chebyshev approximation,
-    revisited" (ChebNetII).
     """
 
     def __init__(self, orders: NonNegativeInt = 10) -> None:

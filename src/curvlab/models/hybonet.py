@@ -97,8 +97,6 @@ class LRN(HyboNet):
         skip_mode: see above.
 
     Paper: LRN: Lorentzian residual neural networks (He et al. 2024, arXiv:2412.14695).
-
-    Source: Section 3, Appendix F.1.1 and code.
     """
 
     def __init__(

@@ -49,8 +49,6 @@ class HyperbolicTransformer(nn.Module):
             and the last, space of the result; Eq. 18's change of curvature is that of the last HTC.
         attentions: the layers, from points of the second space to points of it.
         input_functions: of the first HRC.
-
-    Source: Hypformer, Section 4, in the order of the authors' code.
     """
 
     def __init__(

@@ -144,8 +144,6 @@ class PolyFormer(TokenMixer):
         layer: makes the attention from `orders`, `dim`, `heads` and `dropout`.
         ffn_dim: inner width of the feed-forward networks; None: `dim`.
         attention_dropout: of the scores and of the outputs of attention and feed-forward networks.
-
-    Source: PolyFormer, Section 3.3, with the differences of `PolynomialAttention`.
     """
 
     def __init__(

@@ -1,7 +1,6 @@
 """A disk cache of tensors that are expensive to compute and depend on nothing but their key."""
 
 import hashlib
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from curvlab.results.files import arriving
 
 log = logging.getLogger(__name__)
 
-FORMAT = 2  # raise it when the content of an entry changes its meaning; old entries are then unused
+FORMAT = 3  # raise it when the content of an entry changes its meaning; old entries are then unused
 
 
 def fingerprint(data: Data, attributes: Sequence[str]) -> str:
@@ -31,8 +30,8 @@ def fingerprint(data: Data, attributes: Sequence[str]) -> str:
 
 
 def cached(
-    folder: str | Path, key: str, compute: Callable[[], dict[str, Tensor]], revision: int = 1
-) -> dict[str, Tensor]:
+    folder: str | Path, key: str, compute: Callable[[], dict[str, Any]], revision: int = 1
+) -> dict[str, Any]:
     """Return the entry `key`, computed and stored if it is missing or damaged."""
     path = Path(folder) / f"{key}-r{revision}-v{FORMAT}.pt"
     if path.exists():
@@ -65,19 +64,16 @@ def cached_graph(
 ) -> Data:
     """The same for a graph: its tensors, its vocabulary, and numbers and texts."""
 
-    def pack() -> dict[str, Tensor]:
+    def pack() -> dict[str, Any]:
         content = dict(compute().to_dict())
-        tensors = {name: v for name, v in content.items() if isinstance(v, Tensor)}
-        x = tensors.get("x")
+        x = content.get("x")
         if x is not None and 2 * int(x.count_nonzero()) <= x.numel():
-            tensors["x"] = x.to_sparse()
-        others = {name: value for name, value in content.items() if name not in tensors}
-        text = json.dumps(others, default=vars).encode()
-        return tensors | {"others": torch.frombuffer(bytearray(text), dtype=torch.uint8)}
+            content["x"] = x.to_sparse()
+        if "vocabulary" in content:
+            content["vocabulary"] = vars(content["vocabulary"])
+        return content
 
-    tensors = cached(folder, key, pack, revision)
-    others = json.loads(tensors.pop("others").numpy().tobytes())
-    if "vocabulary" in others:
-        names = {k: None if v is None else tuple(v) for k, v in others["vocabulary"].items()}
-        others["vocabulary"] = Vocabulary(**names)
-    return Data(**{name: tensor.to_dense() for name, tensor in tensors.items()}, **others)
+    content = cached(folder, key, pack, revision)
+    if "vocabulary" in content:
+        content["vocabulary"] = Vocabulary(**content["vocabulary"])
+    return Data(**{n: v.to_dense() if isinstance(v, Tensor) else v for n, v in content.items()})
