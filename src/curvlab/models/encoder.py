@@ -108,8 +108,8 @@ def check_divides(name: str, parts: int, dim: int) -> None:
 def make_space(manifold: Callable[..., Manifold], name: str, components: int, dim: int) -> Manifold:
     """Make a space of a number of components for tangent vectors `[..., dim]`.
 
-    A manifold that takes no number of components becomes a product of copies; a given product must
-    have these.
+    A manifold that takes no such number becomes a product of copies; a given product must have
+    these.
     """
     kind = manifold_class(manifold)
     if not issubclass(kind, Manifold) or "components" in signature(kind).parameters:

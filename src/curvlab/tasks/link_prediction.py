@@ -24,9 +24,8 @@ METRICS = ("roc_auc", "average_precision", "auc_ap")
 class LinkPrediction(SelectedTask):
     """Trains on the training edges and as many random pairs; scores held-out edges by ROC-AUC.
 
-    Messages pass along the training edges, the graph's `edge_index`. Every step draws negatives
-    uniformly from all pairs without a training edge. Validation and test rank their edges against
-    pairs without an edge in any part, drawn once.
+    Messages pass along the training edges. Every step draws negatives from all pairs without one;
+    validation and test rank their edges against pairs without an edge in any part, drawn once.
 
     Args:
         metric: selects the weights: roc_auc, average_precision, or auc_ap, the mean of both.

@@ -38,11 +38,10 @@ class Part(NamedTuple):
 class NodeClassification(SelectedTask):
     """Trains on the training nodes; the validation score selects the weights.
 
-    Every step decodes the nodes of one part, given by the masks `train_mask`, `val_mask`,
-    `test_mask` `[nodes]`. A mini-batch has `train_nodes` instead, the indices of its training
-    nodes; with `all_train_nodes`, their number in all processes, the loss is the mean over these. A
-    graph with `chunk` is evaluated once per set of weights; one with `evaluate_parts` in subgraphs.
-    Source: FPS-T, Section 5.2.
+    Parts are given by the masks `train_mask`, `val_mask`, `test_mask` `[nodes]`. A mini-batch has
+    `train_nodes` instead; with `all_train_nodes`, their number in all processes, the loss is the
+    mean over these. A graph with `chunk` is evaluated once per set of weights; one with
+    `evaluate_parts` in subgraphs.
 
     Args:
         num_classes: number of logits, 1 for two classes with one logit.

@@ -101,11 +101,7 @@ class Grid(KnownGraph):
 
 
 class RandomGeometric(KnownGraph):
-    """Uniform points of a square, joined where nearer than a radius: flat.
-
-    The radius r is the one at which a point inside has 8 neighbours on average,
-    `num_nodes pi r^2 = 8`; near the boundary points have fewer.
-    """
+    """Uniform points of a square, joined where nearer than r, `num_nodes pi r^2 = 8`: flat."""
 
     num_nodes: NODES = 120
     seed: Seed = 0

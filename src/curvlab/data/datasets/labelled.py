@@ -20,9 +20,8 @@ class LabelledGraph(Downloaded, ABC, kw_only=True):
     """A graph of node classification; a subclass reads its raw files.
 
     The statistics are asserted whenever it is loaded: `num_nodes`, `num_edges` (undirected),
-    `num_features`, `num_classes` and `class_counts`; `raw_edges` and `homophily` (to four digits,
-    NaN with several labels per node) of the edge list as it came; `given_sizes`, the nodes of the
-    parts of the first given split.
+    `num_features`, `num_classes`, `class_counts`; `raw_edges` and `homophily` (to four digits) of
+    the edge list as it came; `given_sizes`, of the first given split.
 
     Args:
         given: name of the splits that come with the graph; null if there are none.

@@ -20,8 +20,7 @@ EDGES, NODES = "large_twitch_edges.csv", "large_twitch_features.csv"
 class TwitchGamers(LabelledGraph):
     """Streamers who follow each other; the class says whether their content is for adults.
 
-    Features are standardised (with n - 1); dates are numbers such as 20180225. Source: Rozemberczki
-    and Sarkar 2021; features as in LINKX (Lim et al. 2021).
+    Features, as in LINKX (Lim et al. 2021), are standardised; dates are numbers such as 20180225.
     """
 
     def read(self, paths: list[Path]) -> Data:

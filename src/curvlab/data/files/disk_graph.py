@@ -116,9 +116,9 @@ class ArrayFolder:
 class DiskGraph(ArrayFolder):
     """A graph in a folder, written and read with little memory.
 
-    Its arrays are `offsets` `[nodes + 1]` and `neighbours` `[2 edges]`: both directions of every
-    edge by the node that it starts from, ascending, no duplicates, no loops; `features`
-    `[nodes, features]`; and of the nodes that have a label `nodes`, `labels` and the given splits.
+    Its arrays are `offsets` `[nodes + 1]` and `neighbours` `[2 edges]`, by the node that an edge
+    starts from, ascending; `features` `[nodes, features]`; and of the nodes with a label `nodes`,
+    `labels` and splits.
     """
 
     @classmethod

@@ -17,9 +17,8 @@ from curvlab.layers.sparse_graph import SparseGraph
 class Subgraphs:
     """Subgraphs of one graph on CPU, in time proportional to the degrees of their nodes.
 
-    Node i of a subgraph is the i-th of its nodes, and so is row i of everything that has a row per
-    node. Matrices of nodes by nodes (an adjacency, normalised or not) are rebuilt from the
-    subgraph's own edges, by the transform that made the graph's. Subgraphs lack what is `without`.
+    Row i of everything that has a row per node is the i-th of its nodes. Matrices of nodes by nodes
+    are rebuilt from the subgraph's own edges. Subgraphs lack what is `without`.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ class TripleDataModule(MiniBatchDataModule):
 
     A batch has `head` and `relation` `[queries]`, each pair once, and for its triples `query`
     `[triples]`, the position of their pair, and `tail`. With `shuffle="pairs"` the triples of a
-    pair come one after another, so that a batch has fewer queries (FB15k-237: 2.9 triples a pair).
+    pair come one after another.
 
     Args:
         size: most triples of a batch.

@@ -24,8 +24,8 @@ HGCN_LOOPS: Mapping[str, tuple[int, ...]] = {"airport": (2349,), "pubmed": (3918
 class NonEdges:
     """The pairs i < j of nodes that are not edges, numbered row by row, at least `needed`.
 
-    The pair number r among them is number r + (edges before it) of all, which a search in the
-    sorted numbers of the edges finds. Edges `[2, edges]` are in any order, none twice.
+    Pair number r among them is number r + (edges before it) of all. Edges are in any order, none
+    twice.
     """
 
     def __init__(self, edges: Tensor, num_nodes: int, needed: int = 1) -> None:
@@ -56,9 +56,9 @@ class NonEdges:
 class LinkSplit(CheckedFields):
     """Takes a part of the edges out of the graph, for validation and test, as HGCN does.
 
-    Of M undirected edges `floor(val M)` and `floor(test M)` are held out, drawn at random, with as
-    many pairs that are no edge of the whole graph, all of them distinct. What is left is the graph:
-    all that is made of it later (degrees, eigenvectors, adjacencies) sees edges of training only.
+    Of M undirected edges `floor(val M)` and `floor(test M)` are held out, with as many pairs that
+    are no edge of the whole graph, all of them distinct. All that is made of the graph later sees
+    edges of training only.
 
     Args:
         val: fraction of the edges for validation.

@@ -129,8 +129,8 @@ class HGCNSplit(Split):
 
     Nodes whose class is not 0, and those whose class is not 1, are shuffled; of each list
     `round(val * m)` and `round(test * m)` nodes, m the length of the shorter one, are for
-    validation and test, the rest for training. With more than two classes nodes of the others are
-    in both lists: the test is leaked, says a warning.
+    validation and test. With more than two classes nodes of the others are in both lists: the test
+    is leaked, says a warning.
 
     Args:
         dataset: name of the data set, a key of `HGCN_FRACTIONS`.

@@ -20,12 +20,10 @@ DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.
 class PolynomialTokens(GraphTransform):
     """The tokens `h_k = (g_k(A) X)_v` of each node v, for k = 0, ..., orders.
 
-    `A = D^{-1/2} (A + I) D^{-1/2}` with self-loops and `D^{-1/2} A D^{-1/2}` without, where a node
-    without neighbours has a row of zeros. Of double features `float32` keeps the precision.
-
-    With `project_first`, where the tokens of projected features, with their gradient, take less
-    memory than those of the features, the graph gets the sparse `normalised_adj` instead. Source:
-    PolyFormer, Table 1, with the operators of its code.
+    `A = D^{-1/2} (A + I) D^{-1/2}` with self-loops and `D^{-1/2} A D^{-1/2}` without. With
+    `project_first`, where the tokens of projected features take less memory than those of the
+    features, the graph gets the sparse `normalised_adj` instead. Source: PolyFormer, Table 1, with
+    the operators of its code.
 
     Args:
         basis: polynomials, mono (powers) or cheb (Chebyshev).
@@ -81,10 +79,9 @@ class PolynomialTokens(GraphTransform):
 def _random_walk(
     edge_index: Tensor, x: Tensor, self_loops: bool
 ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-    """Products with `P = D^{-1} A` of a simple undirected graph, and `D^{1/2}`.
+    """Products with `P = D^{-1} A` of a simple undirected graph, and `D^{1/2}` `[nodes, 1]`.
 
-    Every polynomial of the normalised matrix is `D^{1/2} g(P) D^{-1/2}`: a product scales once. The
-    roots `[nodes, 1]` are 1 where a node has no neighbours.
+    Every polynomial of the normalised matrix is `D^{1/2} g(P) D^{-1/2}`: a product scales once.
     """
     source, target = edge_index.contiguous()  # which index2ptr takes for granted
     if bool((source[1:] < source[:-1]).any()):

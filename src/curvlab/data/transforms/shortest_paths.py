@@ -19,8 +19,7 @@ ROWS = 1_024  # of the matrix that are computed at a time, in float64
 class ShortestPaths(GraphTransform):
     """Lengths of the shortest paths between all nodes, `hops [nodes, nodes]` (uint8).
 
-    `hops[u, v]` is the number of edges of the shortest path from u to v, or `longest` if there are
-    more, or `longest + 1` if there is none.
+    They are `longest` if longer, and `longest + 1` if there is none.
 
     Args:
         longest: length that longer ones are taken for.

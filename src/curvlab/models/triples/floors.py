@@ -12,7 +12,7 @@ from curvlab.options import FromData
 
 
 class RelationFrequency(FlatEncoder, TripleScorer):
-    """score(h, r, t) = how many training triples have this relation and this tail, times a scale.
+    """score(h, r, t) = how many training triples have this relation and tail, times a scale.
 
     The scale is positive and changes no rank; learning it makes a floor a run like any other.
 
