@@ -170,3 +170,15 @@ def test_a_run_is_found_by_what_it_builds_whatever_words_chose_it(command):
     assert (spelt.returncode, "copying the same run" in spelt.stdout) == (0, True)
     one, other = sorted(command.outputs.rglob("result.json"))
     assert read_result(one.parent).score == read_result(other.parent).score
+
+
+def test_wandb_goes_on_with_the_run_that_was_killed(command):
+    pytest.importorskip("wandb")
+    longer = (*TINY, "model=mlp", "logger=wandb", "trainer.max_steps=200")
+    kill_after(command, command.start(*longer), epochs=3)
+    done = command(*longer)
+    assert "going on from the last checkpoint" in done.stdout
+    ((folder, result),) = command.results().items()
+    names = [run.name for run in (command.outputs / folder / "wandb").glob("offline-run-*")]
+    assert len(names) == 2
+    assert {name.rsplit("-", 1)[-1] for name in names} == {result["config_hash"]}

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 import tiny_runs
 import torch
-from tiny_runs import FAST, TREE
+from tiny_runs import FAST, TINY, TREE
 
 import curvlab
 from curvlab.errors import UsageError
@@ -211,3 +211,33 @@ def test_tails_and_heads_are_completed_by_name(run_here, tmp_path):
     for wrong in [("nobody", relation, None), (head, "none", None), (None, relation, None)]:
         with pytest.raises(UsageError):
             run.predict(queries=[wrong])
+
+
+def test_nearest_nodes_of_a_reconstruction(run_here, tmp_path):
+    run_here(*TINY, "model=mlp", "trainer.plots=false")
+    run = curvlab.load(tmp_path / "run")
+    found = run.predict(nodes=["7"], k=3, known=True)
+    x = run.embed().double()
+    distances = run.space.dist(x[7:8].expand_as(x), x)
+    distances[7] = torch.inf
+    nearest = distances.topk(3, largest=False)
+    assert found["neighbour"].tolist() == [str(i) for i in nearest.indices.tolist()]
+    assert found["distance"].tolist() == pytest.approx(nearest.values.tolist(), rel=1e-4)
+
+
+def test_a_reconstruction_is_scored_on_another_graph(run_here, tmp_path, capsys):
+    """The same graph with other names has the reported score; without some edges another one."""
+    first = own_graph(tmp_path / "first", features=True)
+    small = ("model=gcn", "trainer.max_steps=10", "trainer.accelerator=cpu", "trainer.plots=false")
+    words = ("task=reconstruction", "dataset=graph_folder", f"dataset.path={first}", *small)
+    score = run_here(*words).score
+    evaluate = import_module("curvlab.cli.evaluate").main
+    found = []
+    for lines in (60, 30):
+        edges = (first / "edges.csv").read_text().splitlines()[:lines]
+        (first / "edges.csv").write_text("\n".join(edges))
+        capsys.readouterr()
+        assert evaluate([str(tmp_path / "run"), "--data", str(first)]) == 0
+        found.append(float(capsys.readouterr().out.split("map")[1].split()[0]))
+    assert found[0] == pytest.approx(score, abs=1e-4)
+    assert found[1] != pytest.approx(score, abs=1e-2)

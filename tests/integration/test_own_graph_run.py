@@ -150,3 +150,13 @@ def test_direction_reaches_the_models_that_use_it(run_here, cited, tmp_path, mod
         assert not changed[120:].any()
     graph.edge_forward = ~graph.edge_forward
     assert not torch.isclose(run.embed(graph), alone).all(1)[120:].any()
+
+
+def test_tokens_on_disk_keep_the_ids(run_here, friends, tmp_path):
+    task = ("model=polyformer", "task=node_classification")
+    assert run_here(*words(friends, *task, *TOKENS)).status == "finished"
+    run = curvlab.load(tmp_path / "run")
+    assert run.predict()["node"].tolist() == ["ann", "bob", "cem", "dan", "eva", "fay"]
+    stored = np.load(tmp_path / "run" / "embeddings.npz")
+    by_id = dict(zip(stored["ids"].tolist(), stored["classes"].tolist(), strict=True))
+    assert by_id == {"ann": 1, "bob": 1, "cem": 1, "dan": 0, "eva": 0, "fay": 0}

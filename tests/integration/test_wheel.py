@@ -58,3 +58,11 @@ def test_a_run_from_an_empty_folder_leaves_its_result_there(curvlab, tmp_path):
     assert done.returncode == 0, done.stderr
     (result,) = tmp_path.rglob("result.json")
     assert result.relative_to(tmp_path).parts[:2] == ("outputs", "runs")
+
+
+def test_tables_and_data_need_no_checkout(curvlab):
+    status = curvlab("tables", "status")
+    assert status.returncode == 0
+    assert "fpst/fig3" in status.stdout
+    assert "no runs in outputs/tables yet" in status.stderr
+    assert curvlab("data", "synthetic_web").stdout.startswith("synthetic_web: generated")
