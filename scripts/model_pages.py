@@ -12,7 +12,7 @@ from latex2mathml.converter import convert
 from mkdocs.exceptions import PluginError
 
 from curvlab.config.folder import choices, comment_of
-from curvlab.config.schema import MISSING, completed
+from curvlab.config.schema import MISSING, complete_options
 from curvlab.config.sources import read
 from curvlab.tables import load_table, table_names
 
@@ -195,7 +195,7 @@ def _citation(target: str) -> str:
 
 def _options(target: str) -> str:
     rows = []
-    for name, option in completed(target).items():
+    for name, option in complete_options(target).items():
         default = "" if option.default is MISSING else f"`{option.default}`"  # made by the class
         doc = option.doc.replace("|", "\\|").replace("[", "\\[")
         rows.append(f"| `{name}` | {option.says} | {default} | {doc} |")

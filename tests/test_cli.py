@@ -7,8 +7,8 @@ import pytest
 
 from curvlab.cli.overrides import check_command_line, check_overrides
 from curvlab.config.folder import CONFIGS
-from curvlab.config.schema import completed
-from curvlab.errors import LONGEST, UsageError, shortened
+from curvlab.config.schema import complete_options
+from curvlab.errors import LONGEST, UsageError, shorten_sentence
 
 WRONG = {
     "paths.output_dir=": "paths.output_dir= must be a folder's path, not an empty one",
@@ -103,7 +103,7 @@ def test_wrong_words_are_refused_with_what_is_near(words, answer):
     """Of a sweep if all its cells would be wrong."""
     with pytest.raises(UsageError, match=answer) as refused:
         check_overrides(words.split(), CONFIGS, multirun=words in WRONG_IN_A_SWEEP)
-    assert len(shortened(str(refused.value))) <= LONGEST  # as it is said
+    assert len(shorten_sentence(str(refused.value))) <= LONGEST  # as it is said
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_help_of_a_choice_has_every_option_with_type_bounds_and_default(capsys):
         check_command_line(["help=model/fpst"], CONFIGS)
     assert stop.value.code == 0
     said = " ".join(capsys.readouterr().out.split())
-    for name, option in completed("curvlab.models.fpst.FPST").items():
+    for name, option in complete_options("curvlab.models.fpst.FPST").items():
         assert f"model.{name}=" in said
         assert f"{option.says}: {option.doc}"[:60] in said
     assert "model.dim=16 a whole number of at least 1" in said

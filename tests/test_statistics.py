@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from curvlab.statistics import (
+    compare_pairs,
     critical_difference,
     detectable,
     difference_pm,
     differences,
+    format_numbers,
     friedman,
     half_a_digit,
     holm,
-    paired,
     paired_by_seed,
     power,
     printed_std,
-    rounded,
-    runs_needed,
+    required_runs,
     summarise,
 )
 
@@ -112,24 +112,24 @@ def test_equal_runs_on_both_sides_differ_by_no_more_than_the_print_hides():
 
 def test_a_paired_comparison_is_scipys():
     a, b = np.random.default_rng(0).normal(size=(2, 12))
-    found, theirs = paired(a, b), stats.ttest_rel(a, b)
+    found, theirs = compare_pairs(a, b), stats.ttest_rel(a, b)
     interval = theirs.confidence_interval(0.95)
     assert found.p_t == pytest.approx(theirs.pvalue)
     assert (found.mean - found.pm, found.mean + found.pm) == pytest.approx(tuple(interval))
     assert found.p_wilcoxon == pytest.approx(stats.wilcoxon(a - b).pvalue)
-    assert paired(b, a).mean == -found.mean
+    assert compare_pairs(b, a).mean == -found.mean
 
 
 def test_seeds_that_one_side_lacks_are_left_out():
     found = paired_by_seed({0: 80.0, 1: 82.0, 2: 85.0, 7: 1.0}, {0: 79.0, 1: 79.5, 2: 83.8, 9: 2.0})
-    assert found == paired([80.0, 82.0, 85.0], [79.0, 79.5, 83.8])
+    assert found == compare_pairs([80.0, 82.0, 85.0], [79.0, 79.5, 83.8])
     assert found.pairs == 3
     assert isnan(paired_by_seed({0: 1.0}, {1: 1.0}).mean)
 
 
 def test_few_pairs_have_no_rank_test_and_one_no_test():
-    assert paired([1.0, 2.0, 4.0], [1.0, 1.0, 1.0]).p_wilcoxon is None
-    assert isnan(paired([1.0], [0.0]).p_t)
+    assert compare_pairs([1.0, 2.0, 4.0], [1.0, 1.0, 1.0]).p_wilcoxon is None
+    assert isnan(compare_pairs([1.0], [0.0]).p_t)
 
 
 @pytest.mark.parametrize("pairs", [3, 6])
@@ -140,7 +140,7 @@ def test_float32_scores_that_differ_by_the_same_count_have_the_sign_tests_p(pair
     ours, others = (
         100 * ((c + 17 * add).astype(np.float32) / np.float32(1000)) for c in np.array(correct)
     )
-    found = paired(ours.tolist(), others.tolist())
+    found = compare_pairs(ours.tolist(), others.tolist())
     equal = correct[0] == correct[1]
     assert found.p_t == (1.0 if equal else stats.binomtest(pairs, pairs).pvalue)
     assert found.std == 0
@@ -161,7 +161,7 @@ def test_five_percent_of_null_studies_of_accuracies_are_significant_at_most():
     generator = np.random.default_rng(0)
     counts = generator.binomial(300, 0.8, (2, 3000, 3)).astype(np.float32)
     ours, others = 100 * (counts / np.float32(300))
-    p = [paired(a, b).p_t for a, b in zip(ours, others, strict=True)]
+    p = [compare_pairs(a, b).p_t for a, b in zip(ours, others, strict=True)]
     assert np.mean(np.array(p) < 0.05) < 0.05 + 2 * sqrt(0.05 * 0.95 / 3000)
     assert np.mean(np.array(p) < 0.001) < 0.005
 
@@ -186,12 +186,12 @@ def test_power_is_the_share_of_simulated_studies():
 def test_the_detectable_difference_needs_just_these_runs(pairs, level):
     difference = detectable(2.0, pairs, level)
     assert power(difference, 2.0, pairs, level) == pytest.approx(0.8, abs=1e-6)
-    assert runs_needed(1.0001 * difference, 2.0, level) == pairs
+    assert required_runs(1.0001 * difference, 2.0, level) == pairs
 
 
 def test_no_number_of_runs_finds_no_difference():
-    assert runs_needed(0.0, 1.0) is None
-    assert runs_needed(1e-4, 1.0) is None
+    assert required_runs(0.0, 1.0) is None
+    assert required_runs(1e-4, 1.0) is None
     assert detectable(0.0, 6) == 0
 
 
@@ -200,8 +200,8 @@ def test_numbers_are_rounded_as_they_are_printed():
     values = pd.Series([2.675, 1.005, 0.125, 80.25, nan])
     for digits in (1, 2):
         expected = [f"{value:.{digits}f}" for value in values[:-1]]
-        assert [f"{value:.{digits}f}" for value in rounded(values, digits)[:-1]] == expected
-        assert rounded(values, digits)[:-1].tolist() == [float(text) for text in expected]
+        assert [f"{value:.{digits}f}" for value in format_numbers(values, digits)[:-1]] == expected
+        assert format_numbers(values, digits)[:-1].tolist() == [float(text) for text in expected]
 
 
 @pytest.mark.parametrize(("models", "q"), [(2, 1.960), (5, 2.728), (10, 3.164)])

@@ -14,7 +14,7 @@ _PACKAGES = ("layers", "manifolds", "models", "optim")
 
 
 def __getattr__(name: str) -> Any:
-    """The public names, imported when first asked for: they need torch."""
+    """Import public names lazily: they need torch."""
     if name in _FUNCTIONS:
         return getattr(import_module(_FUNCTIONS[name]), name)
     if name in _PACKAGES:

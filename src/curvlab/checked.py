@@ -1,4 +1,4 @@
-"""Types of options: which values fit, their words, and constructors that refuse the others."""
+"""Types of options: allowed values, their description, and constructors that check them."""
 
 import collections.abc
 import types
@@ -44,7 +44,7 @@ class Part:
 
 
 def valid(kind: Any, value: Any) -> bool:
-    """Whether a value is of a kind; whole numbers are numbers, nothing else is converted."""
+    """Whether a value fits a type; integers count as floats, nothing else is converted."""
     try:
         _adapter(kind).validate_python(value)
     except ValidationError:
@@ -64,7 +64,7 @@ def marks_of(kind: Any) -> list[Any]:
 
 
 def is_bounded(kind: Any) -> bool:
-    """Whether a kind is of plain values with bounds or choices, and what is alike or None."""
+    """Whether a type holds plain values with bounds or choices, or sequences of them, or None."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in UNIONS:
         others = [arg for arg in args if arg is not type(None)]
@@ -74,8 +74,8 @@ def is_bounded(kind: Any) -> bool:
     return origin is typing.Literal
 
 
-def in_words(kind: Any) -> str:
-    """The values of a type in words."""
+def describe_type(kind: Any) -> str:
+    """Describe the allowed values of a type."""
     if kind in PLAIN:
         return PLAIN[kind]
     origin, args = get_origin(kind), get_args(kind)
@@ -91,22 +91,22 @@ def in_words(kind: Any) -> str:
             if isinstance(mark, limit)
         ]
         of = " of " if limits and limits[0].startswith("at") else " " if limits else ""
-        return f"{in_words(args[0])}{of}{' and '.join(limits)}"
+        return f"{describe_type(args[0])}{of}{' and '.join(limits)}"
     if origin is typing.Literal:
         return f"one of {', '.join(map(shown, args))}"
     if origin in UNIONS:
-        others = dict.fromkeys(in_words(arg) for arg in args if arg is not type(None))
+        others = dict.fromkeys(describe_type(arg) for arg in args if arg is not type(None))
         words = " or ".join(w for w in others if w != PART or len(others) == 1)
         return f"{words}, or null" if type(None) in args else words
     if origin is not None and issubclass(origin, collections.abc.Mapping):
         return "keys with values"
     if origin is not None and issubclass(origin, collections.abc.Iterable):
-        return f"a list, each {in_words(args[0])}" if args and args[0] is not Any else "a list"
+        return f"a list, each {describe_type(args[0])}" if args and args[0] is not Any else "a list"
     return PART
 
 
 def shown(value: Any) -> str:
-    """A value as one types it."""
+    """Format a value as the user types it."""
     if isinstance(value, list | tuple):
         return f"[{','.join(map(shown, value))}]"
     if isinstance(value, bool):
@@ -115,18 +115,18 @@ def shown(value: Any) -> str:
 
 
 def check_values(owner: str, annotated: Any, given: Mapping[str, Any]) -> None:
-    """Refuse values that are out of bounds or no choice."""
-    for name, kind in _bounded(annotated).items():
+    """Refuse values that are out of bounds or not among the choices."""
+    for name, kind in _bounded_annotations(annotated).items():
         value = given.get(name)
         plain = value.item() if isinstance(value, Number) and hasattr(value, "item") else value
         if name in given and not valid(kind, plain):
-            says = in_words(kind).replace("null", "None")
+            says = describe_type(kind).replace("null", "None")
             raise UsageError(f"{owner}: {name}={value!r} must be {says}")
 
 
 @cache
-def _bounded(annotated: Any) -> dict[str, Any]:
-    """Annotations with bounds or choices; looked up late, when all names are there."""
+def _bounded_annotations(annotated: Any) -> dict[str, Any]:
+    """Annotations with bounds or choices, resolved when all names are defined."""
     hints = get_type_hints(annotated, include_extras=True)
     return {name: hint for name, hint in hints.items() if is_bounded(hint)}
 
@@ -156,7 +156,7 @@ class CheckedFields(Checked):
 
 
 def checked(made: Callable[P, R], checks: tuple[Check, ...] = (check_values,)) -> Callable[P, R]:
-    """Let a constructor, or a function that makes something, check its arguments."""
+    """Decorate a constructor or factory so that it checks its arguments."""
     named = signature(made)
 
     @wraps(made)

@@ -1,4 +1,4 @@
-"""Checksums of what curvlab writes, so that no result is damaged, and of files that it reads."""
+"""Checksums of the files that curvlab writes and reads."""
 
 import hashlib
 import json
@@ -15,17 +15,17 @@ MADE = "processed"  # folder in which PyTorch Geometric keeps what it has made o
 
 
 class DamagedError(ValueError):
-    """A file is not what was written; the message says what is wrong with it."""
+    """A file differs from what was written; the message says how."""
 
 
-def with_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Content of a JSON file with its checksum."""
+def add_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Add a checksum to the content of a JSON file."""
     text = json.dumps(content, sort_keys=True)
     return {**content, CHECKSUM: f"{zlib.crc32(text.encode()):08x}"}
 
 
-def read_checked(path: Path, required: bool = True) -> Any:
-    """Read a JSON file and compare what it says with its checksum, which is left out."""
+def read_json(path: Path, required: bool = True) -> Any:
+    """Read a JSON file, verify its checksum, and return the content without it."""
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -35,7 +35,7 @@ def read_checked(path: Path, required: bool = True) -> Any:
             raise DamagedError("it has no checksum")
         return stored
     content = {key: value for key, value in stored.items() if key != CHECKSUM}
-    if with_checksum(content) != stored:
+    if add_checksum(content) != stored:
         raise DamagedError("its checksum does not match")
     return content
 
@@ -50,7 +50,7 @@ def file_checksum(path: Path) -> int:
 
 
 def add_facts(path: Path, facts: Mapping[str, Any]) -> None:
-    """Add to an archive that `torch.save` has written what is to be known without loading it."""
+    """Add facts to an archive of `torch.save`, to be read without loading it."""
     with zipfile.ZipFile(path, "a") as archive:
         root = archive.namelist()[0].partition("/")[0]
         archive.writestr(f"{root}/{FACTS}", json.dumps(facts))
@@ -72,7 +72,7 @@ def check_archive(path: Path) -> dict[str, Any]:
 
 
 def checksum_of(place: str | None, *names: str) -> str | None:
-    """A name for what a file, a folder, or the files `names` in it hold; None without any."""
+    """Hash the content of a file, a folder, or the files `names` in it; None if there are none."""
     if place is None:
         return None
     folder = Path(place).expanduser()
@@ -86,7 +86,7 @@ def checksum_of(place: str | None, *names: str) -> str | None:
 
 
 def raw_files(folder: Path) -> list[Path]:
-    """The files below a folder in order, without those that a library made of them there."""
+    """The files below a folder in order, without those that libraries derived from them."""
     return sorted(
         path
         for path in folder.rglob("*")
@@ -95,7 +95,7 @@ def raw_files(folder: Path) -> list[Path]:
 
 
 def checksum(paths: Sequence[Path]) -> str | None:
-    """The same as `checksum_of` for files at hand."""
+    """The same as `checksum_of` for given files."""
     stats = ((path, path.stat()) for path in paths)
     sums = [f"{path.name} {_digest(path, stat.st_size, stat.st_mtime_ns)}" for path, stat in stats]
     return hashlib.sha256("\n".join(sums).encode()).hexdigest()[:16] if sums else None
@@ -103,6 +103,6 @@ def checksum(paths: Sequence[Path]) -> str | None:
 
 @cache
 def _digest(path: Path, size: int, changed: int) -> str:  # noqa: ARG001
-    """SHA-256 of a file, read once as long as it stays as it is."""
+    """SHA-256 of a file, cached until the file changes."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

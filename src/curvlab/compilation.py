@@ -1,4 +1,4 @@
-"""`torch.compile` where it is worth it: modules that say so are compiled in place."""
+"""`torch.compile` where it pays: modules that opt in are compiled in place."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def compile_parts(module: nn.Module, accelerator: str) -> None:
 
 
 def _check_compiler(device: torch.device) -> None:
-    """Compile and run something small, since what a compiler needs differs between systems."""
+    """Compile and run a small function, to see whether a compiler works here."""
     try:
         torch.compile(lambda x: x.exp() + 1)(torch.zeros(8, device=device))
     except Exception as error:

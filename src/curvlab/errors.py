@@ -1,4 +1,4 @@
-"""Errors that one sentence says, to the user and not to a debugger."""
+"""Errors that the user reads as one sentence."""
 
 import sys
 from collections.abc import Iterable
@@ -22,11 +22,11 @@ class UsageError(ValueError):
 
 
 class DivergedError(RuntimeError):
-    """Numbers are NaN or infinite; the message says where it began."""
+    """Values are NaN or infinite; the message says where they first occurred."""
 
 
 def refuse(what: str, name: str, names: Iterable[str]) -> NoReturn:
-    """Say that there is no such thing, and which the user may have meant."""
+    """Refuse an unknown name, with suggestions."""
     names = [other for other in names if "._" not in other]  # a class is not for users
     last = [n for n in names if "." in n and n.rpartition(".")[2] == name.rpartition(".")[2]]
     close = [*dict.fromkeys([*last[:2], *get_close_matches(name, names)])][:3]
@@ -36,40 +36,40 @@ def refuse(what: str, name: str, names: Iterable[str]) -> NoReturn:
     raise UsageError(f"there is no {what}; there is {shorten(listed, 240, placeholder=' ...')}")
 
 
-def shortened(text: str) -> str:
-    """A sentence that is not too long to be read: without the middle of one that would be."""
+def shorten_sentence(text: str) -> str:
+    """Shorten a long sentence by leaving out its middle."""
     text, end = " ".join(text.split()), LONGEST // 3
     return text if len(text) <= LONGEST else f"{text[: LONGEST - end - 5]} ... {text[-end:]}"
 
 
 def shown(error: object) -> str:
-    """An error as it is printed: each of its faults on a line."""
-    return FAULT.join(map(shortened, str(error).split(FAULT)))
+    """Format an error for the terminal, one fault per line."""
+    return FAULT.join(map(shorten_sentence, str(error).split(FAULT)))
 
 
 def one_sentence(error: Exception) -> str:
     """An exception in one line."""
     text = " ".join(str(error).split())
     expected = isinstance(error, UsageError | DivergedError)
-    return shortened(text if expected else f"{type(error).__name__}: {text}")
+    return shorten_sentence(text if expected else f"{type(error).__name__}: {text}")
 
 
-def of_omegaconf(error: Exception) -> str:
-    """Message of an OmegaConf error, without the types of its nodes."""
+def omegaconf_message(error: Exception) -> str:
+    """Message of an OmegaConf error, without node types."""
     return str(error).splitlines()[0]
 
 
-def of_import(error: Exception) -> str:
-    """Which package cannot be imported, and why: the innermost one whose code was running."""
+def import_message(error: Exception) -> str:
+    """Say which package cannot be imported and why: the innermost one whose code was running."""
     modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
     names = [module.partition(".")[0] for module in modules]
     package = [name for name in names if name not in sys.stdlib_module_names][-1]
-    reason = f"{type(error).__name__}: {shortened(str(error))}"
+    reason = f"{type(error).__name__}: {shorten_sentence(str(error))}"
     return f"{package} cannot be imported ({reason}): mend its installation"
 
 
-def of_system(error: OSError, otherwise: object = "a file") -> str:
+def system_message(error: OSError, otherwise: object = "a file") -> str:
     """Message of a system error, as `PATH: No space left on device`."""
     named = error.filename2 or error.filename  # of two files the one that was being written
     where = otherwise if named is None else named
-    return f"{shortened(str(where))}: {shortened(error.strerror or str(error))}"
+    return f"{shorten_sentence(str(where))}: {shorten_sentence(error.strerror or str(error))}"

@@ -1,4 +1,4 @@
-"""Numbers that are not finite: where they began, and the refusal of scores made of them."""
+"""Non-finite values: where they first occurred, and the refusal of scores computed from them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from curvlab.errors import DivergedError
-from curvlab.process import in_group
+from curvlab.process import is_distributed
 
 Scores = dict[str, dict[str, float]]
 
@@ -15,7 +15,7 @@ BETWEEN = "all outputs of modules are"  # where it began, if no module's output 
 
 
 def finite_or_nan(metric: Callable[..., Tensor], scores: Tensor, *others: Tensor) -> Tensor:
-    """Compute a metric of scores; NaN if one of them is not finite. No device is waited for."""
+    """Compute a metric of scores; NaN if one is not finite. Does not synchronise the device."""
     found = metric(scores.nan_to_num(0, 0, 0), *others)
     return torch.where(scores.isfinite().all(), found, torch.nan)
 
@@ -44,17 +44,17 @@ def first_non_finite(module: nn.Module, act: Callable[[], Any]) -> str:
     return bad[0] if bad else ""
 
 
-def after_step(module: nn.Module) -> str:
+def step_suffix(module: nn.Module) -> str:
     """The step after which a module is evaluated, for a message; empty if it is not in training."""
     step = getattr(module, "global_step", 0)
     return f" after step {step}" if step else ""
 
 
 def check_finite(what: str, values: Any, module: nn.Module, act: Callable[[], Any]) -> None:
-    """Refuse what a model made if it is not finite; `act` makes it again, to find the cause."""
+    """Refuse a model's output if it is not finite; `act` recomputes it, to find the cause."""
     if not torch.as_tensor(values).isfinite().all():
-        where = "" if in_group() else first_non_finite(module, act)
-        raise DivergedError(f"{what}: not finite{after_step(module)}; {where or BETWEEN}")
+        where = "" if is_distributed() else first_non_finite(module, act)
+        raise DivergedError(f"{what}: not finite{step_suffix(module)}; {where or BETWEEN}")
 
 
 def finite_scores(module: nn.Module, score: str, evaluate: Callable[[], Scores]) -> Scores:

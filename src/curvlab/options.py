@@ -1,4 +1,4 @@
-"""Types of options: a constructor's annotations, by which configurations are checked."""
+"""Annotations of constructors by which configurations are checked."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from annotated_types import Ge, Gt, Interval, Lt, Predicate
 
 
 def is_inside(path: str) -> bool:
-    """A path below its folder, without .. and no absolute one."""
+    """Check that a path is relative and has no `..`."""
     return not {"", "..", "~"}.intersection(path.split("/")) and "\\" not in path
 
 
 def is_place(path: str) -> bool:
-    """A folder's path, not an empty one."""
+    """Check that a folder's path is not empty."""
     return bool(path.strip())
 
 
 def is_project(name: str) -> bool:
-    """A name of at most 128 characters, without any of / # ? % : in it."""
+    """Check a project's name: at most 128 characters, none of / # ? % :."""
     return 0 < len(name) <= 128 and not set(name) & set("/\\#?%:")
 
 
@@ -51,7 +51,7 @@ PASSED = "passed"  # mark of an argument with a default that code passes and no 
 
 @dataclass(frozen=True)
 class Configured:
-    """Mark of an argument whose default in a configuration differs from the one in code."""
+    """Marks an argument whose default in configurations differs from the one in code."""
 
     default: Any
 

@@ -1,4 +1,4 @@
-"""This process: its number and its share in a group, and the type of its new tensors."""
+"""This process: its rank, its share of the group's work, and its default dtype."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,8 +13,8 @@ T = TypeVar("T")
 DOUBLE = "64-true"  # Lightning's word for a run in double precision
 
 
-def in_group() -> bool:
-    """Whether this process works together with others, now."""
+def is_distributed() -> bool:
+    """Whether this process currently works in a group."""
     here = torch.distributed.is_available() and torch.distributed.is_initialized()
     return here and not _alone.get()
 
@@ -24,7 +24,7 @@ _alone: ContextVar[bool] = ContextVar("alone", default=False)
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Let this process do by itself what others of its group do not."""
+    """Let this process work alone within the block, without its group."""
     token = _alone.set(True)
     try:
         yield
@@ -33,30 +33,30 @@ def alone() -> Iterator[None]:
 
 
 def rank() -> int:
-    """The number of this process in its group; 0 where it trains alone."""
-    return torch.distributed.get_rank() if in_group() else 0
+    """The rank of this process; 0 outside a group."""
+    return torch.distributed.get_rank() if is_distributed() else 0
 
 
 def world_size() -> int:
-    """How many processes train together; 1 where this one trains alone."""
-    return torch.distributed.get_world_size() if in_group() else 1
+    """The number of processes that train together; 1 outside a group."""
+    return torch.distributed.get_world_size() if is_distributed() else 1
 
 
 def own_share(pieces: Sequence[T]) -> Sequence[T]:
-    """The pieces of work that are this process's: of n processes every n-th, else all."""
+    """This process's pieces of work: every n-th of n processes, else all."""
     return pieces[rank() :: world_size()]
 
 
 def all_reduce_sum(table: Tensor) -> Tensor:
     """Sum a table in which each process has filled its own rows; exact, as others are zero."""
-    if in_group():
+    if is_distributed():
         torch.distributed.all_reduce(table)
     return table
 
 
 def all_gather_pieces(own: Sequence[Tensor], device: torch.device) -> list[Tensor]:
     """Gather the results of all processes for the pieces of `own_share`, in their order."""
-    if not in_group():
+    if not is_distributed():
         return list(own)
     kinds: list[Any] = [None] * world_size()
     torch.distributed.all_gather_object(kinds, [(piece.shape, piece.dtype) for piece in own])
@@ -83,7 +83,7 @@ def default_dtype(precision: str) -> Iterator[None]:
 
 
 def summed_over_processes(x: Tensor) -> Tensor:
-    """The sum of a tensor over all processes, and of its gradients; itself where there is one.
+    """Sum a tensor, and its gradients, over all processes.
 
     All processes call this and backward equally often and in the same order. `attend` on the sums
     of a `summary` is linear attention over all nodes.

@@ -1,4 +1,4 @@
-"""Words and texts of all verbs: the home folder, plain text, times."""
+"""Helpers of all verbs: the home folder, plain text, times."""
 
 import re
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def with_home(words: Sequence[str]) -> list[str]:
-    """Words with `~/` at the start of a value as the home folder."""
+def expand_home(words: Sequence[str]) -> list[str]:
+    """Expand `~/` at the start of values."""
     return [re.sub(r"^([^=]+=)?~(?=/|$)", rf"\g<1>{Path.home()}", word) for word in words]
 
 
@@ -21,8 +21,8 @@ def plain_console(**options: Any) -> "Console":
     return Console(markup=False, emoji=False, highlight=False, **options)
 
 
-def in_time(seconds: float) -> str:
-    """A time in two digits: `40 s`, `42 min`, `7.5 h`, `120 h`."""
+def format_time(seconds: float) -> str:
+    """Format a time with two digits: `40 s`, `42 min`, `7.5 h`, `120 h`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:

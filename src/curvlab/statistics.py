@@ -74,7 +74,7 @@ def summarise(values: Any, kind: IntervalKind = "ci95") -> Summary:
 
 
 def printed_std(pm: Any, kind: Any, runs: Any) -> Any:
-    """The sample standard deviation behind a printed plus-minus sign; NaN where it is unknown."""
+    """The sample standard deviation behind a published ±; NaN if unknown."""
     pm, kind, runs = np.asarray(pm, float), np.asarray(kind, str), np.asarray(runs, float)
     runs = np.where(runs < 2, nan, runs)
     std = np.select(
@@ -86,7 +86,7 @@ def printed_std(pm: Any, kind: Any, runs: Any) -> Any:
 
 
 def difference_pm(ours: Summary, std: Any, runs: Any, rounding: Any = 0.0) -> Any:
-    """Half width of the 95 % interval of the difference of our mean and a printed one.
+    """Half width of the 95 % interval of our mean minus the published one.
 
     `t sqrt(s1^2 / n1 + s2^2 / n2)`, t Student's quantile with Welch's degrees of freedom, and in
     quadrature 1.96 standard deviations of what rounding hides, uniform within half a digit.
@@ -103,23 +103,23 @@ def difference_pm(ours: Summary, std: Any, runs: Any, rounding: Any = 0.0) -> An
 
 
 def half_a_digit(printed: str) -> float:
-    """Half a unit of the last printed digit: 0.05 for `81.9`."""
+    """Half a unit of the last published digit: 0.05 for `81.9`."""
     return 0.5 * 10.0 ** -len(printed.partition(".")[2])
 
 
 def decimals(scores: Any) -> int:
-    """Decimals to print of scores: two of percentages, four of fractions of one."""
+    """Decimals of scores: two for percentages, four for fractions."""
     return 2 if np.nanmax(np.abs(np.asarray(scores, float)), initial=0) > FRACTION else 4
 
 
-def rounded(values: Any, digits: int) -> Any:
-    """A pandas Series or DataFrame of numbers as `format` prints them with `digits` decimals."""
+def format_numbers(values: Any, digits: int) -> Any:
+    """Round a Series or DataFrame as `format` does, to `digits` decimals."""
     return values.map(lambda value: float(f"{value:.{digits}f}"))
 
 
 @dataclass(frozen=True)
 class Paired:
-    """Differences of pairs; with one pair all but their mean is NaN.
+    """Differences of pairs; all but the mean are NaN for a single pair.
 
     Of equal ones `pm` is NaN and p that of the sign test, `2^(1 - n)`, or 1 where they are 0.
     """
@@ -139,7 +139,7 @@ class Paired:
         return f"{self.mean - self.pm:+.2f} to {self.mean + self.pm:+.2f}"
 
 
-def paired(values: Sequence[float], others: Sequence[float]) -> Paired:
+def compare_pairs(values: Sequence[float], others: Sequence[float]) -> Paired:
     """Compare values with others, pair by pair; the difference is value minus other."""
     difference = differences(values, others)
     n = len(difference)
@@ -157,13 +157,13 @@ def paired(values: Sequence[float], others: Sequence[float]) -> Paired:
 
 
 def paired_by_seed(scores: Mapping[int, float], others: Mapping[int, float]) -> Paired:
-    """Compare scores by seed, over the seeds that both have."""
+    """Compare scores seed by seed, over the common seeds."""
     common = sorted(scores.keys() & others.keys())
-    return paired([scores[seed] for seed in common], [others[seed] for seed in common])
+    return compare_pairs([scores[seed] for seed in common], [others[seed] for seed in common])
 
 
 def differences(values: Sequence[float], others: Sequence[float]) -> np.ndarray:
-    """Differences of pairs, those equal that only rounding tells apart.
+    """Differences of pairs; those that differ by rounding alone become equal.
 
     Scores are computed in float32. Two differences whose sizes are within 1e-4 points of each other
     (1e-6 for fractions of one) have the mean of both, and within that of 0 they are 0.
@@ -182,7 +182,7 @@ def differences(values: Sequence[float], others: Sequence[float]) -> np.ndarray:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """P values corrected for their number, in their order; NaN stays NaN and does not count.
+    """Holm's correction of p values, in their order; NaN stays NaN and does not count.
 
     The smallest times m, the next times m - 1, ..., none below an earlier one, at most 1.
 
@@ -212,7 +212,7 @@ def power(difference: float, std: float, pairs: float, level: float = LEVEL) -> 
 
 
 def detectable(std: float, pairs: int, level: float = LEVEL) -> float:
-    """The difference that `pairs` pairs would find with a probability of 80 %."""
+    """The difference that `pairs` pairs detect with 80 % power."""
     if std == 0:
         return 0.0
     if pairs < 2:
@@ -223,8 +223,8 @@ def detectable(std: float, pairs: int, level: float = LEVEL) -> float:
     return float(scipy.optimize.brentq(lambda d: power(d, std, pairs, level) - POWER, 0, high))
 
 
-def runs_needed(difference: float, std: float, level: float = LEVEL) -> int | None:
-    """Pairs that find a true difference with a probability of 80 %; None: more than 100,000."""
+def required_runs(difference: float, std: float, level: float = LEVEL) -> int | None:
+    """Pairs that detect a difference with 80 % power; None if more than 100,000."""
     if power(difference, std, 100_000, level) < POWER:
         return None
     if power(difference, std, 2, level) >= POWER:
@@ -234,14 +234,14 @@ def runs_needed(difference: float, std: float, level: float = LEVEL) -> int | No
 
 
 def friedman(scores: np.ndarray) -> float:
-    """P of Friedman's test that all rows of `[models, datasets]` are alike; NaN of too few."""
+    """P value of Friedman's test on `[models, datasets]`; NaN if there are too few."""
     if scores.shape[0] < 3 or scores.shape[1] < 2:
         return nan
     return float(scipy.stats.friedmanchisquare(*scores).pvalue)
 
 
 def critical_difference(models: int, datasets: int, level: float = LEVEL) -> float:
-    """By how much two mean ranks must differ: `q sqrt(k (k + 1) / (6 N))`; NaN for one dataset.
+    """Critical difference of mean ranks, `q sqrt(k (k + 1) / (6 N))`; NaN for one dataset.
 
     q is the quantile of the studentised range of k means with infinite degrees of freedom, divided
     by sqrt(2).

@@ -106,8 +106,10 @@ def test_shipped_runs_are_scaled_by_the_speed_of_the_users_own(tmp_path):
     where = f"paths.output_dir={tmp_path / 'outputs'}"
     words = ["model=fpst", "dataset=web_edu", where]
     before = time_of(words)
-    row = next(run for run in home._shipped() if run.kind == ("reconstruction", "mlp", "web_edu"))
-    usual = home._factor([row], list(home._shipped()))
+    row = next(
+        run for run in home._read_shipped() if run.kind == ("reconstruction", "mlp", "web_edu")
+    )
+    usual = home._factor([row], list(home._read_shipped()))
     slow = {**row.result, "ms_per_step": row.result["ms_per_step"] * 3}
     (tmp_path / "outputs" / "mlp").mkdir(parents=True)
     (tmp_path / "outputs" / "mlp" / "result.json").write_text(json.dumps(slow))
@@ -116,7 +118,7 @@ def test_shipped_runs_are_scaled_by_the_speed_of_the_users_own(tmp_path):
 
 def test_costs_of_another_task_do_not_count(tmp_path):
     words = ["model=fpst", "dataset=facebook", f"paths.output_dir={tmp_path / 'outputs'}"]
-    kinds = {run.kind[0] for run in home._shipped() if run.kind[1:] == ("fpst", "facebook")}
+    kinds = {run.kind[0] for run in home._read_shipped() if run.kind[1:] == ("fpst", "facebook")}
     assert kinds == {"inference"}
     assert time_of(words) is None
 

@@ -11,7 +11,7 @@ import pytest
 
 import curvlab
 from curvlab.cli.main import VERBS, main
-from curvlab.program import with_home
+from curvlab.program import expand_home
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -82,7 +82,7 @@ def test_ctrl_c_is_one_line():
     ],
 )
 def test_the_home_folder_is_where_a_path_begins(word, expected):
-    assert with_home([word]) == [expected.format(home=Path.home())]
+    assert expand_home([word]) == [expected.format(home=Path.home())]
 
 
 @pytest.mark.parametrize("verb", ["predict", "train"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from curvlab.cli.aliases import resolve_aliases, with_task_of_labels
+from curvlab.cli.aliases import add_task_of_labels, resolve_aliases
 from curvlab.cli.init_graph import main as init_graph
 from curvlab.config.folder import CONFIGS
 from curvlab.data.datasets import own_graph
@@ -29,26 +29,26 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("others", [["model=gcn"], ["-m", "seed=0,1"], ["-m", "study=spaces"]])
 def test_labels_choose_the_task(folder, capsys, others):
-    assert with_task_of_labels([*folder, *others]) == [*folder, *others, "task=node_classification"]
+    assert add_task_of_labels([*folder, *others]) == [*folder, *others, "task=node_classification"]
     first, *_, last = capsys.readouterr().out.splitlines()
     assert FOUND in first
     assert last == "task=node_classification, since its nodes have labels"
-    with_task_of_labels([*folder, *others])
+    add_task_of_labels([*folder, *others])
     assert FOUND not in capsys.readouterr().out  # as a run of this command
 
 
 def test_without_labels_it_is_the_data_sets_own(folder, capsys, tmp_path):
-    assert with_task_of_labels(folder, only_shown=True)[-1] == "task=node_classification"
+    assert add_task_of_labels(folder, only_shown=True)[-1] == "task=node_classification"
     assert capsys.readouterr().out == ""
     assert not (tmp_path / "data").exists()
     (tmp_path / "mine" / "nodes.csv").unlink()
-    assert with_task_of_labels(folder)[-1] == "task=reconstruction"
+    assert add_task_of_labels(folder)[-1] == "task=reconstruction"
     assert "since its nodes have no labels" in capsys.readouterr().out
 
 
 def test_a_task_that_is_said_stays_and_counts_are_said(folder, capsys):
     words = [*folder, "task=link_prediction"]
-    assert with_task_of_labels(words) == words
+    assert add_task_of_labels(words) == words
     said = capsys.readouterr().out
     assert FOUND in said
     assert "since" not in said
@@ -57,7 +57,7 @@ def test_a_task_that_is_said_stays_and_counts_are_said(folder, capsys):
 def test_what_is_malformed_ends_the_command_in_a_sentence(folder, tmp_path):
     (tmp_path / "mine" / "edges.csv").write_text("ann,bob\nann\n")
     with pytest.raises(UsageError, match=r"edges.csv, line 2, column 'target': '' is not an id"):
-        with_task_of_labels([*folder, "model=gcn"])
+        add_task_of_labels([*folder, "model=gcn"])
     assert not (tmp_path / "data").exists()
 
 

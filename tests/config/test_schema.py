@@ -9,7 +9,14 @@ from omegaconf import OmegaConf
 
 from curvlab.config import schema
 from curvlab.config.options import check_options, check_setting
-from curvlab.config.schema import MISSING, attribute, completed, is_subclass, options_of, spaces_of
+from curvlab.config.schema import (
+    MISSING,
+    attribute,
+    complete_options,
+    is_subclass,
+    options_of,
+    spaces_of,
+)
 from curvlab.config.sources import complete
 from curvlab.errors import UsageError
 
@@ -24,24 +31,26 @@ def importable(monkeypatch):
 
 def test_stored_signatures_are_what_the_classes_have():
     stored = json.loads(schema.FILE.read_text(encoding="utf-8"))
-    assert json.loads(json.dumps(schema.described())) == stored, "python -m curvlab.config.schema"
+    assert json.loads(json.dumps(schema.describe_all())) == stored, (
+        "python -m curvlab.config.schema"
+    )
 
 
 def test_a_default_that_moves_is_noticed_unless_its_class_says_so():
     target = "curvlab.models.fpst.FPST"
-    old = {target: schema._stored()[target]}
+    old = {target: schema._load_signatures()[target]}
     new = copy.deepcopy(old)
     new[target]["options"]["dim"]["default"] = 32
     new[target]["options"]["fresh"] = {"kind": "int", "default": 0}
-    assert schema.moved(old, new) == [f"{target}.dim: 16 -> 32"]
+    assert schema.moved_defaults(old, new) == [f"{target}.dim: 16 -> 32"]
     new[target]["attributes"]["revision"] += 1
-    assert schema.moved(old, new) == []
-    assert schema.moved(old, {}) == []
+    assert schema.moved_defaults(old, new) == []
+    assert schema.moved_defaults(old, {}) == []
 
 
 def test_options_are_the_arguments_with_literal_defaults_and_those_of_the_class_above():
     options = options_of(TOY)
-    assert set(completed(TOY)) == {
+    assert set(complete_options(TOY)) == {
         "layer", "kind", "speed", "dropout", "widths", "threads", "dim", "weight"
     }  # fmt: skip
     assert options["dim"].default == 16

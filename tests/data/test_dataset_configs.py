@@ -3,11 +3,11 @@
 import pytest
 
 from composing import CONFIGS, composed
-from curvlab.config.building import in_words_of
+from curvlab.config.building import name_keys_in_errors
 from curvlab.config.options import validate
 from curvlab.data.datasets.named import dataset_config, dataset_names
 from curvlab.errors import UsageError
-from curvlab.results.identity import built, stored
+from curvlab.results.identity import built, stored_config
 from curvlab.run.parts import build_data
 
 pytestmark = pytest.mark.slow
@@ -38,7 +38,7 @@ def test_a_graph_of_ones_own_has_the_split_that_the_task_needs(name, task, split
     config = composed("model=gcn", f"dataset={name}", f"task={task}", f"dataset.path={__file__}")
     validate(config)
     assert type(build_data(config).split).__name__ == (split or "NoneType")
-    identity = built(stored(config))
+    identity = built(stored_config(config))
     assert ("split" in identity) == (split == "OwnSplit")
     assert identity["dataset"].get("files") == config.dataset.files
     assert config.dataset.files is not None
@@ -83,7 +83,7 @@ def test_sources_speak_python_and_the_command_its_own_words(tmp_path, words, pyt
     if "dataset=kg_folder" in words:
         words = [*words, f"dataset.source.path={tmp_path}", "task=kg_completion"]
     config = composed("model=gcn", *words, f"paths.data_dir={tmp_path / 'data'}")
-    with pytest.raises(UsageError) as refusal, in_words_of(config.dataset.source):
+    with pytest.raises(UsageError) as refusal, name_keys_in_errors(config.dataset.source):
         build_data(config).prepare_data()
     assert command in str(refusal.value)
     assert python in str(refusal.value.__cause__)

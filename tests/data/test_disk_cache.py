@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from curvlab.data.files.cache import cached, fingerprint
+from curvlab.data.files.cache import fingerprint, get_or_compute
 from curvlab.data.transforms.graph import LaplacianEigenvectors, apply_transform
 from curvlab.layers.sparse_graph import sparse_rows
 from curvlab.process import default_dtype
@@ -39,21 +39,21 @@ def flip_a_bit(content):
 )
 def test_damaged_entry_is_rebuilt_with_one_log_line(tmp_path, caplog, damage):
     compute = Counter()
-    cached(tmp_path, "key", compute)
+    get_or_compute(tmp_path, "key", compute)
     (entry,) = tmp_path.iterdir()
     entry.write_bytes(damage(entry.read_bytes()))
     with caplog.at_level(logging.INFO):
-        assert same(cached(tmp_path, "key", compute), TENSORS)
+        assert same(get_or_compute(tmp_path, "key", compute), TENSORS)
     assert compute.calls == 2
     assert len(caplog.records) == 1
     assert str(entry) in caplog.text
-    cached(tmp_path, "key", compute)
+    get_or_compute(tmp_path, "key", compute)
     assert compute.calls == 2
 
 
 def test_a_folder_that_cannot_be_written_costs_only_time(tmp_path, caplog):
     (tmp_path / "file").write_text("not a folder")
-    assert same(cached(tmp_path / "file" / "sub", "key", Counter()), TENSORS)
+    assert same(get_or_compute(tmp_path / "file" / "sub", "key", Counter()), TENSORS)
     assert "cannot write" in caplog.text
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from curvlab.data.datasets.filter_images import FILTERS, filtered, generated_grid
+from curvlab.data.datasets.filter_images import FILTERS, apply_filter, generated_grid
 from curvlab.data.transforms.graph import normalised_adjacency_matrix
 from curvlab.errors import UsageError
 
@@ -50,7 +50,7 @@ def test_the_expansion_is_the_filter_of_the_spectrum():
     for pair in FILTERS.values():
         for filter_of in pair:
             expected = vectors @ (filter_of(1 - values) * (vectors.T @ image))
-            found = filtered(edges, image, filter_of)
+            found = apply_filter(edges, image, filter_of)
             np.testing.assert_allclose(found, expected, atol=1e-12)
 
 

@@ -11,7 +11,7 @@ import torch
 from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
 from curvlab.data.datasets.triple_folder import draw_validation
 from curvlab.data.datasets.triples import MASKS, KnownTails, read_triples
-from curvlab.data.loaders.triple_batches import TripleDataModule, with_inverses
+from curvlab.data.loaders.triple_batches import TripleDataModule, add_inverses
 from curvlab.errors import UsageError
 
 TRAIN = "a\tlikes\tb\nb\tlikes\tc\nc\tknows\ta\na\tknows\tc\n"
@@ -234,7 +234,7 @@ def test_inverse_relations_double_the_triples():
     for part in MASKS:
         there = as_set(data, part)
         assert as_set(both.graph, part) == there | {(t, r + 6, h) for h, r, t in there}
-    assert with_inverses(data).relation_names[6] == "sibling (inverse)"
+    assert add_inverses(data).relation_names[6] == "sibling (inverse)"
 
 
 def test_known_tails_are_those_of_a_dictionary():

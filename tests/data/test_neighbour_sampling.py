@@ -46,7 +46,7 @@ def test_subsets_are_distinct_in_range_and_uniform():
 def test_a_sample_is_a_part_of_the_graph(graph, fan_outs):
     torch.manual_seed(0)
     seeds = torch.tensor([7, 0, 60, 31])
-    sample = Subgraphs(graph).sampled(seeds, fan_outs)
+    sample = Subgraphs(graph).sample(seeds, fan_outs)
     assert sample.batch_size == 4
     assert torch.equal(sample.nodes[:4], seeds)
     assert sample.nodes.unique().numel() == sample.num_nodes
@@ -60,7 +60,7 @@ def test_a_sample_is_a_part_of_the_graph(graph, fan_outs):
 def test_a_node_has_as_many_neighbours_as_its_hop_allows_and_no_more(graph):
     torch.manual_seed(0)
     seeds = torch.tensor([7, 0, 60, 31])
-    sample = Subgraphs(graph).sampled(seeds, [3, 2])
+    sample = Subgraphs(graph).sample(seeds, [3, 2])
     drawn = torch.bincount(sample.edge_index[1], minlength=sample.num_nodes)
     all_of_them = degrees(graph)[sample.nodes]
     assert torch.equal(drawn[:4], all_of_them[:4].clamp(max=3))
@@ -79,7 +79,7 @@ def test_with_large_fan_outs_it_is_the_neighbourhood_and_the_network_is_exact(gr
     torch.manual_seed(0)
     seeds = torch.tensor([7, 0, 60, 31])
     fan_outs = [int(degrees(graph).max())] * hops
-    sample = Subgraphs(graph).sampled(seeds, fan_outs)
+    sample = Subgraphs(graph).sample(seeds, fan_outs)
     nodes, *_ = k_hop_subgraph(seeds, hops, graph.edge_index, num_nodes=61)
     inner, *_ = k_hop_subgraph(seeds, hops - 1, graph.edge_index, num_nodes=61)
     assert torch.equal(sample.nodes.sort().values, nodes)
@@ -99,7 +99,7 @@ def test_the_mean_over_drawn_neighbours_is_unbiased(graph):
     subgraphs = Subgraphs(graph)
     means = []
     for _ in range(4000):
-        sample = subgraphs.sampled(torch.tensor([0]), [3])
+        sample = subgraphs.sample(torch.tensor([0]), [3])
         means.append(sample.x[sample.edge_index[0]].mean(0))
     means = torch.stack(means)
     neighbours = graph.x[graph.edge_index[0][graph.edge_index[1] == 0]]
@@ -111,7 +111,7 @@ def test_the_mean_over_drawn_neighbours_is_unbiased(graph):
 
 def test_directions_are_kept():
     graph = Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
-    assert Subgraphs(graph).sampled(torch.tensor([0]), [5]).num_edges == 0
-    sample = Subgraphs(graph).sampled(torch.tensor([2]), [5, 5])
+    assert Subgraphs(graph).sample(torch.tensor([0]), [5]).num_edges == 0
+    sample = Subgraphs(graph).sample(torch.tensor([2]), [5, 5])
     assert sample.nodes.tolist() == [2, 1, 0]
     assert sample.edge_index.tolist() == [[1, 2], [0, 1]]

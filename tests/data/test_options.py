@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from curvlab.config.schema import completed
+from curvlab.config.schema import complete_options
 from curvlab.data.datasets.named import named_source
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -20,7 +20,7 @@ NAMED = sorted(
 
 @pytest.mark.parametrize("target", NAMED)
 def test_every_option_has_a_kind_and_a_line(target):
-    for name, option in completed(target).items():
+    for name, option in complete_options(target).items():
         assert option.doc, name
         assert option.says not in ("any value", ""), name
         if name != "dataset":  # the class of PyTorch Geometric that reads the files

@@ -90,7 +90,7 @@ def test_the_subgraph_is_the_one_of_the_dense_adjacency_in_any_order(directed, s
     data = graph(directed=directed)
     dense = to_dense_adj(data.edge_index, edge_attr=data.edge_weight, max_num_nodes=300)[0]
     nodes = torch.randperm(300, generator=torch.Generator().manual_seed(seed))[:120]
-    part = Subgraphs(data, []).induced(nodes)
+    part = Subgraphs(data, []).induced_edges(nodes)
     found = to_dense_adj(part.edge_index, edge_attr=part.edge_weight, max_num_nodes=120)[0]
     assert torch.equal(found, dense[nodes][:, nodes])
     assert part.num_nodes == 120
@@ -100,7 +100,7 @@ def test_the_subgraph_is_the_one_of_the_dense_adjacency_in_any_order(directed, s
 
 def test_nodes_without_neighbours_and_empty_sets_are_graphs_too():
     data = Data(x=torch.ones(4, 1), edge_index=torch.tensor([[1, 3], [3, 1]]), num_nodes=4)
-    lookup = Subgraphs(data, []).induced
+    lookup = Subgraphs(data, []).induced_edges
     assert lookup(torch.tensor([2, 0])).edge_index.shape == (2, 0)
     assert lookup(torch.tensor([3, 0, 1])).edge_index.tolist() == [[0, 2], [2, 0]]
     assert lookup(torch.tensor([], dtype=torch.long)).num_nodes == 0
@@ -112,7 +112,7 @@ def test_matrices_are_made_anew_with_the_degrees_of_the_subgraph():
     for transform in transforms:
         data = transform(data)
     nodes = torch.arange(0, 300, 3)
-    part = Subgraphs(data, transforms).induced(nodes)
+    part = Subgraphs(data, transforms).induced_edges(nodes)
     dense = to_dense_adj(data.edge_index, max_num_nodes=300)[0][nodes][:, nodes]
     scale = dense.sum(1).clamp(min=1).rsqrt()
     assert torch.equal(part.adj_t.to_dense(), dense.T)

@@ -59,7 +59,7 @@ def test_what_takes_less_memory_is_chosen(features, dim, dtype, allowed, stored,
     prepared = apply_transform(transform, data, tmp_path)
     assert ("tokens" in prepared) == stored
     assert ("normalised_adj" in prepared) != stored
-    assert isinstance(transform.on(data), PolynomialTokens if stored else NormalisedAdjacency)
+    assert isinstance(transform.resolve(data), PolynomialTokens if stored else NormalisedAdjacency)
 
 
 def test_what_a_type_cannot_hold_is_said():

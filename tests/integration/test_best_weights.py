@@ -5,7 +5,7 @@ import torch
 from tiny_runs import FAST, PIXELS, TINY, TREE, TRIPLES, Command
 
 from curvlab.results.folder import BEST
-from curvlab.results.identity import identity_hash, stored
+from curvlab.results.identity import identity_hash, stored_config
 from curvlab.results.result import read_result
 from curvlab.run.load import load
 
@@ -43,7 +43,7 @@ def test_the_weights_that_a_run_leaves_have_the_score_that_it_reports(command, t
     named = ("score", "val_score", "config_hash", "schema", "revisions", "versions", "metrics")
     assert {name: run.kept[name] for name in named} == {n: getattr(result, n) for n in named}
     assert run.kept["step"] == result.best_step
-    assert identity_hash(stored(run.config)) == result.config_hash
+    assert identity_hash(stored_config(run.config)) == result.config_hash
     assert run.evaluate() == result.metrics
     assert len(run.embed()) == len(run.ids())
 

@@ -19,7 +19,7 @@ from curvlab.cli.overrides import check_overrides
 from curvlab.errors import DivergedError, UsageError
 from curvlab.results.result import read_result
 from curvlab.search.adopt import adopt, ranking
-from curvlab.search.run import ERROR, SCORES, concluded, open_study, read_study, search
+from curvlab.search.run import ERROR, SCORES, ended, open_study, read_study, search
 from curvlab.search.space import defaults, values_by_key
 from curvlab.tasks.node_classification import NodeClassification
 
@@ -66,7 +66,7 @@ def recipes(tmp_path):
 
 
 def trials(folder):
-    return concluded(read_study(folder))
+    return ended(read_study(folder))
 
 
 def parameters(folder):

@@ -5,11 +5,11 @@ import torch
 
 import curvlab
 from curvlab.errors import UsageError
-from curvlab.run.load import WEIGHTS, shipped
+from curvlab.run.load import WEIGHTS, shipped_runs
 
 
 def test_each_system_ships_a_run_and_all_are_small():
-    assert {name.split("/")[0] for name in shipped()} == {
+    assert {name.split("/")[0] for name in shipped_runs()} == {
         "cat",
         "fpst",
         "hypformer",
@@ -21,7 +21,7 @@ def test_each_system_ships_a_run_and_all_are_small():
     assert sum(sizes) < 3e6
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", shipped_runs())
 def test_a_shipped_run_evaluates_to_its_score(name, mirror, tmp_path):
     run = curvlab.load(name, data_dir=str(tmp_path), mirror=str(mirror))
     found = run.evaluate()["test"]

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
-from curvlab.data.loaders.triple_batches import with_inverses
+from curvlab.data.loaders.triple_batches import add_inverses
 from curvlab.errors import UsageError
 from curvlab.layers import LorentzLinearAttention
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic
@@ -83,7 +83,7 @@ ENTRIES = 300
 
 def task_of_triples(model):
     """A task with drawn weights, and a graph of 40 entities."""
-    data = with_inverses(SyntheticKnowledgeGraph(8, 5, 0).load())
+    data = add_inverses(SyntheticKnowledgeGraph(8, 5, 0).load())
     sizes = {"num_entities": 40, "num_relations": 12}
     torch.manual_seed(0)
     encoder = CAT(**sizes, dim=8) if model == "cat" else MuRP(**sizes, dim=8)

@@ -7,11 +7,17 @@ from composing import composed
 from curvlab.config.options import decides
 from curvlab.config.schema import options_of
 from curvlab.results import identity as identities
-from curvlab.results.identity import built, identity_hash, outdated_classes, revisions_of, stored
+from curvlab.results.identity import (
+    built,
+    identity_hash,
+    outdated_classes,
+    revisions_of,
+    stored_config,
+)
 
 
 def hash_of(config):
-    return identity_hash(stored(config))
+    return identity_hash(stored_config(config))
 
 
 def changed(config, path, value):
@@ -29,7 +35,7 @@ def changed(config, path, value):
 def test_what_is_built_otherwise_is_another_run(path):
     config = composed("model=fpst", "dataset=web_edu")
     assert hash_of(changed(config, path, 0.123)) != hash_of(config)
-    assert decides(path, stored(config))
+    assert decides(path, stored_config(config))
 
 
 @pytest.mark.parametrize(
@@ -43,11 +49,11 @@ def test_where_and_how_a_run_is_computed_is_not_part_of_its_identity(words):
     here = composed("model=fpst", "dataset=web_edu")
     there = composed("model=fpst", "dataset=web_edu", words)
     assert hash_of(there) == hash_of(here)
-    assert not decides(words.partition("=")[0], stored(there))
+    assert not decides(words.partition("=")[0], stored_config(there))
 
 
 def test_an_option_at_its_default_changes_nothing():
-    config = stored(composed("model=fpst", "dataset=web_edu"))
+    config = stored_config(composed("model=fpst", "dataset=web_edu"))
     assert config["model"]["dim"] == options_of(config["model"]["_target_"])["dim"].default
     less = {**config, "model": {k: v for k, v in config["model"].items() if k != "dim"}}
     assert identity_hash(less) == identity_hash(config)
@@ -62,8 +68,8 @@ def test_what_only_describes_is_not_built():
 
 def test_a_space_that_the_model_does_not_take_is_none_of_its_parts():
     config = composed("model=gcn", "dataset=web_edu")
-    assert "manifold" not in built(stored(config))
-    assert "manifold" in built(stored(composed("model=hgcn", "dataset=web_edu")))
+    assert "manifold" not in built(stored_config(config))
+    assert "manifold" in built(stored_config(composed("model=hgcn", "dataset=web_edu")))
 
 
 def test_whole_numbers_and_others_are_alike_and_order_is_nothing():
@@ -72,7 +78,7 @@ def test_whole_numbers_and_others_are_alike_and_order_is_nothing():
 
 
 def test_a_raised_revision_makes_exactly_the_results_of_its_class_old(monkeypatch):
-    fpst, gcn = (stored(composed(f"model={m}", "dataset=web_edu")) for m in ("fpst", "gcn"))
+    fpst, gcn = (stored_config(composed(f"model={m}", "dataset=web_edu")) for m in ("fpst", "gcn"))
     target, now = fpst["model"]["_target_"], revisions_of(fpst)
     before = {"gcn": identity_hash(gcn), "fpst": identity_hash(fpst)}
     assert outdated_classes(fpst, now) == outdated_classes(gcn, revisions_of(gcn)) == []

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from curvlab.checksums import add_facts, with_checksum
+from curvlab.checksums import add_checksum, add_facts
 from curvlab.results.folder import EARLIER, RunDirectory
 from curvlab.results.identity import identity_hash
 from curvlab.results.leases import take
@@ -44,7 +44,7 @@ NONE = [None, "", '{"status": "fin', "[]", '{"status": "finished"}', '{"config":
 def test_what_is_no_result_is_not_read(tmp_path, content):
     path = result().write(tmp_path)
     if isinstance(content, dict):
-        content = json.dumps(with_checksum({**json.loads(path.read_text()), **content}))
+        content = json.dumps(add_checksum({**json.loads(path.read_text()), **content}))
     path.unlink() if content is None else path.write_text(content)
     assert read_result(tmp_path) is None
     assert RunDirectory(tmp_path).conclusion(hash_of("a")) is None

@@ -6,7 +6,7 @@ from composing import composed
 from curvlab.cli.overrides import check_overrides
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
-from curvlab.results.identity import built, stored
+from curvlab.results.identity import built, stored_config
 from curvlab.study.flat_counterpart import spaces_of
 
 
@@ -26,7 +26,7 @@ def in_spaces(model, *overrides, study=()):
 def test_counterparts_differ_in_nothing_but_the_space(model, spaces):
     found = in_spaces(model, "dataset=grid", study=("study.dim=8",))
     assert list(found) == spaces
-    parts = [built(stored(one.config(3))) for one in found.values()]
+    parts = [built(stored_config(one.config(3))) for one in found.values()]
     for part in parts:
         part.pop("manifold", None)
         assert part == parts[0]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from curvlab.statistics import power
-from curvlab.study.verdict import compared, overall, recommend
+from curvlab.study.verdict import compare, overall, recommend
 
 NOISE = np.random.default_rng(0).normal(size=(4, 10))
 NOISE -= NOISE.mean(axis=1, keepdims=True)  # means are what they are set to
@@ -14,7 +14,7 @@ NOISE -= NOISE.mean(axis=1, keepdims=True)  # means are what they are set to
 def table_of(*rows):
     """A table of rows `(space, scores)`, compared with the first."""
     fields = [{"space": space, "scores": own, "mean": np.mean(own)} for space, own in rows]
-    return compared(pd.DataFrame(fields))
+    return compare(pd.DataFrame(fields))
 
 
 def scores(mean, row=0):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from composing import composed
-from curvlab.results.identity import identity_hash, revisions_of, stored
+from curvlab.results.identity import identity_hash, revisions_of, stored_config
 from curvlab.results.result import Result, read_result
 from curvlab.results.run_tables import text_of
 from curvlab.tables.add import add_runs
@@ -16,7 +16,7 @@ REPLACED = "0" * 16
 
 @pytest.fixture(scope="module")
 def result():
-    config = stored(composed("model=fpst", "dataset=synthetic_web"))
+    config = stored_config(composed("model=fpst", "dataset=synthetic_web"))
     return Result(
         status="finished",
         model="fpst",

@@ -8,7 +8,7 @@ import pytest
 
 from curvlab.results.identity import identity_hash, revisions_of
 from curvlab.results.result import SCHEMA, load, result_files
-from curvlab.tables.planning import outdated
+from curvlab.tables.planning import outdated_cells
 
 EVERY = (
     11  # cells, and the listed: all take minutes, and `scripts/tables.py outdated` looks at them
@@ -23,7 +23,7 @@ def test_results_have_the_identity_of_their_command_or_are_listed_as_outdated(co
     cells = sorted({path.parents[1] for path in result_files(results)})[::EVERY]
     sample = {cell.relative_to(results).as_posix() for cell in cells}
     assert len(sample) > 30
-    found = outdated(configs, results, sample | listed.keys())
+    found = outdated_cells(configs, results, sample | listed.keys())
     assert {cell: why for cell, _, why in found} == listed
 
 
@@ -47,6 +47,6 @@ def test_null_is_not_the_default(configs, tmp_path):
         path = tmp_path / name / cell / "result.json"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(stored))
-    assert outdated(configs, tmp_path / "same") == []
-    ((_, runs, why),) = outdated(configs, tmp_path / "outdated")
+    assert outdated_cells(configs, tmp_path / "same") == []
+    ((_, runs, why),) = outdated_cells(configs, tmp_path / "outdated")
     assert (runs, why) == (1, "model.linear_maps null -> default")

@@ -5,8 +5,8 @@ import pytest
 
 from curvlab.errors import UsageError
 from curvlab.results.result import Result
-from curvlab.study.verdict import compared
-from curvlab.tables.paired import comparison, grouped
+from curvlab.study.verdict import compare
+from curvlab.tables.paired import comparison, group_runs
 
 
 def run(score, seed=0, model="gcn", dim=16, **others):
@@ -26,7 +26,7 @@ def run(score, seed=0, model="gcn", dim=16, **others):
 
 def test_seeds_are_one_group_and_options_tell_groups_apart():
     runs = [run(80, 0), run(70, 0, dim=8), run(81, 1), run(71, 1, dim=8)]
-    first, second = grouped(runs)
+    first, second = group_runs(runs)
     assert first.scores == {0: 80, 1: 81}
     assert second.scores == {0: 70, 1: 71}
     assert (first.label, second.label) == ("dim=default", "dim=8")
@@ -39,8 +39,8 @@ def test_compare_says_what_a_study_says():
     runs = [
         run(score, seed, dim=dim) for dim, of in scores.items() for seed, score in enumerate(of)
     ]
-    table = comparison(grouped(runs))
-    study = compared(pd.DataFrame({"space": list(scores), "scores": scores.values(), "dim": 16}))
+    table = comparison(group_runs(runs))
+    study = compare(pd.DataFrame({"space": list(scores), "scores": scores.values(), "dim": 16}))
     names = ("common", "difference", "difference_pm", "p", "p_holm")
     same = ("pairs", "difference", "pm", "p_t", "p_holm")
     for name, other in zip(names, same, strict=True):
@@ -59,4 +59,4 @@ def test_compare_says_what_a_study_says():
 )
 def test_what_cannot_be_compared_is_refused(runs, why):
     with pytest.raises(UsageError, match=why):
-        grouped(runs)
+        group_runs(runs)

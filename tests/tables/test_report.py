@@ -11,7 +11,7 @@ from curvlab.statistics import difference_pm, printed_std, summarise
 from curvlab.tables import build_report, load_table
 from curvlab.tables.claims import judge
 from curvlab.tables.render import markdown
-from curvlab.tables.report import _with_ranks as with_ranks
+from curvlab.tables.report import _add_ranks as with_ranks
 from curvlab.tables.spec import Better
 from stored_runs import cell, config_of, extend
 

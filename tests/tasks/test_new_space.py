@@ -6,7 +6,7 @@ from torch import nn
 from torch_geometric.data import Data
 
 from curvlab.analysis.embeddings import Embedding, load_embedding, save_embedding
-from curvlab.callbacks import PointShares
+from curvlab.callbacks import BoundaryFraction
 from curvlab.data.splits.links import LinkSplit
 from curvlab.manifolds import Manifold
 from curvlab.manifolds.curved_trig import safe_sqrt
@@ -119,8 +119,8 @@ def test_its_points_are_stored_drawn_and_counted(tmp_path):
     points, space = encoder.space.picture(encoder(data))
     save_embedding(tmp_path / "points.npz", Embedding(points, space, data.edge_index))
     stored = load_embedding(tmp_path / "points.npz")
-    assert stored.space.in_words(4) == "Euclidean, 4 dimensions"
-    shares = PointShares()
+    assert stored.space.describe(4) == "Euclidean, 4 dimensions"
+    shares = BoundaryFraction()
     shares.on_validation_epoch_start(None, NodeClassification(encoder, num_classes=3))
     encoder(data)
     assert shares._shares == {}

@@ -1,4 +1,4 @@
-"""NumPy archives in a run's folder: written atomically, read with a sentence if damaged."""
+"""NumPy archives in a run's folder, written atomically and checked when read."""
 
 from collections.abc import Mapping
 from pathlib import Path

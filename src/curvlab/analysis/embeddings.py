@@ -1,4 +1,4 @@
-"""Embeddings on a manifold: stored in a file, and flattened to look at."""
+"""Embeddings on a manifold: storage, and projections for pictures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

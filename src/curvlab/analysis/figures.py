@@ -142,7 +142,7 @@ def depth_figure(
     reference: str,
     diverged: Mapping[str, Sequence[float]],
 ) -> Figure:
-    """Scores less those of a reference of the same depth; crosses where runs `diverged`."""
+    """Scores minus those of a reference of the same depth; crosses where runs `diverged`."""
     gaps = {k: (scores - lines[reference]).dropna() for k, scores in lines.items()}
     del gaps[reference]
     if not any(map(len, gaps.values())):

@@ -1,4 +1,4 @@
-"""Learned filters of nodes: their coefficients, stored; clusters of them; their responses."""
+"""Learned filters of nodes: storage of coefficients, clusters, responses."""
 
 import warnings
 from dataclasses import dataclass

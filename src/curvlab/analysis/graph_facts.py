@@ -1,4 +1,4 @@
-"""Shape of a graph: the numbers by which one guesses the space that it fits into."""
+"""The shape of a graph: numbers that hint at the space that fits it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class GraphFacts:
     chance_homophily: float | None
 
     def lines(self) -> Iterator[str]:
-        """Describe the graph in words."""
+        """Describe the graph."""
         low, high = self.delta
         parts = f", {self.components} components" if self.components > 1 else ""
         tail = f", tail exponent {self.tail_exponent:.1f}" if self.tail_exponent else ""
@@ -64,7 +64,7 @@ class GraphFacts:
 
 
 def graph_facts(graph: Data, seed: int = 0) -> GraphFacts:
-    """Measure a graph with `edge_index` and perhaps classes `y`; of a large one, samples."""
+    """Measure a graph with `edge_index` and optionally classes `y`; large graphs by samples."""
     nodes = int(graph.num_nodes or 0)
     adjacency = adjacency_matrix(graph.edge_index, nodes)
     network = nx.from_scipy_sparse_array(adjacency)

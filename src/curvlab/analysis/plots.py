@@ -1,4 +1,4 @@
-"""The pictures of a run, made from the files in its folder."""
+"""The pictures of a run, from the files in its folder."""
 
 import json
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
         else:
             looks = NodeLooks(np.asarray(embedding.classes), "class", True, embedding.class_names)
         flat, explained = principal_components(tangent_coordinates(points, space))
-        edges, words = embedding.edge_index.numpy(), space.in_words(points.shape[1])
+        edges, words = embedding.edge_index.numpy(), space.describe(points.shape[1])
         figures["embedding"] = embedding_figure(flat.numpy(), explained, edges, looks, title, words)
     if (run_dir / RELATIONS).exists():
         relations = pd.read_csv(run_dir / RELATIONS, keep_default_na=False)
@@ -61,7 +61,7 @@ def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
 
 
 def run_curves(folders: Sequence[Path], metric: str) -> pd.DataFrame:
-    """A metric of the runs in and above folders, without those set aside: `comparison_figure`."""
+    """A metric of the runs in and below folders, except those set aside: `comparison_figure`."""
     found: dict[str, pd.DataFrame] = {}
     for folder in folders:
         runs = sorted({*(p.parent for p in folder.rglob(CURVES)), *runs_in_tables(folder)})

@@ -1,4 +1,4 @@
-"""Which branch of a model its tokens prefer: weights of queries, a table by relation."""
+"""Weights of a model's branches: by query, and as a table by relation."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Sectional curvature of a graph: how its triangles compare with flat ones."""
+"""Sectional curvature of a graph: its triangles compared with flat ones."""
 
 from dataclasses import dataclass
 

@@ -5,8 +5,8 @@ from curvlab.callbacks.checkpoint import LastCheckpoint as LastCheckpoint
 from curvlab.callbacks.checkpoint import PlainFiles as PlainFiles
 from curvlab.callbacks.checkpoint import RandomState as RandomState
 from curvlab.callbacks.cuda_graphs import CudaGraphs as CudaGraphs
+from curvlab.callbacks.curves import BoundaryFraction as BoundaryFraction
 from curvlab.callbacks.curves import Curves as Curves
-from curvlab.callbacks.curves import PointShares as PointShares
 from curvlab.callbacks.curves import StepTimer as StepTimer
 from curvlab.callbacks.curves import curvatures as curvatures
 from curvlab.callbacks.finite_guard import FiniteGuard as FiniteGuard

@@ -8,7 +8,7 @@ from lightning import Callback, LightningModule, Trainer
 from torch import Tensor
 
 from curvlab.callbacks.finite_guard import waits_for_device
-from curvlab.process import in_group
+from curvlab.process import is_distributed
 
 
 class BestValidation(Callback):
@@ -54,7 +54,7 @@ class BestValidation(Callback):
         self._score, self._step, self._ended, self.weights = state_dict.values()
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Bring the best to the device; end at once if the interrupted run had only to end."""
+        """Move the best weights to the device; end at once if the interrupted run was complete."""
         device = pl_module.device
         self._score, self._step = self._score.to(device), self._step.to(device)
         self._ended = self._ended.to(device)
@@ -76,7 +76,9 @@ class BestValidation(Callback):
             return
         score = self._score.new_zeros(())
         together = getattr(pl_module, "evaluates_together", False)
-        if together and in_group():  # such as BatchNorm's averages, which each process has made
+        if (
+            together and is_distributed()
+        ):  # such as BatchNorm's averages, which each process has made
             for buffer in pl_module.buffers():
                 torch.distributed.broadcast(buffer, src=0)
         if together or trainer.is_global_zero:
@@ -86,7 +88,7 @@ class BestValidation(Callback):
             with torch.no_grad():
                 score = pl_module.validation_score(batch)
             pl_module.train()
-        if in_group():
+        if is_distributed():
             score = score if together else score.to(self._score.dtype)
             torch.distributed.broadcast(score, src=0)
         self._look(score, self._steps)
@@ -101,7 +103,7 @@ class BestValidation(Callback):
             pl_module.load_state_dict(self.weights)
 
     def _look(self, score: Tensor, step: int) -> None:
-        """Keep score, step and weights if they are better, and decide whether to end."""
+        """Keep score, step and weights if the score is better, and decide whether to end."""
         better = (score > self._score) & ~self._ended
         self._score = torch.where(better, score, self._score)
         self._step = torch.where(better, step, self._step)

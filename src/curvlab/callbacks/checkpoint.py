@@ -1,4 +1,4 @@
-"""The state from which an interrupted run goes on."""
+"""The state from which an interrupted run resumes."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from lightning.pytorch.plugins.io import TorchCheckpointIO
 from torch import Tensor
 
 from curvlab.checksums import add_facts
-from curvlab.process import in_group, rank
+from curvlab.process import is_distributed, rank
 from curvlab.results.files import arriving
 
 
@@ -21,7 +21,7 @@ class PlainFiles(TorchCheckpointIO):
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None
     ) -> None:
-        """Write it; a file of ours says by its errors what the system refused."""
+        """Write the checkpoint through a plain file, whose errors name the cause."""
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         with Path(path).open("wb") as file:
             torch.save(checkpoint, file)
@@ -47,14 +47,14 @@ class LastCheckpoint(Callback):
         self._scores = state_dict["scores"]
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Give the schedulers of a run that goes on the scores that they have missed."""
+        """Replay the scores of a resumed run to its schedulers."""
         self.started = True
         for config in trainer.lr_scheduler_configs:
             if config.monitor in self._scores:
                 pl_module.lr_scheduler_step(config.scheduler, self._scores[config.monitor])
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Write the checkpoint; it is whole or the old one."""
+        """Write the checkpoint atomically."""
         monitored = {config.monitor for config in trainer.lr_scheduler_configs}
         known = trainer.callback_metrics
         self._scores = {name: known[name] for name in monitored if name in known}
@@ -90,7 +90,7 @@ class RandomState(Callback):
 
     def state_dict(self) -> dict[str, Any]:
         state = random_state()
-        if not in_group():
+        if not is_distributed():
             return state
         states: list[Any] = [None] * torch.distributed.get_world_size()
         torch.distributed.all_gather_object(states, state)

@@ -42,11 +42,11 @@ class CudaGraphs(Callback):
         if "training_step" in vars(pl_module):
             return
         step = RecordedStep(pl_module, batch)
-        expected, why = _measured(step), "a replayed step differs from the step"
+        expected, why = _measure_steps(step), "a replayed step differs from the step"
         try:
             with undone(pl_module):
                 make_graphed_callables(step, (), allow_unused_input=True)
-            replays = torch.allclose(_measured(step), expected, rtol=AGREEMENT, equal_nan=True)
+            replays = torch.allclose(_measure_steps(step), expected, rtol=AGREEMENT, equal_nan=True)
         except RuntimeError as error:
             replays, why = False, str(error).strip().partition("\n")[0]
         if not replays:
@@ -59,7 +59,7 @@ class CudaGraphs(Callback):
 
 @contextmanager
 def undone(module: nn.Module) -> Iterator[None]:
-    """Take back what steps change besides gradients: buffers and the state of random numbers."""
+    """Restore what steps change besides gradients: buffers and random states."""
     state = random_state()
     buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
     try:
@@ -71,8 +71,8 @@ def undone(module: nn.Module) -> Iterator[None]:
         set_random_state(state)
 
 
-def _measured(step: RecordedStep) -> Tensor:
-    """Loss and norm of the gradient of some steps `[steps, 2]`, without leaving a trace."""
+def _measure_steps(step: RecordedStep) -> Tensor:
+    """Loss and gradient norm of some steps `[steps, 2]`, without side effects."""
     weights = [p for p in step.parameters() if p.requires_grad]
     found = []
     with undone(step):

@@ -23,7 +23,7 @@ def curvatures(module: nn.Module) -> dict[str, Tensor]:
     return {f"kappa/{i}": part().detach().reshape(-1) for i, part in enumerate(found)}
 
 
-PREFIX = "points/"  # prefix of the metrics that `PointShares` logs
+PREFIX = "points/"  # prefix of the metrics that `BoundaryFraction` logs
 TAIL_POINTS = 20  # how many evaluations there must be in these steps
 
 
@@ -58,7 +58,7 @@ class Curves(Callback):
             self._loss, self._part, self._steps = self._part, None, trainer.global_step
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Forget the metrics of the last evaluation, which this validation may leave out."""
+        """Forget the metrics of the last evaluation."""
         trainer.callback_metrics.clear()
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -93,7 +93,7 @@ class Curves(Callback):
         return math.fsum(values) / len(values)
 
 
-class PointShares(Callback):
+class BoundaryFraction(Callback):
     """Logs the `shares` of the embeddings of the first forward pass of a validation or test."""
 
     def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -107,7 +107,7 @@ class PointShares(Callback):
         self._shares = encoder.manifold_out.shares(points.detach())
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Log what it had, of a test as part of the result."""
+        """Log the shares, in a test as part of the result."""
         if self._hook is not None:
             self._hook.remove()
         logged = {f"{PREFIX}{name}": share for name, share in self._shares.items()}
@@ -118,7 +118,7 @@ class PointShares(Callback):
 
 
 class StepTimer(Callback):
-    """Median over epochs, but the first, of the mean time of a step; and wall time."""
+    """Median over epochs, without the first, of a step's mean time; and wall time."""
 
     def __init__(self) -> None:
         self._epochs: list[float] = []

@@ -1,4 +1,4 @@
-"""The end of a run whose numbers are no longer finite, with the place where it happened."""
+"""End a run whose values are no longer finite, and name the place."""
 
 from typing import Any
 
@@ -10,8 +10,8 @@ from torch.optim import Optimizer
 
 from curvlab.callbacks.curves import curvatures
 from curvlab.errors import DivergedError
-from curvlab.finite import after_step, first_non_finite
-from curvlab.process import in_group
+from curvlab.finite import first_non_finite, step_suffix
+from curvlab.process import is_distributed
 
 
 class FiniteGuard(Callback):
@@ -37,18 +37,18 @@ class FiniteGuard(Callback):
     def on_before_optimizer_step(
         self, trainer: Trainer, pl_module: LightningModule, optimizer: Optimizer
     ) -> None:
-        """Look, before the update spoils the weights."""
+        """Check before the update spoils the weights."""
         assert self._loss is not None
         good, step = _is_finite(pl_module, self._loss), trainer.global_step + 1
         self._good = good if self._good is None else self._good & good
-        if not waits_for_device(good) or (self.interval == 1 and not in_group()):
+        if not waits_for_device(good) or (self.interval == 1 and not is_distributed()):
             if not good:
                 self._end(pl_module, step)
         elif step % self.interval == 0:
             self._look(step)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Look at the steps since the last look on an accelerator."""
+        """Check the remaining steps on an accelerator."""
         self._look(trainer.global_step)
 
     def _look(self, step: int) -> None:
@@ -74,13 +74,13 @@ class FiniteGuard(Callback):
 
 
 def check_weights(module: nn.Module) -> None:
-    """Look at the weights that are about to be evaluated, which the last update may have spoilt."""
+    """Check the weights before an evaluation: the last update may have spoilt them."""
     if bad := first_non_finite(module, lambda: None):
-        raise DivergedError(f"not finite{after_step(module)}: {bad}")
+        raise DivergedError(f"not finite{step_suffix(module)}: {bad}")
 
 
 def waits_for_device(tensor: Tensor) -> bool:
-    """Whether looking at a value waits for a device."""
+    """Whether reading a value synchronises a device."""
     return tensor.device.type != "cpu"
 
 

@@ -50,7 +50,7 @@ def wandb_logger(
         settings=silent,
         **{key: run[key] for key in ("group", "job_type", "tags")},
     )
-    with _finalized(logger):
+    with _finalize_on_exit(logger):
         yield logger
 
 
@@ -64,7 +64,7 @@ def tensorboard_logger(
         remove(place)
     purge = None if resumed_at is None else resumed_at + 1
     options: dict[str, Any] = {"name": "", "version": "", "default_hp_metric": False}
-    with _finalized(TensorBoardLogger(place, purge_step=purge, **options)) as logger:
+    with _finalize_on_exit(TensorBoardLogger(place, purge_step=purge, **options)) as logger:
         logger.log_hyperparams(run_config)
         yield logger
 
@@ -109,12 +109,12 @@ def mlflow_logger(
         raise UsageError(
             f"MLflow at logger.tracking_uri={tracking_uri} does not answer: {reason}"
         ) from error
-    with _finalized(made) as logger:
+    with _finalize_on_exit(made) as logger:
         yield logger
 
 
 def log_picture(logger: Logger | None, picture: Path) -> None:
-    """Hand a picture to a logger that shows pictures."""
+    """Log a picture, if the logger supports pictures."""
     if isinstance(logger, WandbLogger):
         logger.log_image(picture.stem, [str(picture)])
     elif isinstance(logger, TensorBoardLogger):
@@ -126,8 +126,8 @@ def log_picture(logger: Logger | None, picture: Path) -> None:
 
 
 @contextmanager
-def _finalized(logger: Logger) -> Iterator[Logger]:
-    """Close a logger with the block, as failed when that raises."""
+def _finalize_on_exit(logger: Logger) -> Iterator[Logger]:
+    """Close a logger at the end of the block, as failed if the block raises."""
     failed = True
     try:
         yield logger

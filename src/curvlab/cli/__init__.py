@@ -1,4 +1,4 @@
-"""The words of the command line."""
+"""The command line."""
 
 import io
 import os
@@ -11,29 +11,29 @@ warnings.filterwarnings("ignore", "`torch.jit.script` is deprecated", FutureWarn
 
 
 class Output(io.TextIOWrapper):
-    """A stream whose reader may leave before its end, as with `| head`: the rest goes nowhere."""
+    """A stream whose reader may close early, as with `| head`; further output is dropped."""
 
     def write(self, text: str) -> int:
-        """Write, or drop what nobody reads."""
+        """Write, or drop the text if nobody reads."""
         try:
             return super().write(text)
         except BrokenPipeError:
-            return self._dropped(text)
+            return self._drop(text)
 
     def flush(self) -> None:
-        """Flush, or drop what nobody reads."""
+        """Flush, unless nobody reads."""
         try:
             super().flush()
         except BrokenPipeError:
-            self._dropped("")
+            self._drop("")
 
-    def _dropped(self, text: str) -> int:
+    def _drop(self, text: str) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
         return len(text)
 
 
-def _ended(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Say in one line that Ctrl-C has ended a verb; tracebacks are for errors."""
+def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Report Ctrl-C in one line, other exceptions with their traceback."""
     if issubclass(kind, KeyboardInterrupt):
         print("curvlab: interrupted", file=sys.stderr)
     else:
@@ -47,4 +47,4 @@ for _name in ("stdout", "stderr"):
         _line = _stream.line_buffering
         _made = Output(_stream.buffer, _stream.encoding, "replace", line_buffering=_line)
         setattr(sys, _name, _made)
-sys.excepthook = _ended
+sys.excepthook = _end

@@ -1,4 +1,4 @@
-"""Take over what a search has found: a model's recipe on a data set and its split.
+"""Adopt the winner of a search as a model's recipe on a data set and its split.
 
 curvlab adopt search/node_classification/fpst/texas          writes configs/recipe/...
 curvlab adopt search/node_classification/fpst/texas --show   the best five trials

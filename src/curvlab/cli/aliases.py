@@ -1,4 +1,4 @@
-"""Words as people type them: other names, hints, and what a graph of their own brings."""
+"""Overrides as people type them: aliases, hints, and graphs of their own."""
 
 import re
 import sys
@@ -10,8 +10,8 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.cli.overrides import parsed, variations
-from curvlab.config.building import build, in_words_of
+from curvlab.cli.overrides import parse, variations
+from curvlab.config.building import build, name_keys_in_errors
 from curvlab.config.compose import compose
 from curvlab.config.folder import choices, is_group
 from curvlab.config.options import check_options
@@ -47,13 +47,13 @@ ELSEWHERE = ("table", "help")  # words with which no single graph is trained on
 
 
 def resolve_aliases(words: Sequence[str], configs: Path) -> list[str]:
-    """Replace other names of choices, other spellings (`model=FPS-T`) and paths of graphs."""
-    words = _with_reader_of_path(words, configs)
+    """Replace aliases of choices, other spellings (`model=FPS-T`) and paths of graphs."""
+    words = _add_reader(words, configs)
     return [_resolve(word, configs) for word in words]
 
 
-def squashed(name: str) -> str:
-    """A name without its case, hyphens and underscores."""
+def squash(name: str) -> str:
+    """Normalise a name: lower case, without hyphens and underscores."""
     return name.lower().replace("-", "").replace("_", "")
 
 
@@ -64,18 +64,18 @@ def _resolve(word: str, configs: Path) -> str:
     if not value or not group.isidentifier() or not is_group(configs, group):
         return word
     names = choices(configs, group)
-    spellings = {squashed(name): name for name in names} | ALIASES.get(group, {})
+    spellings = {squash(name): name for name in names} | ALIASES.get(group, {})
     resolved = []
     for choice in value.split(","):
         hint = HINTS.get(f"{group}={choice}")
         if hint and choice not in names:
             raise UsageError(f"{group}={choice}: {hint}")
-        resolved.append(choice if choice in names else spellings.get(squashed(choice), choice))
+        resolved.append(choice if choice in names else spellings.get(squash(choice), choice))
     return f"{group}={','.join(resolved)}"
 
 
-def _with_reader_of_path(words: Sequence[str], configs: Path) -> list[str]:
-    """Words with the data set that reads a user's files: `dataset=FOLDER`, `dataset=edges.csv`."""
+def _add_reader(words: Sequence[str], configs: Path) -> list[str]:
+    """Add the data set that reads a user's files: `dataset=FOLDER`, `dataset=edges.csv`."""
     found = [word.partition("=")[2] for word in words if word.startswith("dataset=")]
     names = {*READERS, *([] if not found else choices(configs, "dataset"))}
     readers = {_reader(value) for value in found[-1].split(",")} if found else set()
@@ -93,7 +93,7 @@ def _with_reader_of_path(words: Sequence[str], configs: Path) -> list[str]:
 
 
 def _reader(value: str) -> str:
-    """The data set that reads a path; none if it is not a path."""
+    """The data set that reads a path; None if it is not a path."""
     place = Path(value).expanduser()
     if place.is_dir():
         triples = any((place / f"train.txt{end}").exists() for end in ("", ".gz"))
@@ -102,8 +102,8 @@ def _reader(value: str) -> str:
     return next((name for name, endings in READERS.items() if ending in endings), "")
 
 
-def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[str]:
-    """Read a user's graph, say what is in it, and add the task that its labels choose."""
+def add_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[str]:
+    """Read a user's graph, report its content, and add the task that its labels imply."""
     config = _config(words)
     if config is None:
         return list(words)
@@ -113,7 +113,7 @@ def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[
     say = partial(print, file=sys.stderr if only_shown else sys.stdout)
     kept = {"data_dir": None} if only_shown else {}
     source = build_source(config.dataset, {**config.paths, **kept})
-    with in_words_of(config.dataset.source):
+    with name_keys_in_errors(config.dataset.source):
         data = source.load(say=say)  # type: ignore[call-arg]
     labelled = data.y is not None
     if config.dataset.features and not str(config.batching.name).startswith("tokens"):
@@ -129,7 +129,7 @@ def with_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[
 def _config(words: Sequence[str]) -> DictConfig | None:
     """Compose the first run; None if the words are wrong or name no graph of your own."""
     try:
-        overrides = [parsed(word) for word in words if word not in ("-m", "--multirun")]
+        overrides = [parse(word) for word in words if word not in ("-m", "--multirun")]
         if any(override.key_or_group in ELSEWHERE for override in overrides):
             return None
         of_data = [o for o in overrides if o.key_or_group.split(".")[0] in ("dataset", "paths")]

@@ -18,12 +18,12 @@ import pandas as pd
 from curvlab.cli.verbs import Verb, show, write
 from curvlab.errors import UsageError
 from curvlab.results.result import Result, read_result, result_files
-from curvlab.tables.paired import comparison, grouped
-from curvlab.tables.render import fixed, plus_minus
+from curvlab.tables.paired import comparison, group_runs
+from curvlab.tables.render import decimal, plus_minus
 
 
 def _compare(args: argparse.Namespace) -> None:
-    groups = grouped(_results(args.runs))
+    groups = group_runs(_results(args.runs))
     table = comparison(groups)
     some = next(iter(groups[0].runs.values()))
     title = some.task if "dataset.name" in table else f"{some.task} on {some.dataset}"
@@ -33,9 +33,9 @@ def _compare(args: argparse.Namespace) -> None:
     if len(groups) > 1:
         difference = zip(table["difference"], table["difference_pm"], strict=True)
         shown["against the first"] = [plus_minus(d, p, digits, "+") for d, p in difference]
-        shown["p"] = [fixed(p, 3) for p in table["p"]]
+        shown["p"] = [decimal(p, 3) for p in table["p"]]
         if len(groups) > 2:
-            shown["p (Holm)"] = [fixed(p, 3) for p in table["p_holm"]]
+            shown["p (Holm)"] = [decimal(p, 3) for p in table["p_holm"]]
         shown["seeds"] = table["common"]
     shown["seconds"] = [f"{s:.0f}" for s in table["seconds"]]
     shown["MB"] = [f"{m:,.0f}" for m in table["memory_mb"]]

@@ -63,7 +63,7 @@ def embeddings(
 
 
 def geometry(run: "Run") -> str:
-    """The space of a run's embeddings and its curvature in words; why it is flat, if it is."""
+    """Describe the space of a run's embeddings and its curvature; if flat, why."""
     space, kappa = run.space, getattr(run.space, "kappa", None)
     name = type(space).__name__
     if kappa is None and name != "Euclidean":

@@ -1,4 +1,4 @@
-"""How many runs a command starts and how long they take, from the costs of stored runs."""
+"""The number of runs that a command starts and their time, from the costs of stored runs."""
 
 import os
 import re
@@ -13,14 +13,14 @@ from typing import Any
 from hydra.core.override_parser.types import Glob, Override, ValueType
 from omegaconf import DictConfig
 
-from curvlab.cli.overrides import parsed, spelt_out, swept_by_table, variations
+from curvlab.cli.overrides import parse, spelt_out, swept_by_table, variations
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS, REPOSITORY, choices
 from curvlab.config.options import decides
 from curvlab.config.resolvers import run_name
-from curvlab.program import in_time
+from curvlab.program import format_time
 from curvlab.results.folder import LEASE
-from curvlab.results.identity import identity_hash, stored
+from curvlab.results.identity import identity_hash, stored_config
 from curvlab.results.leases import look
 from curvlab.results.result import CONCLUSIVE, load, result_files
 from curvlab.results.run_tables import SUFFIX, folder_of, read_rows
@@ -74,7 +74,7 @@ class Forecast:
 
     def __init__(self, words: Sequence[str], configs: Path = CONFIGS) -> None:
         words = [word for word in words if not word.startswith("-")]
-        overrides = [parsed(word) for word in words]
+        overrides = [parse(word) for word in words]
         overrides = [*swept_by_table(overrides, configs), *overrides]
         table = [word for word in words if word.startswith("table=")]
         self.base = base = compose([*next(variations(overrides)), *table], configs)
@@ -82,13 +82,13 @@ class Forecast:
         spelt = product(*(_values(override, configs) for override in overrides))
         cells: list[Cell] = [dict(zip(self.keys, each, strict=True)) for each in spelt]
         if "study" in base:
-            cells = list(_of_study(base, words))
+            cells = list(_study_runs(base, words))
         elif "search" in base:
             cells *= base.search.trials * len(base.search.seeds)
         self.several = "study" in base or "search" in base  # which know their finished runs
         self.runs, self.swept = len(cells), len(cells) > 1 and not self.several
-        self.config, self.own = stored(base), list(_own(Path(base.paths.output_dir)))
-        self.shipped = list(_shipped())
+        self.config, self.own = stored_config(base), list(_own(Path(base.paths.output_dir)))
+        self.shipped = list(_read_shipped())
         self.factor = _factor(self.own, self.shipped)
         self.left = [c for c in cells if self.several or base.rerun or not self._is_finished(c)]
         jobs = re.findall(r"hydra\.launcher\.n_jobs=(\d+)", " ".join(words)) or ["1"]
@@ -120,7 +120,7 @@ class Forecast:
         return median(times)
 
     def lines(self, each: bool = False) -> Iterator[str]:
-        """Say how much is to run and how long it takes; Ctrl-C ends it with what is known."""
+        """Report the number of runs and their time; after Ctrl-C, of the cells seen so far."""
         total, known, ended = 0.0, 0, ""
         try:
             for name, cells in groupby(self.left, key=self._name):
@@ -128,7 +128,7 @@ class Forecast:
                 took, count = self.seconds(cell), 1 + len(others)
                 total, known = (total + took * count, known + count) if took else (total, known)
                 if each:
-                    said = in_time(took * count) if took else "no stored run tells how long"
+                    said = format_time(took * count) if took else "no stored run tells how long"
                     yield f"{name:<48} {count:>4} run{'s' if count > 1 else ' '}  {said}"
         except KeyboardInterrupt:
             ended = "Interrupted: "
@@ -137,7 +137,9 @@ class Forecast:
         line += "" if self.several else f", {self.runs - len(self.left):,} finished"
         if known:
             which = f" for {known:,} of them" if known < len(self.left) else ""
-            line += f", about {in_time(total)} on this machine{which}, by the cost of stored runs"
+            line += (
+                f", about {format_time(total)} on this machine{which}, by the cost of stored runs"
+            )
             line += f", {self.at_once} at once" if self.at_once > 1 else ""
         elif self.left:
             line += "; no stored run tells how long they take"
@@ -146,7 +148,7 @@ class Forecast:
             yield f"  To run less, {self._shorter()}."
 
     def progress(self, folder: Path) -> Iterator[str]:
-        """Say who is at which run below a table's folder, and which runs failed."""
+        """Report which process works on which run of a table, and which runs failed."""
         for lease in sorted(folder.rglob(LEASE)):
             holder, name = look(lease), lease.parent.relative_to(folder)
             left = f"  abandoned  {name}: the next worker takes it"
@@ -187,7 +189,7 @@ class Forecast:
 
 
 def _values(override: Override, configs: Path) -> Sequence[Any]:
-    """The values of an override; of a pattern, the choices that it fits."""
+    """The values of an override; for a glob pattern, the matching choices."""
     if override.value_type is not ValueType.GLOB_CHOICE_SWEEP:
         return spelt_out(override)
     pattern = override.value()
@@ -201,8 +203,8 @@ def _own(folder: Path) -> Iterator[Stored]:
             yield Stored(file.parent, load(file), own=True)
 
 
-def _shipped() -> Iterator[Stored]:
-    """The runs in the repository that were made on a processor."""
+def _read_shipped() -> Iterator[Stored]:
+    """The shipped runs that ran on a CPU."""
     folder = Path(REPOSITORY or "", "docs", "results", "tables")
     for table in folder.rglob(f"*{SUFFIX}") if REPOSITORY is not None else ():
         for name, row in read_rows(table).items():
@@ -211,7 +213,7 @@ def _shipped() -> Iterator[Stored]:
 
 
 def _factor(own: Sequence[Stored], shipped: Sequence[Stored]) -> float:
-    """How much longer steps take here than in shipped runs of the same kind, 1 if unknown."""
+    """Ratio of step times here to those of shipped runs of the same kind; 1 if unknown."""
     theirs: dict[tuple[str, ...], list[float]] = {}
     for run in (run for run in shipped if run.pace):
         theirs.setdefault(run.kind, []).append(run.pace)
@@ -219,8 +221,8 @@ def _factor(own: Sequence[Stored], shipped: Sequence[Stored]) -> float:
     return median(ratios) if ratios else 1.0
 
 
-def _of_study(base: DictConfig, words: Sequence[str]) -> Iterator[Cell]:
+def _study_runs(base: DictConfig, words: Sequence[str]) -> Iterator[Cell]:
     for model in base.study.models:
         for one in spaces_of(model, overrides_of_runs(words), base.study) * base.study.seeds:
-            own = map(parsed, one.overrides)
+            own = map(parse, one.overrides)
             yield {o.key_or_group: o.value() for o in own}

@@ -1,4 +1,4 @@
-"""The command `train` as a function: `curvlab.train("model=fpst", "dataset=cora")`."""
+"""The verb `train` as a function: `curvlab.train("model=fpst", "dataset=cora")`."""
 
 import io
 from hashlib import sha256
@@ -12,7 +12,7 @@ from lightning.pytorch.utilities.seed import isolate_rng
 from omegaconf import OmegaConf
 from torch_geometric.data import Data
 
-from curvlab.cli.aliases import resolve_aliases, with_task_of_labels
+from curvlab.cli.aliases import add_task_of_labels, resolve_aliases
 from curvlab.cli.overrides import check_overrides
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS
@@ -45,9 +45,9 @@ def train(*overrides: str, data: Data | None = None) -> Run:
             raise UsageError(f"{type(override).__name__} is not an override: pass a graph as data=")
     words = resolve_aliases(overrides, CONFIGS)
     if data is not None:
-        words += ["dataset=pyg", f"dataset.path={_saved(data, compose(words).paths.output_dir)}"]
+        words += ["dataset=pyg", f"dataset.path={_save(data, compose(words).paths.output_dir)}"]
     check_overrides(words, CONFIGS, multirun=False)
-    words = with_task_of_labels(words)
+    words = add_task_of_labels(words)
     register_resolvers()
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         config = hydra.compose("train", words, return_hydra_config=True)
@@ -65,8 +65,8 @@ def train(*overrides: str, data: Data | None = None) -> Run:
     return load(folder)
 
 
-def _saved(data: Data, outputs: str) -> Path:
-    """The file of a graph, named after its content."""
+def _save(data: Data, outputs: str) -> Path:
+    """Save a graph to a file that is named after its content."""
     buffer = io.BytesIO()
     torch.save(data.clone().cpu(), buffer)
     file = Path(outputs, "graphs", f"graph-{sha256(buffer.getvalue()).hexdigest()[:8]}.pt")

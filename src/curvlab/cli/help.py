@@ -59,7 +59,7 @@ def page(topic: str, configs: Path) -> str:
     known = sorted({p.name for f in folders(configs) for p in f.iterdir() if is_group(f, p.name)})
     topics = [*known, *(f"{name}/{c}" for name in known for c in choices(configs, name))]
     if "." in topic:
-        return "\n".join(_aligned(_option_rows(topic, configs)))
+        return "\n".join(_align(_option_rows(topic, configs)))
     alone = (f"{group}/{topic}" for group in LISTED if f"{group}/{topic}" in topics)
     topic = topic if topic in topics else next(alone, topic)
     group, _, choice = topic.partition("/")
@@ -69,7 +69,7 @@ def page(topic: str, configs: Path) -> str:
         return "\n".join(_options(group, choice, configs))
     names = {name: f"{group}/{name}.yaml" for name in choices(configs, group)}
     return "\n".join(
-        _aligned([(f"{group}={name}", comment_of(configs, file)) for name, file in names.items()])
+        _align([(f"{group}={name}", comment_of(configs, file)) for name, file in names.items()])
     )
 
 
@@ -84,7 +84,7 @@ def _options(group: str, choice: str, configs: Path) -> Iterator[str]:
     if summary := signature_of(target).summary:
         yield f"{summary}  [{target}]"
     yield ""
-    yield from _aligned(list(_rows(node, group, _comments(file, configs))))
+    yield from _align(list(_rows(node, group, _comments(file, configs))))
 
 
 def _comments(file: str, configs: Path) -> dict[str, str]:
@@ -94,7 +94,7 @@ def _comments(file: str, configs: Path) -> dict[str, str]:
 
 
 def _rows(node: DictConfig, path: str, comments: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Keys with their values, and what the class, or a file's comment, says of them."""
+    """Keys, values, and their descriptions from the class or the file's comments."""
     plain = OmegaConf.to_container(node)
     assert isinstance(plain, dict)
     for name, value in ((str(key), value) for key, value in plain.items()):
@@ -110,7 +110,7 @@ def _rows(node: DictConfig, path: str, comments: dict[str, str]) -> Iterator[tup
 
 
 def _option_rows(key: str, configs: Path) -> list[tuple[str, str]]:
-    """The line of an option, and of those below it, from the first choice that has it."""
+    """The line of an option, and of those below it, from the first choice that has the option."""
     group, _, name = key.partition(".")
     read_choices = {f"{group}={c}": read(configs, f"{group}/{c}") for c in choices(configs, group)}
     having = [
@@ -127,7 +127,7 @@ def _option_rows(key: str, configs: Path) -> list[tuple[str, str]]:
     return refuse(f"help={key}", key, keys_of(compose((), configs)))
 
 
-def _aligned(rows: list[tuple[str, str]]) -> Iterator[str]:
+def _align(rows: list[tuple[str, str]]) -> Iterator[str]:
     width = min(44, max((len(key) for key, _ in rows), default=0))
     for key, text in rows:
         first, *others = textwrap.wrap(text, 98 - width) or [""]

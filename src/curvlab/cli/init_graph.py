@@ -1,4 +1,4 @@
-"""Read a graph of your own and print its columns, its shape, and the command that trains on it.
+"""Read your own graph and print its columns, its shape, and the command that trains on it.
 
 curvlab init-graph FOLDER                      edges.csv, perhaps nodes.csv and features.npy
 curvlab init-graph edges.csv --nodes people.csv --label team

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import curvlab
-from curvlab.errors import of_import
+from curvlab.errors import import_message
 
 VERBS = {
     "train": "train, evaluate and plot: a run, a sweep, a table of a paper",
@@ -27,7 +27,7 @@ VERBS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what a verb's module does with the words after it; the exit code."""
+    """Run a verb with its arguments; return the exit code."""
     verb, *rest = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
     if verb in ("--help", "-h", "help"):
         print(screen())
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         module = import_module(f"curvlab.cli.{verb.replace('-', '_')}")
     except Exception as error:  # of a library that is broken, which can raise anything
-        print(f"curvlab {verb}: {of_import(error)}", file=sys.stderr)
+        print(f"curvlab {verb}: {import_message(error)}", file=sys.stderr)
         return 1
     return int(module.main(rest))
 

@@ -1,4 +1,4 @@
-"""Words `key=value` of a command line: each is checked before anything runs."""
+"""Overrides `key=value` of the command line, checked before anything runs."""
 
 import re
 import sys
@@ -17,7 +17,7 @@ from curvlab.config.compose import compose
 from curvlab.config.folder import add, choices, find, is_group
 from curvlab.config.options import check_machine, check_options, keys_of, validate
 from curvlab.config.schema import options_of, signature_of
-from curvlab.errors import UsageError, of_omegaconf, refuse, shown
+from curvlab.errors import UsageError, omegaconf_message, refuse, shown
 from curvlab.search.space import SPACE, check_search
 from curvlab.study.flat_counterpart import check_study
 
@@ -55,18 +55,18 @@ def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
         instead = f"say {key}=..., or " if is_group(config_dir, key) or "." in key else ""
         raise UsageError(f"there is no {unknown[0]} here; {instead}see curvlab train --help")
     check_overrides(words, config_dir, multirun)
-    return _with_keys_of_cells(arguments, config_dir) if multirun else arguments
+    return _mark_cell_keys(arguments, config_dir) if multirun else arguments
 
 
 def take_folders(arguments: Sequence[str]) -> list[str]:
-    """Add the folders that `--config-dir` and `hydra.searchpath` name; the other words."""
+    """Add the folders of `--config-dir` and `hydra.searchpath`; return the other arguments."""
     words, kept = iter(arguments), []
     for word in words:
         flag, _, place = word.partition("=")
         if flag in ("--config-dir", "-cd"):
             add(place or next(words, ""))
         elif flag == "hydra.searchpath":
-            named = parsed(word).value()
+            named = parse(word).value()
             for each in named if isinstance(named, list) else [named]:
                 add(str(each))
         else:
@@ -74,9 +74,9 @@ def take_folders(arguments: Sequence[str]) -> list[str]:
     return kept
 
 
-def _with_keys_of_cells(arguments: list[str], config_dir: Path) -> list[str]:
+def _mark_cell_keys(arguments: list[str], config_dir: Path) -> list[str]:
     """Mark keys that only a sweep's cells have: Hydra first composes without them."""
-    fixed = {w: o for w in arguments if "=" in w and not (o := parsed(w)).is_sweep_override()}
+    fixed = {w: o for w in arguments if "=" in w and not (o := parse(w)).is_sweep_override()}
     groups = [first(o) for o in fixed.values() if chooses(o.key_or_group, config_dir)]
     known = keys_of(compose(groups, config_dir))
     only_there = {
@@ -90,7 +90,7 @@ def _with_keys_of_cells(arguments: list[str], config_dir: Path) -> list[str]:
 
 def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> None:
     """Check that overrides parse, exist and fit together in at least one cell of a sweep."""
-    overrides = [parsed(word) for word in words]
+    overrides = [parse(word) for word in words]
     for override in overrides:
         _check_override(override, config_dir, multirun)
     planned = swept_by_table(overrides, config_dir)
@@ -115,11 +115,11 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
         if "study" in config:
             check_study(config, words, choices(config_dir, "model"))
     except OmegaConfBaseException as error:
-        raise UsageError(of_omegaconf(error)) from None
+        raise UsageError(omegaconf_message(error)) from None
 
 
-def parsed(word: str) -> Override:
-    """A word as Hydra reads it."""
+def parse(word: str) -> Override:
+    """Parse an override as Hydra does."""
     if word.startswith("~"):
         raise UsageError(f"{word} would remove what a run needs: give it a value instead")
     if not re.fullmatch(r"[^=]+=.*", word, re.DOTALL):
@@ -133,12 +133,12 @@ def parsed(word: str) -> Override:
 
 
 def chooses(key: str, config_dir: Path) -> bool:
-    """Whether a key is a group, from which a word chooses."""
+    """Whether a key is a configuration group."""
     return "." not in key and not key.startswith("hydra") and is_group(config_dir, key)
 
 
 def first(override: Override) -> str:
-    """The override with the first of its values."""
+    """The override with its first value."""
     return next(_alone(override))
 
 
@@ -156,7 +156,7 @@ def spelt_out(override: Override) -> list[Any]:
 
 
 def variations(overrides: Sequence[Override]) -> Iterator[list[str]]:
-    """Words that compose: the first values of all, then one override's other values at a time."""
+    """Overrides to compose: the first values of all, then the others of one override at a time."""
     spelt = [o for o in overrides if not o.key_or_group.startswith(("hydra", f"{SPACE}.", "table"))]
     kept = [str(o.input_line) for o in overrides if o.key_or_group.startswith(f"{SPACE}.")]
     every = [words for o in spelt if (words := list(_alone(o)))]
@@ -168,7 +168,7 @@ def variations(overrides: Sequence[Override]) -> Iterator[list[str]]:
 
 
 def _check_override(override: Override, config_dir: Path, multirun: bool) -> None:
-    """Check what needs no composition: sweeps, choices, names."""
+    """Check what needs no composition: sweeps, choices and names."""
     key, line, swept = override.key_or_group, override.input_line, override.is_sweep_override()
     if not multirun and (swept or key in ("table", "search", "study")):
         what = "asks for several runs" if swept else "is a sweep"
@@ -189,7 +189,7 @@ def _check_override(override: Override, config_dir: Path, multirun: bool) -> Non
 
 
 def _check_are_used(overrides: Sequence[Override], config: DictConfig, words: list[str]) -> None:
-    """Refuse what would change nothing: another split's or class's keys, a choice overruled."""
+    """Refuse overrides without effect: keys of another split or class, an overruled choice."""
     own = config.task.get("split")
     for override in overrides:
         key, line = override.key_or_group, override.input_line
@@ -240,4 +240,4 @@ def swept_by_table(overrides: Sequence[Override], config_dir: Path) -> list[Over
                 f"{', '.join(swept)}; drop table=, or give one value"
             )
     given = {o.key_or_group for o in overrides}
-    return [parsed(f"{key}={values}") for key, values in swept.items() if key not in given]
+    return [parse(f"{key}={values}") for key, values in swept.items() if key not in given]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def load_graphs(arguments: argparse.Namespace) -> "dict[str, Data]":
-    """The graphs that the command line names."""
+    """Load the graphs that the command line names."""
     from curvlab.data.datasets.named import named_source
 
     names, folder = arguments.names, arguments.data_dir
@@ -119,7 +119,7 @@ def plot_depth(arguments: argparse.Namespace) -> None:
 
 
 def table_lines(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, pd.DataFrame]], str]:
-    """Cells by column for each row's label and each table's title, and the key of the columns."""
+    """Cells by column for each table's title and row's label, and the key of the columns."""
     found, sizes = {}, ""
     for spec in load_table(CONFIGS, arguments.table):
         report = build_report(spec, results_folder(workplace(), arguments.results))
@@ -134,7 +134,7 @@ def table_lines(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, pd.D
 
 
 def means(lines: dict[str, pd.DataFrame]) -> dict[str, pd.Series]:
-    """Our means of the cells that have one."""
+    """Our mean of each cell that has one."""
     return {label: cells["our_mean"].dropna() for label, cells in lines.items()}
 
 
@@ -166,7 +166,7 @@ def plot_filters(arguments: argparse.Namespace) -> None:
 
 
 def plot_map(arguments: argparse.Namespace) -> None:
-    """Studies over a grid of options: a curved space less the flat one, and its numbers as CSV."""
+    """Studies over a grid of options: a curved space minus the flat one, and its numbers as CSV."""
     from curvlab.analysis.figures import grid_figure
 
     x, y, space = arguments.x, arguments.y, arguments.space

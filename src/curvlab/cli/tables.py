@@ -58,7 +58,7 @@ USAGE = {
 
 
 def make_text(arguments: argparse.Namespace) -> str:
-    """Do what the words say; the text to print or to write, empty for none."""
+    """Make the text that the arguments ask for; empty if there is none."""
     given, form, output = arguments.results, arguments.format, arguments.output
     verb, *others = arguments.words
     said = " ".join(arguments.words)
@@ -69,7 +69,7 @@ def make_text(arguments: argparse.Namespace) -> str:
         raise UsageError(f"{said} is not written as {form}: drop --format")
     match arguments.words:
         case ["plan" | "estimate" | "status", table, *overrides]:
-            return of_sweep(verb, table, overrides, arguments)
+            return show_sweep(verb, table, overrides, arguments)
         case ["add", *folders]:
             if given is None and REPOSITORY is None:
                 raise UsageError("add needs a clone of the repository, or --results FOLDER")
@@ -91,9 +91,11 @@ def make_text(arguments: argparse.Namespace) -> str:
                 deliver(refresh(path.read_text("utf-8"), partial(block, results)), output or path)
             return ""
         case ["outdated"]:
-            from curvlab.tables.planning import outdated  # Hydra, for which tables do not wait
+            from curvlab.tables.planning import (
+                outdated_cells,  # Hydra, for which tables do not wait
+            )
 
-            cells = pd.DataFrame(outdated(CONFIGS, results), columns=["cell", "runs", "why"])
+            cells = pd.DataFrame(outdated_cells(CONFIGS, results), columns=["cell", "runs", "why"])
             return cells.to_csv(index=False, lineterminator="\n")
         case ["leaderboard", name, *pairs]:
             return board(CONFIGS, name, results, pairs).text()
@@ -171,8 +173,8 @@ def _reports(table: str, results: Path, shipped: Path | None = None) -> list[Rep
     return [build_report(spec, results, shipped) for spec in load_table(CONFIGS, table)]
 
 
-def of_sweep(verb: str, table: str, words: list[str], arguments: argparse.Namespace) -> str:
-    """Costs of a table's unfinished cells, or its progress; `words` are overrides of its sweep."""
+def show_sweep(verb: str, table: str, words: list[str], arguments: argparse.Namespace) -> str:
+    """Costs of a table's unfinished cells, or its progress; `words` are overrides of the sweep."""
     from curvlab.cli.forecast import Forecast  # Hydra, for which tables do not wait
     from curvlab.cli.overrides import check_overrides
 

@@ -14,15 +14,15 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.cli.aliases import resolve_aliases, with_task_of_labels
+from curvlab.cli.aliases import add_task_of_labels, resolve_aliases
 from curvlab.cli.forecast import Forecast
 from curvlab.cli.overrides import INFORMATION, check_command_line, complain, take_folders
-from curvlab.config.compose import origins, with_origins
+from curvlab.config.compose import origins, show_origins
 from curvlab.config.folder import CONFIGS
 from curvlab.config.options import validate
 from curvlab.config.resolvers import register_resolvers
-from curvlab.errors import NO_ROOM, UsageError, of_import, of_omegaconf, of_system
-from curvlab.program import with_home
+from curvlab.errors import NO_ROOM, UsageError, import_message, omegaconf_message, system_message
+from curvlab.program import expand_home
 from curvlab.run import signals
 from curvlab.run.group import end_others, end_with_parent, follow, group
 
@@ -37,7 +37,7 @@ def run(config: DictConfig) -> float | None:
             validate(config)
         except UsageError as error:
             complain(str(error))
-        print(with_origins(config, origins(HydraConfig.get().overrides.task)), end="", flush=True)
+        print(show_origins(config, origins(HydraConfig.get().overrides.task)), end="", flush=True)
         return None
     launched = current_process().name != "MainProcess"
     if launched:
@@ -45,7 +45,7 @@ def run(config: DictConfig) -> float | None:
 
         signals.install(speaks=False)
         end_with_parent()
-        if signals.received() or is_over():
+        if signals.last_signal() or is_over():
             return None
     from curvlab.run.train import RunFailedError, train
 
@@ -71,14 +71,14 @@ def run(config: DictConfig) -> float | None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Check the words and hand them to Hydra, which reads them from `sys.argv`; the exit code."""
+    """Check the overrides and pass them to Hydra by `sys.argv`; return the exit code."""
     own = group()
     signals.install(speaks=own is None or own.rank == 0)
     if own is not None and own.rank > 0:
         follow(own.rank)
         return 0
     register_resolvers()
-    words = with_home(arguments) or ["--help"]
+    words = expand_home(arguments) or ["--help"]
     if own is not None:
         end_others()
         said = f"trainer.devices={own.size}"  # which the result's identity knows
@@ -87,12 +87,12 @@ def main(arguments: Sequence[str]) -> int:
             started = f"{own.size} processes were started"
             complain(f"{others[-1]}, but {started}: give one number, or drop the word")
         words += [] if said in words else [said]
-    with _in_sentences():
+    with _refuse_in_sentences():
         words = resolve_aliases(take_folders(words), CONFIGS)
         only_forecast = DRY_RUN in words
         words = [word for word in words if word != DRY_RUN]
         shown = "print_config=true" in words
-        words = with_task_of_labels(words, only_shown=shown)
+        words = add_task_of_labels(words, only_shown=shown)
         sys.argv[1:] = check_command_line(words, CONFIGS)
         if only_forecast or not (shown or INFORMATION.intersection(words)):
             expected = Forecast(sys.argv[1:])
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str]) -> int:
             try:
                 sweep = import_module("curvlab.run.sweep")  # Hydra would only say that it failed
             except Exception as error:
-                print(f"curvlab train: {of_import(error)}", file=sys.stderr)
+                print(f"curvlab train: {import_message(error)}", file=sys.stderr)
                 return 1
             sweep.register()
             run()
@@ -121,8 +121,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 @contextmanager
-def _in_sentences() -> Iterator[None]:
-    """Say in one sentence what is refused; with HYDRA_FULL_ERROR=1 all is raised as it is."""
+def _refuse_in_sentences() -> Iterator[None]:
+    """Print a refusal as one sentence; with HYDRA_FULL_ERROR=1 raise the exception itself."""
     if os.environ.get("HYDRA_FULL_ERROR", "0") != "0":
         yield
         return
@@ -134,7 +134,7 @@ def _in_sentences() -> Iterator[None]:
     except HydraException as error:  # some are OSErrors too
         complain(str(error).partition("Config search path")[0])
     except OmegaConfBaseException as error:
-        complain(of_omegaconf(error))
+        complain(omegaconf_message(error))
     except (OSError, ValueError) as error:  # Hydra's about its flags, logging's about its file
         if str(error).startswith("Only one of --run"):
             complain(str(error))
@@ -143,7 +143,7 @@ def _in_sentences() -> Iterator[None]:
             raise
         folders = [word.partition("=") for word in sys.argv if word.startswith("paths.output_dir=")]
         place = folders[-1][2] if folders else "the folder of paths.output_dir"
-        print(f"curvlab train: {of_system(cause, place)}; {NO_ROOM}", file=sys.stderr)
+        print(f"curvlab train: {system_message(cause, place)}; {NO_ROOM}", file=sys.stderr)
         sys.exit(1)
     finally:
         del os.environ["HYDRA_FULL_ERROR"]

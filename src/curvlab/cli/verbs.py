@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from curvlab.config.folder import add
-from curvlab.errors import DivergedError, UsageError, of_system, shown
-from curvlab.program import with_home
+from curvlab.errors import DivergedError, UsageError, shown, system_message
+from curvlab.program import expand_home
 from curvlab.results.files import arriving
 
 if TYPE_CHECKING:
@@ -24,21 +24,21 @@ SHOWN_COLUMNS = 10
 
 
 class Words(argparse.ArgumentParser):
-    """A parser that answers wrong words in one sentence and leaves with exit code 2."""
+    """A parser that answers invalid arguments with one sentence and exit code 2."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse words, in which `~/` is the home folder."""
+        """Parse arguments, in which `~/` is the home folder."""
         words = sys.argv[1:] if args is None else args
-        return super().parse_known_args(with_home(words), namespace)
+        return super().parse_known_args(expand_home(words), namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, and where the words are listed."""
+        """Print what is wrong and where the arguments are listed."""
         print(f"{self.prog}: {message}; see {self.prog} --help", file=sys.stderr)
         sys.exit(2)
 
 
-def _added(place: str) -> Path:
-    """A folder of configurations, added, or argparse's error."""
+def _add_folder(place: str) -> Path:
+    """Add a folder of configurations, or raise argparse's error."""
     try:
         return add(place)
     except UsageError as error:
@@ -59,10 +59,10 @@ class Verb(Words):
         super().__init__(prog=f"curvlab {verb}", description=doc, formatter_class=form)
         self.act, self.level = act, level
         what = "take configurations from this folder too, DIR or pkg://PACKAGE"
-        self.add_argument("--config-dir", type=_added, metavar="DIR", help=what)
+        self.add_argument("--config-dir", type=_add_folder, metavar="DIR", help=what)
 
     def __call__(self, words: Sequence[str]) -> int:
-        """Do what the words say; an error is one sentence, with exit code 2 for wrong words."""
+        """Parse and run a verb; an error is one sentence, invalid arguments have exit code 2."""
         logging.basicConfig(level=self.level, format="%(message)s")
         try:
             args = (self.parse_args if self._subparsers else self.parse_intermixed_args)(words)
@@ -71,7 +71,7 @@ class Verb(Words):
         try:
             self.act(args)
         except (UsageError, DivergedError, OSError) as error:
-            said = of_system(error) if isinstance(error, OSError) else shown(error)
+            said = system_message(error) if isinstance(error, OSError) else shown(error)
             print(f"{self.prog}: {said}", file=sys.stderr)
             return 2 if isinstance(error, UsageError) else 1
         return 0
@@ -92,7 +92,7 @@ def graph_in(folder: str | None, run: "Run") -> "Data | None":
 
 
 def write(frame: "pd.DataFrame", path: Path) -> None:
-    """Write a table by the ending of its file, whole or not at all."""
+    """Write a table atomically, in the format of its file's suffix."""
     if path.suffix not in (".csv", ".parquet"):
         raise UsageError(f"--output {path}: tables are written as .csv or .parquet")
     with arriving(path) as partial:

@@ -75,7 +75,7 @@ def upload(runs: Sequence[Path], dry_run: bool) -> None:
 
 
 def replay(source: Path, target: Path, project: str, entity: str | None) -> int:
-    """Log stored runs to W&B as `logger=wandb` does during a run; their number."""
+    """Log stored runs to W&B as `logger=wandb` does during a run; return their number."""
     found = [(file.parent, read_result(file.parent)) for file in result_files(source)]
     runs = [(folder, result) for folder, result in found if result and result.score is not None]
     if not runs:

@@ -1,4 +1,4 @@
-"""Objects from configurations; `heads=3 does not divide dim=16` is said with the keys."""
+"""Instantiate configurations; errors of constructors name the configuration's keys."""
 
 import re
 import traceback
@@ -21,7 +21,7 @@ LITERALS = {"None": "null", "True": "true", "False": "false"}
 
 
 def build(config: DictConfig | dict[Any, Any], key: str = "", /, **arguments: Any) -> Any:
-    """Instantiate a configuration, which lies at `key` in the run's if it is a copy."""
+    """Instantiate a configuration; `key` is its place in the run's if it is a copy."""
     try:
         return instantiate(config, **arguments)
     except InstantiationException as error:
@@ -29,7 +29,7 @@ def build(config: DictConfig | dict[Any, Any], key: str = "", /, **arguments: An
         if not key and isinstance(config, DictConfig):
             key = config._get_full_key(None)
         if type(cause) is UsageError and key:
-            raise UsageError(_with_keys(str(cause), dict(_keys(config, key)))) from cause
+            raise UsageError(_name_keys(str(cause), dict(_keys(config, key)))) from cause
         if not _is_of_values(cause):
             raise cause from None
         target = config.get("_target_")
@@ -39,18 +39,18 @@ def build(config: DictConfig | dict[Any, Any], key: str = "", /, **arguments: An
 
 
 @contextmanager
-def in_words_of(*built: DictConfig | None) -> Iterator[None]:
-    """Say what objects refuse within the block by the keys that they were built from."""
+def name_keys_in_errors(*built: DictConfig | None) -> Iterator[None]:
+    """Name the configuration's keys in errors that objects raise within the block."""
     try:
         yield
     except UsageError as error:
         parts = [(part, part._get_full_key(None)) for part in built if part]
         keys = dict(pair for part in parts for pair in _keys(*part))
-        raise UsageError(_with_keys(str(error), keys)) from error
+        raise UsageError(_name_keys(str(error), keys)) from error
 
 
 def _is_of_values(error: BaseException) -> bool:
-    """Whether an error that is not a user's was raised by somebody else's code over a value."""
+    """Whether an error other than `UsageError` comes from a library that rejects a value."""
     if isinstance(error, InstantiationException):  # there is nothing to call
         return True
     if isinstance(error, TypeError) and any(words in str(error) for words in OF_ARGUMENTS):
@@ -61,8 +61,8 @@ def _is_of_values(error: BaseException) -> bool:
     return not frames or OWN_CODE not in Path(frames[-1].filename).parents
 
 
-def _with_keys(sentence: str, keys: Mapping[str, str]) -> str:
-    """A constructor's sentence with the keys of what it was built from."""
+def _name_keys(sentence: str, keys: Mapping[str, str]) -> str:
+    """Replace a constructor's argument names by the configuration's keys."""
     if not keys:
         return sentence
     names = "|".join(sorted(map(re.escape, keys), key=len, reverse=True))
@@ -72,7 +72,7 @@ def _with_keys(sentence: str, keys: Mapping[str, str]) -> str:
 
 
 def _keys(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, str]]:
-    """Options and keys of the objects that are part of an object, then its own, which count."""
+    """Options and keys of an object's parts, then its own, which take precedence."""
     options = options_of(str(config.get("_target_", "")))
     for name, value in config.items():
         if isinstance(value, Mapping) and "_target_" in value:

@@ -1,4 +1,4 @@
-"""Configurations from words, as `curvlab train` composes them, and the origin of each value."""
+"""Compose configurations from overrides as `curvlab train` does, with the origin of each value."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,13 +28,13 @@ COLUMN = 58
 
 
 def compose(words: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfig:
-    """Compose what words select, with every option; what only groups select once a process."""
+    """Compose overrides, with every option; those of groups alone are cached per process."""
     register_resolvers()
     try:
         overrides = OverridesParser.create().parse_overrides(list(words))
         values = [override for override in overrides if sets_a_key(override, configs)]
         choices = tuple(str(o.input_line) for o in overrides if o not in values)
-        config = (_once if _is_own(configs) else _composed)(choices, configs)
+        config = (_once if _is_own(configs) else _compose)(choices, configs)
         config = deepcopy(config)
         ConfigLoaderImpl._apply_overrides_to_config(values, config)
         return config
@@ -45,18 +45,18 @@ def compose(words: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfig:
         raise UsageError(" ".join(f"{error} {error.__cause__ or ''}".split())) from None
 
 
-def _composed(words: Sequence[str], configs: Path) -> DictConfig:
+def _compose(words: Sequence[str], configs: Path) -> DictConfig:
     if GlobalHydra.instance().is_initialized():
         return hydra.compose("train", list(words))
     with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
         return hydra.compose("train", list(words))
 
 
-_once = cache(_composed)
+_once = cache(_compose)
 
 
 def _is_own(configs: Path) -> bool:
-    """Whether all files are this package's, which do not change while it runs."""
+    """Whether all files are this package's own, which do not change while it runs."""
     run = GlobalHydra.instance()
     if not run.is_initialized():
         return folders(configs) == (CONFIGS,)
@@ -65,7 +65,7 @@ def _is_own(configs: Path) -> bool:
 
 
 def sets_a_key(override: Override, configs: Path) -> bool:
-    """Whether a word chooses no file: Hydra sets such keys when all files are read."""
+    """Whether an override sets a key instead of choosing a file."""
     key = override.key_or_group
     return not (
         key.startswith("hydra")
@@ -77,7 +77,7 @@ def sets_a_key(override: Override, configs: Path) -> bool:
 
 
 def origins(words: Sequence[str], configs: Path = CONFIGS) -> dict[str, str]:
-    """The last file, or the command line, that gave a key its value."""
+    """The file, or the command line, that gave each key its value."""
     loader = GlobalHydra.instance().config_loader()
     listed = loader.compute_defaults_list("train", list(words), RunMode.RUN)
     found: dict[str, str] = {}
@@ -99,8 +99,8 @@ def origins(words: Sequence[str], configs: Path = CONFIGS) -> dict[str, str]:
     return found
 
 
-def with_origins(config: DictConfig, found: Mapping[str, str]) -> str:
-    """A configuration as YAML, resolved, each value with a comment that says where it is from."""
+def show_origins(config: DictConfig, found: Mapping[str, str]) -> str:
+    """A resolved configuration as YAML, each value with its origin as a comment."""
     return "\n".join(_lines(OmegaConf.to_container(config, resolve=True), found, "")) + "\n"
 
 

@@ -27,8 +27,8 @@ _ADDED = [Path(place) for place in os.environ.get(ADDED, "").split(os.pathsep) i
 
 
 def folders(configs: Path = CONFIGS) -> tuple[Path, ...]:
-    """Folders of configurations, the first with a file counts: ours, packages', added ones."""
-    return (configs, *_of_packages(), *_ADDED)
+    """Folders of configurations in order of precedence: ours, those of packages, added ones."""
+    return (configs, *_package_folders(), *_ADDED)
 
 
 def section_of(name: str) -> tuple[str, str]:
@@ -57,7 +57,7 @@ def variants_of(file: Path) -> list[str]:
 
 
 def find(configs: Path, name: str) -> Path:
-    """The file of a configuration in the first folder that has it, else where it would be."""
+    """The file of a configuration in the first folder that has it, else its would-be place."""
     base, key = section_of(name.removesuffix(".yaml"))
     for folder in folders(configs):
         own, shared = folder / name, folder / f"{base}.yaml"
@@ -76,7 +76,7 @@ def address(configs: Path, name: str) -> str:
 
 
 def comment_of(configs: Path, name: str) -> str:
-    """The line in which a configuration's file says what it is; empty without one."""
+    """The first comment of a configuration's file; empty without one."""
     file, (_, key) = find(configs, name), section_of(name.removesuffix(".yaml"))
     text = file.read_text(encoding="utf-8")
     own = file.stem == Path(name).stem
@@ -101,9 +101,9 @@ def is_group(configs: Path, name: str) -> bool:
 
 
 def add(place: str) -> Path:
-    """Take configurations from a folder too: `DIR`, `file://DIR` or `pkg://PACKAGE`."""
+    """Add a folder of configurations: `DIR`, `file://DIR` or `pkg://PACKAGE`."""
     if place.startswith("pkg://"):
-        folder = _of_package(place.removeprefix("pkg://").replace("/", "."))
+        folder = _package_folder(place.removeprefix("pkg://").replace("/", "."))
     else:
         folder = Path(place.removeprefix("file://")).expanduser().resolve()
     if folder is None or not folder.is_dir():
@@ -115,13 +115,13 @@ def add(place: str) -> Path:
 
 
 @cache
-def _of_packages() -> tuple[Path, ...]:
-    """The folders that installed packages name."""
-    named = (_of_package(entry.value) for entry in entry_points(group=GROUP))
+def _package_folders() -> tuple[Path, ...]:
+    """The folders that installed packages declare."""
+    named = (_package_folder(entry.value) for entry in entry_points(group=GROUP))
     return tuple(sorted(folder for folder in named if folder is not None))
 
 
-def _of_package(name: str) -> Path | None:
+def _package_folder(name: str) -> Path | None:
     try:
         spec = find_spec(name)
     except ModuleNotFoundError:

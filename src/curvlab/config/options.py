@@ -27,7 +27,7 @@ def option_of(node: Mapping[str, Any] | DictConfig, path: str, name: str) -> Opt
 
 
 def keys_of(config: DictConfig, prefix: str = "") -> list[str]:
-    """All keys of a configuration, those below others too."""
+    """All keys of a configuration, nested ones included."""
     found = []
     for name in config:
         path = f"{prefix}{name!s}"
@@ -49,7 +49,7 @@ def check_options(config: DictConfig) -> None:
 
 
 def check_setting(key: str, config: DictConfig, value: Any) -> None:
-    """Check one value that is to replace another."""
+    """Check one value that replaces another."""
     path, _, name = key.rpartition(".")
     node = OmegaConf.select(config, path) if path else config
     check_value(key, option_of(node, path, name) if isinstance(node, DictConfig) else None, value)
@@ -74,7 +74,7 @@ def mappings(node: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]
 
 
 def leaves(node: Mapping[Any, Any] | DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted keys and what is not a mapping below a node."""
+    """Dotted keys and values of the leaves below a node."""
     for name, value in node.items():
         if isinstance(value, Mapping | DictConfig):
             yield from leaves(value, f"{prefix}{name!s}.")
@@ -126,7 +126,7 @@ def _kind(task: DictConfig) -> str:
 
 
 def _targets(group: str) -> dict[str, str]:
-    """The classes that the files of a group name."""
+    """The classes that a group's files name."""
     files = [find(CONFIGS, f"{group}/{name}.yaml") for name in choices(CONFIGS, group)]
     found = {path.stem: OmegaConf.select(OmegaConf.load(path), "_target_") for path in files}
     return {name: target for name, target in found.items() if target}

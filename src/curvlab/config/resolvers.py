@@ -81,7 +81,7 @@ def only_with(value: Any, *pairs: Any) -> Any:
 
 
 def recipe(task: str, model: str, dataset: str | None = None, split: str | None = None) -> str:
-    """Where `configs/recipe` has a model's values in a task, for all data or for some."""
+    """The recipe of a model in a task, for all data or for some."""
     name = "_" if dataset is None else name_of_recipe(task, dataset, split)
     task = recipe_name("task", task)
     while (other := recipe_name("model", model, task)) != model:
@@ -121,7 +121,7 @@ def training_triples(source: DictConfig) -> int:
 
 
 def register_resolvers() -> None:
-    """Make known the functions that configurations call, and the signatures that complete them."""
+    """Register the functions that configurations call and the sources that complete them."""
     register_sources()
     named: dict[str, Callable[..., Any]] = {
         "product": lambda *factors: math.prod(factors),

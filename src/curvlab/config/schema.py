@@ -1,4 +1,4 @@
-"""Options of the classes that configurations name: kinds, bounds, defaults, documentation.
+"""Options of the classes that configurations name: types, bounds, defaults, documentation.
 
 `signatures.json` has those of the classes in this package's own files, so that a command line is
 checked before torch is imported; classes of others are imported. A result is identified by what
@@ -24,7 +24,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import annotated_types
 
 from curvlab import options as aliases
-from curvlab.checked import PLAIN, UNIONS, Part, in_words, marks_of, valid
+from curvlab.checked import PLAIN, UNIONS, Part, describe_type, marks_of, valid
 from curvlab.config.folder import CONFIGS
 from curvlab.options import FROM_DATA, INCIDENTAL, PASSED, SPACE, Configured
 
@@ -91,8 +91,8 @@ class Option:
 
     @property
     def says(self) -> str:
-        """Its values in words: `a whole number of at least 1`."""
-        return in_words(self.annotation)
+        """Describe its values: `a whole number of at least 1`."""
+        return describe_type(self.annotation)
 
     def problem(self, value: Any) -> str | None:
         """Describe the allowed values; None if the value is valid."""
@@ -115,12 +115,12 @@ class Signature:
 @cache
 def signature_of(target: str) -> Signature:
     """Signature of a class or function; empty if it is not found."""
-    stored = _stored().get(target)
+    stored = _load_signatures().get(target)
     if stored is not None:
         options = {name: Option(**option) for name, option in stored.get("options", {}).items()}
         return Signature(**stored | {"options": options})
     try:
-        return _inspected(locate(target))
+        return _inspect(locate(target))
     except Exception:  # of a module that cannot be imported, which says so when it is built
         return Signature()
 
@@ -130,8 +130,8 @@ def options_of(target: str) -> Mapping[str, Option]:
     return signature_of(target).options
 
 
-def completed(target: str) -> Mapping[str, Option]:
-    """The options that a configuration of a class has, whether its YAML names them or not."""
+def complete_options(target: str) -> Mapping[str, Option]:
+    """All options of a class, whether its YAML names them or not."""
     if target.partition(".")[0] in LIBRARIES:
         return {}
     return {name: option for name, option in options_of(target).items() if option.settable}
@@ -150,16 +150,16 @@ def spaces_of(target: str) -> tuple[str, ...]:
 
 
 def attribute(target: str, name: str, default: Any = None) -> Any:
-    """The literal that a class, or the next one above it, gives an attribute."""
+    """The literal value of an attribute in a class or its nearest base."""
     return signature_of(target).attributes.get(name, default)
 
 
 @cache
-def _stored() -> dict[str, Any]:
+def _load_signatures() -> dict[str, Any]:
     return dict(json.loads(FILE.read_text(encoding="utf-8"))) if FILE.is_file() else {}
 
 
-def _inspected(found: Any) -> Signature:
+def _inspect(found: Any) -> Signature:
     if not inspect.isclass(found):
         return Signature(_summary(found), options=_arguments(found, found))
     classes = [c for c in found.__mro__ if c is not object]
@@ -178,12 +178,12 @@ def _inspected(found: Any) -> Signature:
         if not name.startswith("_") and name not in options and _is_literal(value)
     }
     if more := attributes.get("takes_options_of"):
-        others = _inspected(locate(more)).options.items()
+        others = _inspect(locate(more)).options.items()
         passed = {k: dataclasses.replace(v, marks=(PASSED,)) for k, v in others if k not in options}
         options |= passed
     return Signature(
         summary=_summary(found),
-        classes=tuple(map(_dotted, classes)),
+        classes=tuple(map(_dotted_name, classes)),
         attributes=attributes,
         passes_on=bool(made) and all(_is_variadic(vars(above)["__init__"]) for above in made),
         options=options,
@@ -209,7 +209,7 @@ def _arguments(function: Any, *documented: Any) -> dict[str, Option]:
         spaces: tuple[str, ...] = ()
         if SPACE in marks:  # classes X, Y of `SpaceMaker[X | Y]`
             made = get_args(get_args(kind)[0])[1]
-            spaces = tuple(map(_dotted, get_args(made) or (made,)))
+            spaces = tuple(map(_dotted_name, get_args(made) or (made,)))
         found[name] = Option(
             kind=_text(kind),
             default=default if _is_literal(default) else MISSING,
@@ -242,12 +242,12 @@ def _docs(text: str) -> dict[str, str]:
     return {name: " ".join(said.split()) for name, said in found}
 
 
-def _dotted(one: type) -> str:
+def _dotted_name(one: type) -> str:
     return f"{one.__module__}.{one.__qualname__}"
 
 
 def _text(kind: Any) -> str:
-    """A type as text, with a `Part` for what no value of a file is."""
+    """A type as text, with `Part` for types that no value in a file has."""
     origin, args = get_origin(kind), get_args(kind)
     if kind in PLAIN:
         return "Any" if kind is Any else kind.__name__
@@ -272,13 +272,13 @@ def _text(kind: Any) -> str:
     return "Part"
 
 
-def described(configs: Path = CONFIGS) -> dict[str, Any]:
-    """The signatures of all classes that the files of a folder name, as `FILE` has them."""
+def describe_all(configs: Path = CONFIGS) -> dict[str, Any]:
+    """The signatures of all classes that a folder's files name, as stored in `FILE`."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in configs.rglob("*.yaml"))
     named = set(re.findall(r"_target_: ((?!hydra_)[\w.]+)", text))
     found = {}
     for target in sorted(named.union(GROUPS.values())):
-        signature = _inspected(locate(target))
+        signature = _inspect(locate(target))
         options = {
             name: {k: v for k, v in vars(o).items() if v is not MISSING and (v or k == "default")}
             for name, o in signature.options.items()
@@ -288,7 +288,7 @@ def described(configs: Path = CONFIGS) -> dict[str, Any]:
     return found
 
 
-def moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def moved_defaults(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """Defaults that moved under the same revision, as `FPST.dim: 16 -> 32`."""
     found = []
     for target in old.keys() & new.keys():
@@ -303,8 +303,8 @@ def moved(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 def main() -> int:
     """Write today's signatures, unless a default moved without a revision."""
-    new = json.loads(json.dumps(described()))
-    if wrong := moved(_stored(), new):
+    new = json.loads(json.dumps(describe_all()))
+    if wrong := moved_defaults(_load_signatures(), new):
         print("\n".join(f"{line}: raise the class's revision" for line in wrong), file=sys.stderr)
         return 2
     text = json.dumps(new, indent=1, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Configuration files, completed: what a YAML does not name of a class, its signature has."""
+"""Configuration files, completed by the defaults of the signatures of their classes."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -14,7 +14,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import AnyNode, DictConfig, ListConfig, OmegaConf
 
 from curvlab.config.folder import PROVENANCE, VARIANTS, folders, is_recipe, section_of, variants_of
-from curvlab.config.schema import MISSING, completed
+from curvlab.config.schema import MISSING, complete_options
 
 
 def complete(node: Any) -> None:
@@ -32,7 +32,7 @@ def complete(node: Any) -> None:
     target = node._get_node("_target_")
     if target is None or target._is_interpolation():
         return
-    for name, option in completed(str(node["_target_"])).items():
+    for name, option in complete_options(str(node["_target_"])).items():
         if name not in node and option.default is not MISSING:
             default = option.default
             node[name] = list(default) if isinstance(default, tuple) else default
@@ -64,7 +64,7 @@ class CompletedFiles(FileConfigSource):
         return result
 
     def plain(self, name: str) -> ConfigResult:
-        """A configuration as its file has it."""
+        """A configuration as in its file."""
         whole = None if self._is_file(name) else self._shared(name)
         if whole is not None:
             return ConfigResult(whole.provider, whole.path, _section(whole, name), {**whole.header})
@@ -74,7 +74,7 @@ class CompletedFiles(FileConfigSource):
         return result
 
     def _shared(self, name: str) -> ConfigResult | None:
-        """The file that holds a configuration under a key; None without one."""
+        """The file that has a configuration under one of its keys; None without one."""
         file, key = section_of(name)
         whole = self._file(file) if key and self._is_file(file) else None
         return whole if whole is not None and key in _sections(whole, name) else None
@@ -83,7 +83,7 @@ class CompletedFiles(FileConfigSource):
         return super().is_config(name)
 
     def _file(self, name: str) -> ConfigResult:
-        """The whole file, read again when it changes; one of a package does not."""
+        """The whole file, cached until it changes."""
         path, key = Path(self.path, f"{name.removesuffix('.yaml')}.yaml"), (self.path, name)
         changed = path.stat().st_mtime if path.is_file() else 0.0
         if key not in _READ or _READ[key][0] != changed:
@@ -111,7 +111,7 @@ def _section(whole: ConfigResult, name: str) -> Any:
 
 
 def read(configs: Path, name: str) -> DictConfig | None:
-    """A configuration as its file has it, `defaults` too; None where no folder has it."""
+    """A configuration as in its file, `defaults` included; None if no folder has it."""
     for folder in folders(configs):
         files = CompletedFiles("", str(folder))
         if files.is_config(name):

@@ -1,4 +1,4 @@
-"""Names of what a graph numbers: kept from the files to every output."""
+"""Names of nodes, classes, entities and relations, kept from the files to every output."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 @dataclass(frozen=True, repr=False)
 class Vocabulary:
-    """Names in the order of their numbers; None where a data set has no names.
+    """Names in the order of their indices; None where a data set has no names.
 
     A graph carries it as `data.vocabulary`, which copies and transforms keep.
 

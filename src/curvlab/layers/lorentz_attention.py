@@ -20,7 +20,7 @@ from curvlab.layers.lorentz import (
     from_space_part,
     inner_factor,
 )
-from curvlab.layers.row_blocks import in_blocks
+from curvlab.layers.row_blocks import map_row_blocks
 from curvlab.layers.spaces import TakesManifold
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.kernels import curvature_like, upcast_half
@@ -263,7 +263,7 @@ class _DistanceAttention(PointAttention):
             distances = self.space.pairwise_dist(query[:, rows], key)
             return product((-beta * distances).softmax(-1), value)
 
-        return in_blocks(attend_rows, query.shape[1], self.heads * key.shape[1])
+        return map_row_blocks(attend_rows, query.shape[1], self.heads * key.shape[1])
 
 
 class TangentDistanceAttention(_DistanceAttention):

@@ -117,7 +117,7 @@ class PolynomialAttention(Checked, nn.Module):
     def coefficients(self, tokens: Tensor) -> Tensor:
         """Filters `alpha_j = sum_i S_ij` of nodes and heads, `[nodes, heads, orders + 1]`."""
         _, query, key = self._project(tokens)
-        q, k = (by_node_and_head(x, self.heads) for x in (query, key))
+        q, k = (split_nodes_and_heads(x, self.heads) for x in (query, key))
         return ((q @ k.mT).tanh() * self._bias).sum(-2)
 
     @property
@@ -167,7 +167,7 @@ def _orderwise_linear(orders: int, inputs: int, outputs: int) -> tuple[nn.Parame
     return weight, bias
 
 
-def by_node_and_head(x: Tensor, heads: int) -> Tensor:
+def split_nodes_and_heads(x: Tensor, heads: int) -> Tensor:
     """`[orders + 1, nodes, heads * width]` as `[nodes, heads, orders + 1, width]`, a view."""
     return x.unflatten(-1, (heads, -1)).movedim(0, 2)
 
@@ -180,7 +180,7 @@ def mix_tokens(
     `bias` is a factor for the column of each order `[heads, 1, orders + 1]`, `kept` the scores that
     dropout keeps `[nodes, heads, orders + 1, orders + 1]` or None.
     """
-    q, k, v = (by_node_and_head(x, len(bias)) for x in (query, key, values))
+    q, k, v = (split_nodes_and_heads(x, len(bias)) for x in (query, key, values))
     width, padding = v.shape[-1], 0
     # On a processor torch's own loop takes up to five times as long for heads of two numbers as the
     # library's products for four: with zeros, at most twice as many numbers, they are used.

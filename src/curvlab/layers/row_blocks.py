@@ -10,7 +10,7 @@ BLOCK_ENTRIES = 2**24
 """Scores that are held at a time."""
 
 
-def in_blocks(make_rows: Callable[[slice], Tensor], rows: int, row_entries: int) -> Tensor:
+def map_row_blocks(make_rows: Callable[[slice], Tensor], rows: int, row_entries: int) -> Tensor:
     """Results `[heads, rows, width]` of a function of a slice of the rows, a block at a time.
 
     Each row has `row_entries` scores over all heads. A block is made again for its derivative.

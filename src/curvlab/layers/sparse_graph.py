@@ -224,7 +224,7 @@ class SparseGraph:
 
     @staticmethod
     @torch.compiler.disable
-    def of(data: Data) -> "SparseGraph":
+    def from_data(data: Data) -> "SparseGraph":
         """Return the sparse graph of a `Data`, which keeps it."""
         found: SparseGraph | None = getattr(data, "_sparse_graph", None)
         if found is not None and found._data() is data:
@@ -242,14 +242,14 @@ class SparseGraph:
 
     @property
     def features(self) -> Features:
-        return self.derived("features", ("x",), lambda data: Features(data.x))
+        return self.derive("features", ("x",), lambda data: Features(data.x))
 
     def matrix(self, name: str) -> SparseMatrix:
         """A sparse matrix of the graph, `adj_t` or `normalised_adj`, with its transpose."""
-        return self.derived(("matrix", name), (name,), lambda data: SparseMatrix(data[name]))
+        return self.derive(("matrix", name), (name,), lambda data: SparseMatrix(data[name]))
 
     @torch.compiler.disable
-    def derived(self, key: Hashable, reads: Sequence[str], make: Callable[[Data], T]) -> T:
+    def derive(self, key: Hashable, reads: Sequence[str], make: Callable[[Data], T]) -> T:
         """Result of a function of the graph, kept until an attribute that it reads is edited.
 
         The key names the function and its options.
@@ -266,7 +266,7 @@ class SparseGraph:
         """Note that attributes of the graph were made from others, as these are now."""
         self._made_from.update(dict.fromkeys(writes, (reads, self._now(reads)[1])))
 
-    def outdated(self, name: str) -> bool:
+    def is_outdated(self, name: str) -> bool:
         """Whether what an attribute was made from has been edited; False of one that was given.
 
         Tensors that have only been moved or copied are compared, once.

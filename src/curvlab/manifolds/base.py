@@ -16,7 +16,7 @@ from curvlab.manifolds.kernels import refuse_other_names
 from curvlab.manifolds.pairs.form import PairForm
 
 
-def by_function(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def method_from_function(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A method that calls a function of points and the manifold's curvature."""
 
     def method(self: "Manifold", *points: Tensor) -> Tensor:
@@ -262,7 +262,7 @@ class GeooptManifold(Manifold, geoopt.Manifold):
         v = torch.randn(*size[:-1], size[-1] - self.codimension, dtype=dtype, device=device)
         return geoopt.ManifoldTensor(self.expmap0(std * v), manifold=self)
 
-    def in_words(self, dim: int) -> str:
+    def describe(self, dim: int) -> str:
         """The space of points of width `dim`, as a picture names it."""
         return f"{type(self).__name__}, {dim} dimensions"
 

@@ -8,7 +8,13 @@ from torch import Tensor
 
 from curvlab.manifolds import lorentz, lorentz_sums
 from curvlab.manifolds.adam_steps import Rates, lorentz_step
-from curvlab.manifolds.base import FERMI_DIRAC, LINEAR, Decoders, GeooptManifold, by_function
+from curvlab.manifolds.base import (
+    FERMI_DIRAC,
+    LINEAR,
+    Decoders,
+    GeooptManifold,
+    method_from_function,
+)
 from curvlab.manifolds.curvature import Curvature, not_positive
 from curvlab.manifolds.kernels import squared_norm, upcast_half
 from curvlab.manifolds.pairs.form import PairForm, weighted_form
@@ -57,17 +63,17 @@ class Lorentz(GeooptManifold):
     def kappa(self) -> Tensor:
         return self.curvature()
 
-    expmap0 = by_function(lorentz.expmap0)
-    logmap0 = by_function(lorentz.logmap0)
-    from_space = by_function(lorentz.from_space)
-    project = by_function(lorentz.project)
-    sqdist = by_function(lorentz.sqdist)
-    pairwise_sqdist = by_function(lorentz.pairwise_sqdist)
-    expmap = by_function(lorentz.expmap)
-    logmap = by_function(lorentz.logmap)
-    transp = by_function(lorentz.transport)
-    transport0 = by_function(lorentz.transport0)
-    add = by_function(lorentz_sums.parallel_transport)
+    expmap0 = method_from_function(lorentz.expmap0)
+    logmap0 = method_from_function(lorentz.logmap0)
+    from_space = method_from_function(lorentz.from_space)
+    project = method_from_function(lorentz.project)
+    sqdist = method_from_function(lorentz.sqdist)
+    pairwise_sqdist = method_from_function(lorentz.pairwise_sqdist)
+    expmap = method_from_function(lorentz.expmap)
+    logmap = method_from_function(lorentz.logmap)
+    transp = method_from_function(lorentz.transport)
+    transport0 = method_from_function(lorentz.transport0)
+    add = method_from_function(lorentz_sums.parallel_transport)
 
     def expmap0_shortened(self, v: Tensor, longest: float = math.inf) -> Tensor:
         """`expmap0(v)`, of vectors `[..., dim]` shortened to where it does not overflow."""

@@ -31,7 +31,7 @@ def _sum(parts: list[Tensor]) -> Tensor:
     return torch.stack(parts).sum(0)
 
 
-def _by_factor(
+def _map_factors(
     name: str, *kinds: str, join: Callable[[list[Tensor]], Tensor] = partial(torch.cat, dim=-1)
 ) -> Callable[..., Tensor]:
     """A method that joins the results of the factors' method of that name.
@@ -119,14 +119,14 @@ class Product(Manifold):
     def _spaces(self) -> Sequence[Manifold]:
         return cast("Sequence[Manifold]", self.factors)
 
-    expmap0 = _by_factor("expmap0", "vectors")
-    logmap0 = _by_factor("logmap0", "points")
-    project = _by_factor("project", "points")
-    add = _by_factor("add", "points", "points")
-    transport0 = _by_factor("transport0", "points", "vectors")
-    geodesic = _by_factor("geodesic", "shares", "points", "points")
-    sqdist = _by_factor("sqdist", "points", "points", join=_sum)
-    pairwise_sqdist = _by_factor("pairwise_sqdist", "points", "points", join=_sum)
+    expmap0 = _map_factors("expmap0", "vectors")
+    logmap0 = _map_factors("logmap0", "points")
+    project = _map_factors("project", "points")
+    add = _map_factors("add", "points", "points")
+    transport0 = _map_factors("transport0", "points", "vectors")
+    geodesic = _map_factors("geodesic", "shares", "points", "points")
+    sqdist = _map_factors("sqdist", "points", "points", join=_sum)
+    pairwise_sqdist = _map_factors("pairwise_sqdist", "points", "points", join=_sum)
     dist = root_of_sqdist
 
     def pair_form(self, x: Tensor) -> PairForm | None:

@@ -175,7 +175,7 @@ class Stereographic(GeooptManifold):
     def arrays(self) -> dict[str, Any]:
         return {"kappa": self.kappa.detach().cpu().numpy()}
 
-    def in_words(self, dim: int) -> str:
+    def describe(self, dim: int) -> str:
         curvatures = ", ".join(f"{kappa:.2f}" for kappa in self.kappa.tolist())
         width = dim // self.components
         return f"log map at the midpoint; {width} dimensions a head, κ = {curvatures}"

@@ -1,4 +1,4 @@
-"""Scores of OGB's own evaluator, which tables of its graphs are made of."""
+"""Scores of OGB's own evaluator, for tables of its graphs."""
 
 import numpy as np
 import torch

@@ -170,7 +170,7 @@ class NodeTokens(nn.Module):
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor | None]:
         """Tokens `[sequences, tokens, dim]`, and which node (row) may attend, `[nodes, nodes]`."""
-        tokens = self.drop(self.map(SparseGraph.of(batch).features))
+        tokens = self.drop(self.map(SparseGraph.from_data(batch).features))
         if not self.masked:
             return tokens.unsqueeze(0 if self.together else 1), None
         allowed = torch.eye(len(tokens), dtype=torch.bool, device=tokens.device)

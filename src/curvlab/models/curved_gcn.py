@@ -74,7 +74,7 @@ class CurvedGCN(Encoder):
         self.skip_average = skip_average
 
     def forward(self, batch: Data) -> Tensor:
-        v, adjacency = batch.x, SparseGraph.of(batch).matrix("adj_t")
+        v, adjacency = batch.x, SparseGraph.from_data(batch).matrix("adj_t")
         for layer in self.linears:
             own, aggregated = self.propagate(layer, v, adjacency)
             v = self.activation(aggregated)
@@ -231,7 +231,7 @@ class HGNN(CurvedGCN):
         nn.init.zeros_(self.features.bias)
 
     def forward(self, batch: Data) -> Tensor:
-        graph = SparseGraph.of(batch)
+        graph = SparseGraph.from_data(batch)
         v = self.activation(self.features(graph.features))
         for layer in self.linears:
             own, v = self.propagate(layer, v, graph.matrix("adj_t"))

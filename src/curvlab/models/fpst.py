@@ -66,7 +66,7 @@ class GraphTokens(nn.Module):
         halves = self.identifiers.weight.chunk(self.ends, dim=1)
         first, second = (half @ vectors.T for half in (halves[0], halves[-1]))
         edge_tokens = first.index_select(1, source) + second.index_select(1, target)
-        features = self.features(SparseGraph.of(batch).features)
+        features = self.features(SparseGraph.from_data(batch).features)
         node_type, edge_type = self.types.weight
         node_tokens = features + (first + second).T + node_type
         return torch.cat([node_tokens.T, (edge_tokens.T + edge_type).T], dim=1).T

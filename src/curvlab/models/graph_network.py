@@ -135,7 +135,7 @@ class GraphNetwork(FlatEncoder):
         self.last_activation = last_activation
 
     def forward(self, batch: Data) -> Tensor:
-        x, graph = SparseGraph.of(batch).features.tensor(), self.graph(batch)
+        x, graph = SparseGraph.from_data(batch).features.tensor(), self.graph(batch)
         if self.input_layer is not None:
             x = self.input_layer(x)
         for i, norm in enumerate(self.norms):
@@ -169,10 +169,10 @@ class GraphNetwork(FlatEncoder):
             return (batch.edge_index if linked else batch.edge_index[:, :0],)
         if not linked:
             return (None,)
-        graph = SparseGraph.of(batch)
+        graph = SparseGraph.from_data(batch)
         if self.adjacency == "csr":
             return (graph.matrix("adj_t"),)
-        return (graph.derived("normalised", ("edge_index", "x"), _normalise_edges),)
+        return (graph.derive("normalised", ("edge_index", "x"), _normalise_edges),)
 
     def _propagate(self, i: int, x: Tensor, *graph: Any) -> Tensor:
         """One layer, and what is added to it, after dropout of its input."""
@@ -267,7 +267,9 @@ class DropEdge(GCN):
         if matrix is None or not self.training:
             return (matrix,)
         reads = ("edge_index", "x")
-        pair, pairs = SparseGraph.of(batch).derived("pairs", reads, lambda _: _number_pairs(matrix))
+        pair, pairs = SparseGraph.from_data(batch).derive(
+            "pairs", reads, lambda _: _number_pairs(matrix)
+        )
         kept = torch.rand(pairs, device=pair.device) >= self.edge_dropout
         weights = F.pad(kept, (0, 1), value=True)[pair].to(matrix.rows[2].dtype)
         target, source = matrix.ends
@@ -309,7 +311,7 @@ class GAT(GraphNetwork):
         def looped(data: Data) -> Tensor:
             return add_self_loops(remove_self_loops(data.edge_index)[0], num_nodes=len(data.x))[0]
 
-        edges = SparseGraph.of(batch).derived("looped", ("edge_index", "x"), looped)
+        edges = SparseGraph.from_data(batch).derive("looped", ("edge_index", "x"), looped)
         return (edges if linked else edges[:, edges.shape[1] - len(batch.x) :],)
 
 

@@ -13,7 +13,7 @@ from torch_geometric.utils import degree
 
 from curvlab.data.transforms.shortest_paths import ShortestPaths
 from curvlab.layers.elementwise import dropout
-from curvlab.layers.row_blocks import in_blocks
+from curvlab.layers.row_blocks import map_row_blocks
 from curvlab.layers.sparse_graph import FeatureLinear, SparseGraph
 from curvlab.models.encoder import Encoder, FlatEncoder, check_divides
 from curvlab.models.graph_network import GCN
@@ -64,7 +64,7 @@ class NodeTransformer(AttentionNetwork):
         self.norm = nn.LayerNorm(dim)
 
     def forward(self, batch: Data) -> Tensor:
-        x = self.input(SparseGraph.of(batch).features).unsqueeze(0)
+        x = self.input(SparseGraph.from_data(batch).features).unsqueeze(0)
         for layer in self.layers:
             x = layer(x)
         return self.norm(x.squeeze(0))
@@ -167,7 +167,7 @@ class GraphGPS(AttentionNetwork):
         self.dropout = dropout
 
     def forward(self, batch: Data) -> Tensor:
-        x = F.relu(self.input(SparseGraph.of(batch).features))
+        x = F.relu(self.input(SparseGraph.from_data(batch).features))
         x = dropout(x, self.dropout, self.training)
         for layer in self.layers:
             x = layer(x, batch.edge_index)
@@ -200,7 +200,7 @@ class SpatialAttention(nn.Module):
             bias = self.bias.flatten().index_select(0, places).unflatten(0, (-1, *near.shape))
             return F.scaled_dot_product_attention(query[:, rows], key, value, bias.to(query.dtype))
 
-        heads = in_blocks(attend_rows, len(x), self.heads * len(x))
+        heads = map_row_blocks(attend_rows, len(x), self.heads * len(x))
         return self.out(heads.movedim(0, 1).flatten(1))
 
 
@@ -253,7 +253,7 @@ class Graphormer(AttentionNetwork):
         self.dropout = dropout
 
     def forward(self, batch: Data) -> Tensor:
-        x = self.input(SparseGraph.of(batch).features)
+        x = self.input(SparseGraph.from_data(batch).features)
         for ends, table in zip((1, 0), self.degrees, strict=True):
             degrees = degree(batch.edge_index[ends], len(x), torch.long)
             x = x + F.embedding(degrees.clamp(max=self.largest_degree), table)

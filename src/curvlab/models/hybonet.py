@@ -67,7 +67,7 @@ class HyboNet(Encoder):
         return self.points(batch)[-1]
 
     def points(self, batch: Data) -> list[Tensor]:
-        graph = SparseGraph.of(batch)
+        graph = SparseGraph.from_data(batch)
         adjacency = graph.matrix("adj_t")
         points = [self.aggregate(adjacency, self.features(graph.features))]
         for i, linear in enumerate(self.linears):

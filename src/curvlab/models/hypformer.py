@@ -205,7 +205,7 @@ class Hypformer(Encoder):
         return self.space if self.fusion == "midpoint" else self.flat
 
     def forward(self, batch: Data) -> Tensor:
-        graph, point, vector = SparseGraph.of(batch), None, None
+        graph, point, vector = SparseGraph.from_data(batch), None, None
         if self.transformer is not None:
             point = self.transformer(graph.features)
         if self.graph_branch is not None:

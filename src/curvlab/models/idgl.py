@@ -136,7 +136,7 @@ class IDGL(FlatEncoder):
 
     def forward(self, batch: Data) -> Tensor:
         anchors = self._anchors(batch.x)
-        adjacency = SparseGraph.of(batch).matrix("normalised_adj")
+        adjacency = SparseGraph.from_data(batch).matrix("normalised_adj")
         step = step_to_neighbours if anchors is None else step_over_anchors
         features = dropout(batch.x, self.input_dropout, self.training)
         first = self.of_features(features, anchors)

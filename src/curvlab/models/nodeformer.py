@@ -64,11 +64,11 @@ def kernel_attention(q: Tensor, k: Tensor, v: Tensor, noise: Tensor | None = Non
     # The largest noise of a sample cancels; without it a weight would soon be infinite.
     weights = (noise - noise.amax(1, keepdim=True)).exp()
     normalisers = q @ (k.transpose(1, 2) @ weights)
-    sums = _paired(k, weights).transpose(1, 2) @ v
-    return _paired(q, 1 / (noise.shape[-1] * normalisers)) @ sums
+    sums = _pairwise_products(k, weights).transpose(1, 2) @ v
+    return _pairwise_products(q, 1 / (noise.shape[-1] * normalisers)) @ sums
 
 
-def _paired(x: Tensor, y: Tensor) -> Tensor:
+def _pairwise_products(x: Tensor, y: Tensor) -> Tensor:
     """Products of the features of each node, `[heads, nodes, M]` by `[heads, nodes, samples]`."""
     return (x.unsqueeze(-1) * y.unsqueeze(-2)).flatten(2)
 
@@ -202,7 +202,7 @@ class NodeFormer(FlatEncoder):
         return -self.edge_loss * torch.stack(terms).mean() if terms else None
 
     def forward(self, batch: Data) -> Tensor:
-        graph, edges = SparseGraph.of(batch), None
+        graph, edges = SparseGraph.from_data(batch), None
         if self.training and self.edge_loss and batch.num_edges:
             edges, _ = add_self_loops(batch.edge_index, num_nodes=batch.num_nodes)
         relations = graph.matrix("relations") if self.orders else None

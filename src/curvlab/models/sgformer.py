@@ -186,10 +186,10 @@ class TwoBranches(Encoder):
         self.graph_weight, self.dim_out = graph_weight, dim
 
     def attend(self, batch: Data) -> Tensor:
-        return self.transformer(SparseGraph.of(batch).features)
+        return self.transformer(SparseGraph.from_data(batch).features)
 
     def convolve(self, batch: Data) -> Tensor:
-        graph = SparseGraph.of(batch)
+        graph = SparseGraph.from_data(batch)
         return self.graph_branch(graph.features, graph.matrix("normalised_adj"))
 
 

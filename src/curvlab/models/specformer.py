@@ -123,7 +123,7 @@ class Specformer(LearnedFilters):
 
     def forward(self, batch: Data) -> Tensor:
         filters, vectors = self.filters(batch.spectrum_values), batch.spectrum_vectors
-        x = self.second(F.relu(self.first(SparseGraph.of(batch).features)))
+        x = self.second(F.relu(self.first(SparseGraph.from_data(batch).features)))
         x = dropout(x, self.feature_dropout, self.training)
         for weight in self.weights:
             x = (weight * self.bases(x, filters, vectors)).sum(1)
@@ -170,7 +170,7 @@ class LargeSpecformer(LearnedFilters):
 
     def forward(self, batch: Data) -> Tensor:
         filters, vectors = self.filters(batch.spectrum_values), batch.spectrum_vectors
-        x = self.input(SparseGraph.of(batch).features)
+        x = self.input(SparseGraph.from_data(batch).features)
         for weight, norm in zip(self.weights, self.norms, strict=True):
             x = norm((weight * self.bases(x, filters, vectors)).sum(1)).relu()
         return dropout(x, self.feature_dropout, self.training)

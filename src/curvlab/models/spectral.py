@@ -62,7 +62,7 @@ class MLPThenFilter(FlatEncoder):
         self.transforms = (NormalisedAdjacency(self.self_loops),)
 
     def forward(self, batch: Data) -> Tensor:
-        graph = SparseGraph.of(batch)
+        graph = SparseGraph.from_data(batch)
         y = self.input(graph.features)
         for linear in self.maps:
             y = linear(dropout(F.relu(y), self.dropout, self.training))

@@ -66,7 +66,7 @@ class TokenNetwork(FlatEncoder):
                 tokens = tokens.index_select(0, nodes.to(tokens.device))
             tokens = tokens.to(weight.device, weight.dtype)
             return F.linear(tokens, weight, bias).transpose(0, 1).contiguous()
-        graph = SparseGraph.of(batch)
+        graph = SparseGraph.from_data(batch)
         adjacency = graph.matrix("normalised_adj")
         x = self.input.product(graph.features, weight)
         orders = polynomials(self.basis, self.orders, x, adjacency.__matmul__)

@@ -1,4 +1,4 @@
-"""Parameter groups: curvatures, points of manifolds and some parts have rates of their own."""
+"""Parameter groups: separate rates for curvatures, points of manifolds and some parts."""
 
 from typing import Any
 

@@ -16,7 +16,7 @@ from curvlab.options import Fraction, Incidental, NonNegativeFloat, PositiveFloa
 
 
 class GroupedOptimizer(Checked):
-    """Options of an optimiser of torch whose parameter groups have rates of their own.
+    """Options of a torch optimiser with separate rates per parameter group.
 
     Args:
         lr: learning rate.

@@ -1,4 +1,4 @@
-"""Files that are either whole or not there."""
+"""Files that are written atomically."""
 
 import glob
 import os

@@ -1,4 +1,4 @@
-"""A run's folder: its files, and which of an earlier run may be used again."""
+"""A run's folder: its files, and those of an earlier run that can be reused."""
 
 import glob
 import os
@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from curvlab.checksums import DamagedError, check_archive, read_checked
+from curvlab.checksums import DamagedError, check_archive, read_json
 from curvlab.results.files import atomic_write, remove
 from curvlab.results.identity import identity_hash
 from curvlab.results.leases import SUFFIX, HeldError, Holder, held, take
@@ -35,7 +35,7 @@ UNREADABLE = (OSError, yaml.YAMLError, LookupError, TypeError, ValueError, Attri
 
 
 class RunDirectory:
-    """The folder of one run, named after the run and not after the clock."""
+    """The folder of one run, named after its configuration."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -61,14 +61,14 @@ class RunDirectory:
             yield
 
     def conclusion(self, config_hash: str) -> Result | None:
-        """The result of an earlier run of the same configuration that need not be repeated."""
+        """The result of an earlier run of the same configuration, if it is final."""
         result = read_result(self.path)
         if result is None or result.status not in CONCLUSIVE:
             return None
         return result if identity_hash(result.config, result.revisions) == config_hash else None
 
     def has_ended(self) -> bool:
-        """Whether there is a result that need not be repeated, of any configuration."""
+        """Whether there is a final result, of any configuration."""
         result = read_result(self.path)
         return result is not None and result.status in CONCLUSIVE
 
@@ -140,11 +140,11 @@ class RunDirectory:
             remove(path)
 
     def discard_damaged(self) -> dict[Path, str]:
-        """Delete a damaged result, and checkpoints up to a whole one of this run; why each."""
+        """Delete a damaged result and damaged checkpoints; return the reasons."""
         own, damaged = self._hash_of_contents(), {}
         with suppress(FileNotFoundError):
             try:
-                read_checked(self.path / FILE, required=False)
+                read_json(self.path / FILE, required=False)
             except DamagedError as error:
                 damaged[self.path / FILE] = str(error)
         for path in filter(Path.exists, self._states):

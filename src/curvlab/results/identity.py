@@ -19,12 +19,12 @@ PLACES = ("data_dir", "mirror")  # arguments that name folders of this machine
 Node = Mapping[str, Any]
 
 
-def stored(config: DictConfig) -> dict[str, Any]:
+def stored_config(config: DictConfig) -> dict[str, Any]:
     """The configuration as a result stores it: resolved, without local folders."""
     plain = OmegaConf.to_container(config, resolve=True)
     assert isinstance(plain, dict)
     parts = {str(k): v for k, v in plain.items() if k in DECISIVE}
-    return dict(mapped(parts, lambda node: {k: v for k, v in node.items() if k not in PLACES}))
+    return dict(map_dicts(parts, lambda node: {k: v for k, v in node.items() if k not in PLACES}))
 
 
 def built(config: Node, revisions: Mapping[str, int] | None = None) -> dict[str, Any]:
@@ -63,12 +63,12 @@ def outdated_classes(config: Node, revisions: Mapping[str, int]) -> list[str]:
 
 
 def identity_hash(config: Node, revisions: Mapping[str, int] | None = None) -> str:
-    """A name for what a configuration builds, equal where that is equal, 16 hexadecimal digits."""
+    """Hash of what a configuration builds, 16 hexadecimal digits."""
     return hashlib.sha256(canonical(built(config, revisions)).encode()).hexdigest()[:16]
 
 
 def canonical(value: Any) -> str:
-    """A text that is equal where values are: keys in any order, 1 and 1.0 alike."""
+    """A canonical text of a value: keys sorted, 1 equal to 1.0."""
     numbers_alike = json.loads(json.dumps(value, default=str), parse_int=float)
     return json.dumps(numbers_alike, sort_keys=True)
 
@@ -119,8 +119,8 @@ def _targets(config: Any) -> set[str]:
     return {str(node["_target_"]) for _, node in mappings(config) if "_target_" in node}
 
 
-def mapped(node: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """A copy of a configuration with each mapping changed, the inner ones first."""
+def map_dicts(node: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """Copy a configuration and change each mapping, the inner ones first."""
     if isinstance(node, dict):
-        return change({key: mapped(value, change) for key, value in node.items()})
-    return [mapped(value, change) for value in node] if isinstance(node, list) else node
+        return change({key: map_dicts(value, change) for key, value in node.items()})
+    return [map_dicts(value, change) for value in node] if isinstance(node, list) else node

@@ -1,4 +1,4 @@
-"""Leases: which process works on what, on any number of machines that share a folder.
+"""Leases: which process works on which folder, on machines that share a disk.
 
 The age of a lease is measured by the clock of the disk, so two clocks are never compared.
 """
@@ -55,7 +55,7 @@ class Lease(SoftFileLease):
 
 
 def take(path: Path) -> Lease:
-    """Take a free lease; this process ends if it is suspended so long that another one takes it."""
+    """Take a free lease; this process ends if it was suspended and has lost it."""
     lease = Lease(
         path,
         lease_duration=ABANDONED,
@@ -121,7 +121,7 @@ def look(path: Path) -> Holder | None:
 
 
 def now_on_disk(folder: Path) -> float:
-    """The time by the clock of the disk with a folder, or by this machine's if it is read-only."""
+    """The time of a folder's disk, or this machine's if the folder is read-only."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             return os.fstat(file.fileno()).st_mtime

@@ -1,4 +1,4 @@
-"""The result of a run, in one file that is either whole or not there."""
+"""The result of a run, one file that is written atomically."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from curvlab.checksums import read_checked, with_checksum
+from curvlab.checksums import add_checksum, read_json
 from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write
 from curvlab.results.run_tables import FILES, RUN, row_of, runs_in_tables
@@ -25,12 +25,12 @@ SCHEMA = 6  # version of stored configurations; others are not read
 
 
 class SchemaError(ValueError):
-    """Something is stored as another version of curvlab stored it."""
+    """A file was stored by another version of curvlab."""
 
 
 @dataclass
 class Result:
-    """One run: what it was, how it ended, what it scored, what it cost."""
+    """One run: its configuration, status, scores and cost."""
 
     status: str  # finished, diverged, failed, out_of_memory or interrupted
     model: str
@@ -78,12 +78,12 @@ class Result:
         written = asdict(self)
         if self.error is not None:
             written["error"] = self.error.replace(f"{folder}/", "")
-        atomic_write(path, json.dumps(with_checksum(written), indent=2) + "\n")
+        atomic_write(path, json.dumps(add_checksum(written), indent=2) + "\n")
         return path
 
 
 def package_versions() -> dict[str, str]:
-    """Versions of the libraries that decide numbers."""
+    """Versions of the libraries that affect numbers."""
     return {name: _version(name) for name in PACKAGES}
 
 
@@ -93,7 +93,7 @@ _version = cache(version)  # reading a package's metadata takes longer than a st
 def load(path: Path) -> Any:
     """Read a result from its file, or from its row in a table of runs."""
     try:
-        stored = read_checked(path, required=False)  # results of earlier versions have no checksum
+        stored = read_json(path, required=False)  # results of earlier versions have no checksum
     except FileNotFoundError:
         if (row := row_of(path.parent)) is None:
             raise
@@ -103,7 +103,7 @@ def load(path: Path) -> Any:
 
 
 def check_schema(stored: Any) -> None:
-    """Refuse what another version of curvlab has stored."""
+    """Refuse a result that another version of curvlab has stored."""
     found = stored.get("schema", SCHEMA) if isinstance(stored, dict) else SCHEMA
     if found != SCHEMA:
         raise SchemaError(f"it is of schema {found}, and curvlab reads schema {SCHEMA}")
@@ -128,7 +128,7 @@ def result_files(folder: Path) -> list[Path]:
 
 @cache
 def git_commit() -> str | None:
-    """The commit of the source tree at the first call, `+` if changed; None outside a checkout."""
+    """The source tree's commit at the first call, with `+` if dirty; None outside a checkout."""
 
     def git(*words: str) -> str:
         return subprocess.run(

@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 
 
 def read_rows(table: Path) -> Mapping[str, Row]:
-    """The rows of a table by their runs; none where there is no such file."""
+    """The rows of a table by run; empty without the file."""
     try:
         state = table.stat()
         return _rows(table, (state.st_ino, state.st_size, state.st_mtime_ns))
@@ -32,7 +32,7 @@ def read_rows(table: Path) -> Mapping[str, Row]:
 
 
 def write_rows(table: Path, rows: Iterable[Row]) -> None:
-    """Write a table, whole or not at all; equal rows give equal bytes."""
+    """Write a table atomically; equal rows give equal bytes."""
     lines = (json.dumps(row) + "\n" for row in sorted(rows, key=lambda row: str(row[RUN])))
     with arriving(table) as partial:
         partial.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
@@ -62,7 +62,7 @@ def text_of(file: Path) -> str | None:
 
 
 def folder_of(table: Path) -> Path:
-    """The folder that a table stands for."""
+    """The folder that a table represents."""
     return table.with_name(table.name.removesuffix(SUFFIX))
 
 

@@ -1,4 +1,4 @@
-"""A training and its evaluation, in as many processes as a run has devices."""
+"""Training and evaluation, with one process per device."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -11,11 +11,11 @@ from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig
 
 from curvlab.callbacks import (
+    BoundaryFraction,
     CudaGraphs,
     Curves,
     FiniteGuard,
     LastCheckpoint,
-    PointShares,
     RandomState,
     RunProgress,
     StepTimer,
@@ -23,14 +23,14 @@ from curvlab.callbacks import (
     curvatures,
 )
 from curvlab.compilation import compile_parts
-from curvlab.config.building import in_words_of
+from curvlab.config.building import name_keys_in_errors
 from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import UsageError, one_sentence
-from curvlab.process import default_dtype, in_group
+from curvlab.process import default_dtype, is_distributed
 from curvlab.results.folder import EARLIER, LAST, RunDirectory
 from curvlab.results.result import Result, git_commit, package_versions, read_result
 from curvlab.run import reporting, signals
-from curvlab.run.group import launch, on_this_machine
+from curvlab.run.group import launch, local_devices
 from curvlab.run.hardware import (
     peak_memory_mb,
     prepare_determinism,
@@ -54,26 +54,28 @@ PICTURED_NODES = 100_000
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint is whole and of this run, but of other code."""
+    """A checkpoint is intact and of this run, but of other code."""
 
 
 class EndsBySignal(Callback):
-    """Ends a training that was sent a signal, after the callback that writes its checkpoint."""
+    """Ends training after a signal, once the checkpoint is written."""
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Take the signals back from Lightning."""
         signals.again()
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, *_: Any, **__: Any) -> None:
-        """Wait no longer for the checkpoint than the signal allows."""
+        """End without the checkpoint if the signal's time is over."""
         signals.check()
 
     on_validation_batch_end = on_train_batch_end
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """End after the checkpoint, if a process of the group was sent a signal."""
-        if in_group():
-            sent = torch.tensor(int(signals.received() or 0), device=trainer.strategy.root_device)
+        if is_distributed():
+            sent = torch.tensor(
+                int(signals.last_signal() or 0), device=trainer.strategy.root_device
+            )
             torch.distributed.all_reduce(sent, torch.distributed.ReduceOp.MAX)
             if sent.item():
                 raise signals.Interrupted(int(sent.item()))
@@ -103,11 +105,11 @@ def _run_process(
     """Train in one of the run's processes; the first one evaluates and writes the result."""
     register_resolvers()
     options = config.trainer
-    prepare_processor(options.threads, on_this_machine(options.devices))
+    prepare_processor(options.threads, local_devices(options.devices))
     prepare_determinism(options.accelerator)
     reset_peak_memory()
     parts = config.dataset.source, config.task.get("split") or config.split
-    with default_dtype(options.precision), in_words_of(*parts):
+    with default_dtype(options.precision), name_keys_in_errors(*parts):
         lightning.seed_everything(config.seed, workers=True, verbose=False)
         _fit(rank == 0, config, result, folder, checkpoint)
 
@@ -138,7 +140,7 @@ def _fit(
         curves,
         timer,
         RandomState(alike=task.shares_loss and options.devices > 1),
-        PointShares(),
+        BoundaryFraction(),
         FiniteGuard(options.steps_per_epoch),
         RunProgress(curves, label, shown=options.progress and first),
         *([best] if best else []),

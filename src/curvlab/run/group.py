@@ -30,7 +30,7 @@ WAIT = timedelta(days=30)
 
 
 class ProcessError(RuntimeError):
-    """A process of a run ended without an error of its own, as one that is killed does."""
+    """A process of a run ended without an exception, for instance because it was killed."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Group:
 
 @cache
 def group() -> Group | None:
-    """The group of this process by torchrun's or srun's variables; None if it is alone."""
+    """The group of this process from the variables of torchrun or srun; None without one."""
     if int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
         _translate_slurm()
     elif "TORCHELASTIC_RUN_ID" not in os.environ:
@@ -71,14 +71,14 @@ def _translate_slurm() -> None:
     os.environ |= {"WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size // nodes), AGENT: "True"}
 
 
-def on_this_machine(devices: int) -> int:
-    """How many of a run's devices are on this machine."""
+def local_devices(devices: int) -> int:
+    """The number of a run's devices on this machine."""
     own = group()
     return devices // own.nodes if own else devices
 
 
 def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
-    """Call `work(rank, *arguments)` in each process of a run; the first error ends all of them."""
+    """Call `work(rank, *arguments)` in each process of a run; the first error ends all."""
     if group() is not None:
         _lead(work, arguments)
         return
@@ -116,7 +116,7 @@ def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
 
 
 def start_context() -> BaseContext:
-    """The way to start processes: with their imports in memory already, where the system can."""
+    """The start method: a fork server with preloaded imports where available."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
@@ -156,7 +156,7 @@ def _run(
 
 
 def _lead(work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-    """Hand work to the other processes of the group, and do it as the first one."""
+    """Dispatch work to the other processes of the group, and do it as the first one."""
     store = _store()
     store.set(str(next(_orders)), pickle.dumps((work, arguments)))
     try:
@@ -172,13 +172,13 @@ def _lead(work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
 
 
 def end_others() -> None:
-    """Let the others of the group end with this process, the first one."""
+    """End the other processes of the group together with this one, the first."""
     end_with_parent()
     atexit.register(lambda: _store().set(str(next(_orders)), pickle.dumps(None)))
 
 
 def follow(rank: int) -> None:
-    """Do the work that the first process of the group hands out, until it ends."""
+    """Do the work that the first process of the group dispatches, until it ends."""
     end_with_parent()
     store = _store()
     for order in map(str, _orders):
@@ -212,7 +212,7 @@ def _store() -> Any:
 
 
 def _bound_store(address: str, port: int = 0) -> Any:
-    """A store at one address alone, where torch's own listens on all interfaces."""
+    """A store bound to one address; torch's own listens on all interfaces."""
     from torch.distributed import TCPStore
 
     listener = socket.create_server((address, port))
@@ -244,7 +244,7 @@ def _portable(error: BaseException) -> Exception:
 
 
 def end_with_parent() -> None:
-    """Let this process end with the one that started it, also if that is killed."""
+    """End this process when its parent ends, even if the parent is killed."""
     parent = psutil.Process(os.getppid())
 
     def wait() -> None:

@@ -20,7 +20,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 
 
 def prepare_processor(threads: int | None, processes: int = 1) -> None:
-    """Set the processor threads of this run, let tiny numbers be zero, and keep freed memory."""
+    """Set the threads of this run, flush denormals to zero, and keep freed memory."""
     torch.set_flush_denormal(True)  # `exp(-distance)` makes denormals, which are slow
     if platform.libc_ver()[0] == "glibc":  # halves a step of Hypformer on 316,228 nodes
         libc = ctypes.CDLL(None)

@@ -16,11 +16,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
-from curvlab.callbacks import PointShares
+from curvlab.callbacks import BoundaryFraction
 from curvlab.checksums import DamagedError, check_archive
 from curvlab.config.resolvers import data_name, register_resolvers
 from curvlab.config.schema import options_of
-from curvlab.data.loaders.datamodule import GraphDataModule, in_default_dtype
+from curvlab.data.loaders.datamodule import GraphDataModule, to_default_dtype
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
 from curvlab.finite import Scores, check_finite, finite_scores
@@ -29,7 +29,7 @@ from curvlab.models.encoder import Encoder
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.process import default_dtype
 from curvlab.results.folder import BEST
-from curvlab.results.identity import mapped, outdated_classes
+from curvlab.results.identity import map_dicts, outdated_classes
 from curvlab.results.result import Result, SchemaError, check_schema, read_result
 from curvlab.run import reporting
 from curvlab.run.hardware import prepare_determinism, prepare_processor
@@ -54,7 +54,7 @@ PLACES = ("data_dir", "mirror", "path")
 
 
 class Run:
-    """A finished run: its model with the weights that the result reports, and what it was.
+    """A finished run: its configuration, and its model with the reported weights.
 
     Attributes:
         task: the LightningModule: model, decoder, loss and metrics.
@@ -97,7 +97,7 @@ class Run:
 
     @property
     def _scorer(self) -> TripleScorer | None:
-        """The model of a knowledge graph; CAT is one on triples and none on nodes."""
+        """The model, if it scores triples."""
         model, triples = self.model, self.task.data_kind == "triples"
         return model if triples and isinstance(model, TripleScorer) else None
 
@@ -146,7 +146,7 @@ class Run:
                 self.check_own()
             return self._scorer.entity_points.detach().clone()
         with default_dtype(self.config.trainer.precision):
-            batch = self.prepared(graph)
+            batch = self.prepare(graph)
             if "evaluate_parts" in batch:
                 nodes = torch.arange(batch.num_nodes)
                 points = batch.evaluate_parts(self.model.forward_nodes, nodes, self.device)
@@ -162,7 +162,7 @@ class Run:
         """Names of the rows of `embed`, numbers from 0 where there are none."""
         if self._scorer is not None:
             return list(self.vocabulary.entities or map(str, range(self._scorer.num_entities)))
-        batch = self.prepared(graph)
+        batch = self.prepare(graph)
         names = self.vocabulary.nodes if graph is None else vocabulary_of(graph).nodes
         if "nodes" in batch:
             numbers = batch.nodes.sort().values.tolist()
@@ -218,14 +218,14 @@ class Run:
             prepare_processor(config.trainer.threads)
             prepare_determinism(config.trainer.accelerator)
             with default_dtype(config.trainer.precision), reporting.quiet():
-                trainer = build_trainer(config, Path(), [PointShares()], None)
+                trainer = build_trainer(config, Path(), [BoundaryFraction()], None)
                 return evaluate_parts(trainer, self.task, self.data)
         finally:
             torch.set_num_threads(threads)
             torch.use_deterministic_algorithms(strict)
 
-    def prepared(self, graph: Data | None = None) -> Data:
-        """A graph with what the model asks for, on its device; None for the run's own."""
+    def prepare(self, graph: Data | None = None) -> Data:
+        """Prepare a graph for the model, on its device; None for the run's own."""
         if graph is None:
             (batch,) = self.data.test_dataloader()
             return self.data.transfer_batch_to_device(batch, self.device, 0)
@@ -242,7 +242,7 @@ class Run:
                 "the model was trained on a directed graph and this one has no edge_forward: read "
                 "it with curvlab.data.datasets.reading.read_graph(path, directed=True)"
             )
-        batch = in_default_dtype(graph.clone())
+        batch = to_default_dtype(graph.clone())
         for transform in self._transforms:
             batch = transform.on(batch)(batch)
         width = self._known.inputs["in_channels"]
@@ -261,7 +261,7 @@ class Run:
         return made
 
     def check_own(self) -> None:
-        """Refuse another graph to a model that works on its own alone."""
+        """Refuse another graph for a transductive model."""
         if self.transductive_reason:
             raise UsageError(
                 f"model={self.config.model.name} on dataset={self.config.dataset.name} works on "
@@ -270,7 +270,7 @@ class Run:
 
 
 def load(path: Path | str, data_dir: str | None = None, mirror: str | None = None) -> Run:
-    """Load a finished run with the weights that its result reports.
+    """Load a finished run with the reported weights.
 
     Args:
         path: the run's folder, or its `best.ckpt`, which may lie anywhere; or the name of a run
@@ -282,7 +282,7 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
         UsageError: there is no such file, it is no checkpoint of a run, or a class has another
             revision now.
     """
-    if str(path) in shipped() and not Path(path).exists():
+    if str(path) in shipped_runs() and not Path(path).exists():
         path, mirror = WEIGHTS / f"{path}.ckpt", mirror or os.environ.get("CURVLAB_MIRROR")
     path = Path(path).expanduser()
     file = path if path.is_file() else path / BEST
@@ -293,8 +293,8 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
                 f"{path} holds runs: name one of the {len(below)}, such as {below[-1].parents[1]}"
             )
         raise UsageError(
-            f"{file} is not there: a run writes it when it finishes; train it, give the folder of "
-            f"a run that has, or one of the runs that ship with curvlab: {', '.join(shipped())}"
+            f"{file} is not there: a run writes it when it finishes; train it, or give the folder "
+            f"of a finished run, or a run that ships with curvlab: {', '.join(shipped_runs())}"
         )
     kept = _read(file)
     outdated = outdated_classes(kept["config"], kept.get("revisions", {}))
@@ -309,14 +309,14 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
     gone: list[str] = []
     content = replace_places(kept.pop("config"), places, start)
 
-    def with_known_options(node: dict[str, Any]) -> dict[str, Any]:
+    def drop_unknown_options(node: dict[str, Any]) -> dict[str, Any]:
         known = options_of(node.get("_target_", ""))
         former = [key for key in node if known and key not in known and not key.startswith("_")]
         gone.extend(f"{key}={node[key]}" for key in former)
         return {key: value for key, value in node.items() if key not in former}
 
     for group in (group for group in content.values() if isinstance(group, dict)):
-        group |= {key: mapped(value, with_known_options) for key, value in group.items()}
+        group |= {key: map_dicts(value, drop_unknown_options) for key, value in group.items()}
     config = OmegaConf.create(content)
     if gone:
         log.warning("%s: this version has no option %s, which is left out", file, ", ".join(gone))
@@ -332,8 +332,8 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
     return Run(task.eval(), config, kept, result, known, place)
 
 
-def shipped() -> list[str]:
-    """Names of the runs that ship with curvlab, for `load`."""
+def shipped_runs() -> list[str]:
+    """Names of the shipped runs, for `load`."""
     files = sorted(WEIGHTS.glob("*/*.ckpt"))
     return [file.relative_to(WEIGHTS).with_suffix("").as_posix() for file in files]
 
@@ -361,10 +361,10 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def replace_places(node: Any, places: Mapping[str, str | None], start: Path) -> Any:
-    """A copy of a configuration with other folders, absolute ones, wherever it names them."""
+    """Copy a configuration and replace its folders by absolute ones."""
 
-    def moved(key: str, value: Any) -> Any:
+    def move_key(key: str, value: Any) -> Any:
         is_here = key in PLACES and isinstance(value, str) and (start / value).exists()
         return places.get(key, str(start / value) if is_here else value)
 
-    return mapped(node, lambda mapping: {key: moved(key, v) for key, v in mapping.items()})
+    return map_dicts(node, lambda mapping: {key: move_key(key, v) for key, v in mapping.items()})

@@ -32,7 +32,7 @@ from curvlab.options import FROM_DATA
 from curvlab.results.files import arriving
 from curvlab.results.folder import BEST
 from curvlab.results.result import Result, package_versions
-from curvlab.run.group import on_this_machine
+from curvlab.run.group import local_devices
 from curvlab.run.hardware import trainer_accelerator, trainer_devices
 
 
@@ -96,7 +96,7 @@ def build_task(config: DictConfig, data: GraphDataModule | DataSpec) -> Any:
 
 
 def build_selection(config: DictConfig, data: GraphDataModule) -> BestValidation:
-    """Build what chooses the weights and the end of a run by validation."""
+    """Build the callback that selects weights and ends the run by validation."""
     own, patience = config.trainer, config.trainer.patience
     if patience is not None and "epochs" in own:  # counted in passes
         patience *= own.steps_per_epoch
@@ -109,7 +109,7 @@ def build_logger(
     folder: Path,
     resumed_at: int | None,
 ) -> AbstractContextManager[Logger | None]:
-    """Build the logger, if there is one, as what is open during a run."""
+    """Build the logger, if there is one, as a context manager."""
     if not options:
         return nullcontext()
     # Two tables may have the same cell, which is a run in the group of each.
@@ -150,8 +150,8 @@ def build_trainer(
     arguments = {
         "max_steps": options.max_steps,
         "max_epochs": -1,
-        "devices": trainer_devices(accelerator, on_this_machine(options.devices)),
-        "num_nodes": options.devices // on_this_machine(options.devices),
+        "devices": trainer_devices(accelerator, local_devices(options.devices)),
+        "num_nodes": options.devices // local_devices(options.devices),
         "precision": options.precision,
         "gradient_clip_val": options.gradient_clip,
         "accumulate_grad_batches": config.batching.get("accumulate", 1),
@@ -184,7 +184,7 @@ def build_trainer(
 def save_best(
     folder: Path, task: LightningModule, data: GraphDataModule, config: DictConfig, result: Result
 ) -> None:
-    """Write the weights that were evaluated, with what is needed to use them, as plain values."""
+    """Write the evaluated weights, and what is needed to use them, as plain values."""
     names = asdict(data.vocabulary)
     of_result = ("score", "val_score", "metrics", "config_hash", "schema", "revisions")
     content = {name: getattr(result, name) for name in of_result} | {
@@ -211,7 +211,7 @@ def save_best(
 
 
 def evaluate_parts(trainer: Trainer, task: Any, data: GraphDataModule) -> Scores:
-    """Metrics of each part of the data; of a task with a score that is not finite, an error."""
+    """Metrics of each part of the data; a score that is not finite is an error."""
 
     def test() -> Scores:
         parts: Scores = {}
@@ -224,7 +224,7 @@ def evaluate_parts(trainer: Trainer, task: Any, data: GraphDataModule) -> Scores
 
 
 def _options(group: DictConfig, data: Any = None, manifold: Any = None) -> dict[str, Any]:
-    """Arguments of a group's class: its keys, resolved, values of the data, the maker of spaces."""
+    """Arguments of a group's class: its resolved keys, values of the data, the maker of spaces."""
     options, signature = OmegaConf.to_container(group, resolve=True), options_of(group._target_)
     assert isinstance(options, dict)
     kept = {str(k): v for k, v in options.items() if k in signature or str(k).startswith("_")}

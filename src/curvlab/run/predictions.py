@@ -1,4 +1,4 @@
-"""Predictions of a trained model as tables with names, and its scores on what it has not seen."""
+"""Predictions of a trained model as tables with names, and its scores on other graphs."""
 
 import difflib
 import logging
@@ -67,7 +67,7 @@ def predictions(task: Task, run: "Run", *_: Any) -> pd.DataFrame:  # noqa: ARG00
 def _classes(
     task: NodeClassification, run: "Run", graph: Data | None, query: PredictionQuery
 ) -> pd.DataFrame:
-    batch, ids = run.prepared(graph), run.ids(graph)
+    batch, ids = run.prepare(graph), run.ids(graph)
     nodes = batch.nodes.argsort() if "nodes" in batch else torch.arange(len(ids))
     chosen, names = _numbers(query.nodes, ids, "node"), class_names(task, run)
     frame = pd.DataFrame(index=range(int(batch.num_nodes or 0)))
@@ -158,7 +158,7 @@ def _completions(
             "triples to score"
         )
     entities = run.ids()
-    end, relation, answer = _numbered(task, run, query.queries, entities)
+    end, relation, answer = _number(task, run, query.queries, entities)
     known, rows = None, []
     with suppress(UsageError):  # the files are not here
         data = run.data.graph
@@ -190,7 +190,7 @@ def _completions(
     return pd.DataFrame(rows, columns=columns)
 
 
-def _numbered(
+def _number(
     task: KnowledgeGraphCompletion, run: "Run", queries: Sequence[Query], entities: list[str]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Ends, relations and tails `[queries]`, -1 for none; heads are the inverse's tails."""
@@ -271,10 +271,10 @@ def scores_on(task: Task, run: "Run", graph: Data) -> Scores:  # noqa: ARG001
 
 
 @scores_on.register(NodeClassification)
-def _of_nodes(task: NodeClassification, run: "Run", graph: Data) -> Scores:
+def _predict_nodes(task: NodeClassification, run: "Run", graph: Data) -> Scores:
     if graph.get("y") is None:
         raise UsageError("the graph's nodes have no labels: nothing to score")
-    batch, found = run.prepared(graph), {}
+    batch, found = run.prepare(graph), {}
     for part, mask in part_masks(graph).items():
         nodes = mask.nonzero().squeeze(-1).to(run.device)
         scores = task.labels.scores(task.logits(batch, nodes), batch.y[nodes])
@@ -296,12 +296,12 @@ def part_masks(graph: Data) -> dict[str, Tensor]:
 
 
 @scores_on.register(LinkPrediction)
-def _of_links(task: LinkPrediction, run: "Run", graph: Data) -> Scores:
+def _predict_links(task: LinkPrediction, run: "Run", graph: Data) -> Scores:
     split = build(run.config.task.split, "task.split")
-    scores = task.scores(run.prepared(split(graph, run.config.seed)), "test")
+    scores = task.scores(run.prepare(split(graph, run.config.seed)), "test")
     return {"test": {name: float(score) for name, score in scores.items()}}
 
 
 @scores_on.register(Reconstruction)
-def _of_distances(task: Reconstruction, run: "Run", graph: Data) -> Scores:
-    return {"test": {task.score: float(task.precision(run.prepared(graph)))}}
+def _predict_distances(task: Reconstruction, run: "Run", graph: Data) -> Scores:
+    return {"test": {task.score: float(task.precision(run.prepare(graph)))}}

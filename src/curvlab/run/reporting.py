@@ -51,7 +51,7 @@ _NOT_FOR_THE_USER = (
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep Lightning's notes off the terminal; warnings of others pass."""
+    """Keep Lightning's notes off the terminal; other warnings pass."""
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
     with warnings.catch_warnings():
@@ -66,7 +66,7 @@ def say(line: str) -> None:
 
 
 def means_over_seeds(folders: Iterable[Path]) -> None:
-    """Print mean and interval of the scores of runs that differ by their seed alone."""
+    """Print mean and interval of the scores of runs that differ in the seed alone."""
     of_runs: dict[Path, list[Result]] = {}
     for folder in dict.fromkeys(folders):
         result = read_result(folder)
@@ -85,7 +85,7 @@ def means_over_seeds(folders: Iterable[Path]) -> None:
 
 
 def already_done(result: Result, folder: Path) -> None:
-    """Say that a run is not repeated."""
+    """Report that a run is finished already."""
     say(
         f"{result.model} on {result.dataset}, seed {result.seed}: {_outcome(result)} already, "
         f"{shown(folder / FILE)} (rerun=true repeats it)"
@@ -93,8 +93,8 @@ def already_done(result: Result, folder: Path) -> None:
     _pictures(folder)
 
 
-def finished(result: Result, folder: Path) -> None:
-    """Say how a run ended and where its files are."""
+def report_finished(result: Result, folder: Path) -> None:
+    """Report how a run ended and where its files are."""
     say(f"{result.model} on {result.dataset}, seed {result.seed}: {_outcome(result)}")
     if result.status == "finished":
         kappas = [f"{k:.3g}" for values in result.curvatures.values() for k in values]
@@ -137,7 +137,7 @@ def _outcome(result: Result) -> str:
 
 
 def shown(path: Path) -> str:
-    """A path as one would type it here."""
+    """A path relative to the working directory."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:
@@ -187,7 +187,7 @@ def _order(graph: Data) -> tuple[Tensor | slice, Tensor | None]:
 
 
 def log_result(result: Result, logger: Logger) -> None:
-    """Hand score and cost to a logger."""
+    """Log score and cost."""
     assert result.score is not None
     costs = {"ms_per_step": result.ms_per_step, "seconds": result.wall_seconds}
     costs |= {"memory_mb": result.peak_memory_mb, "parameters": result.parameters}
@@ -196,7 +196,7 @@ def log_result(result: Result, logger: Logger) -> None:
 
 
 def draw(label: str, folder: Path, logger: Logger | None) -> None:
-    """Draw the curves and the embedding; a failure costs no result and is only reported."""
+    """Draw the curves and the embedding; a failure is reported and costs no result."""
     from curvlab.analysis.plots import plot_run
 
     try:

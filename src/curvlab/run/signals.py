@@ -23,7 +23,7 @@ EXIT_CODES = {Signals.SIGTERM: 143, Signals.SIGUSR1: 143, Signals.SIGINT: 130}
 
 
 class Interrupted(SystemExit):
-    """A signal ends this process; no `except Exception` stops it, and its code is the exit code."""
+    """A signal ends this process; not caught by `except Exception`; its code is the exit code."""
 
     def __init__(self, number: int) -> None:
         self.signal = Signals(number)
@@ -45,7 +45,7 @@ _state = _State()
 
 
 def install(speaks: bool = True) -> None:
-    """Handle the signals here; of a group, one process `speaks` and answers SIGINT."""
+    """Install the handlers; in a group, one process `speaks` and answers SIGINT."""
     if _state.handlers or threading.current_thread() is not threading.main_thread():
         return
     for number in GRACE_SECONDS:
@@ -58,23 +58,23 @@ def install(speaks: bool = True) -> None:
 
 
 def again() -> None:
-    """Take the signals back from a library that has put its own handlers before ours."""
+    """Reinstall the handlers that a library has replaced."""
     for number, handler in _state.handlers.items():
         signal.signal(number, handler)
 
 
-def received() -> Signals | None:
-    """The signal that is to end this process."""
+def last_signal() -> Signals | None:
+    """The signal that asks this process to end."""
     return _state.received
 
 
 def say(sentence: str) -> None:
-    """Set what is printed at the end of this process, in place of the signal's name alone."""
+    """Set the sentence that is printed when this process ends."""
     _state.sentence = sentence
 
 
 def check(at_checkpoint: bool = False) -> None:
-    """End here if a signal asks for it and its time is over, or nothing is lost by it."""
+    """End here if a signal asks for it and its time is over or nothing would be lost."""
     found = _state.received
     if found and (at_checkpoint or time.monotonic() - _state.since >= GRACE_SECONDS[found]):
         raise Interrupted(found)
@@ -82,7 +82,7 @@ def check(at_checkpoint: bool = False) -> None:
 
 @contextmanager
 def wait(children: Callable[[], Sequence[int]] | None = None) -> Iterator[None]:
-    """Let signals wait for `check` within the block and pass them on to `children`."""
+    """Defer signals to `check` within the block and forward them to `children`."""
     _state.waits += 1
     _state.children = children
     try:

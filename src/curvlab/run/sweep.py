@@ -19,9 +19,9 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.errors import of_omegaconf, one_sentence
+from curvlab.errors import omegaconf_message, one_sentence
 from curvlab.results.folder import RunDirectory
-from curvlab.results.identity import identity_hash, stored
+from curvlab.results.identity import identity_hash, stored_config
 from curvlab.results.leases import SUFFIX, HeldError, look
 from curvlab.results.result import read_result
 from curvlab.run import reporting, signals
@@ -38,12 +38,12 @@ LOOKS = 0.2  # seconds between two looks at cells of processes that may be dead
 
 
 def register() -> None:
-    """Let Hydra know the sweeper."""
+    """Register the sweeper with Hydra."""
     Plugins.instance().class_name_to_class[NAME] = TableSweeper
 
 
 def is_over() -> bool:
-    """Whether no more cells of this sweep are to start."""
+    """Whether no more cells of this sweep may start."""
     return time.time() > float(os.environ.get(LAST_START, "inf"))
 
 
@@ -64,7 +64,7 @@ class TableSweeper(BasicSweeper):
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
-        """Take what Hydra hands out."""
+        """Keep Hydra's arguments."""
         super().setup(hydra_context=hydra_context, task_function=task_function, config=config)
         self._task = task_function
         self._here = config.hydra.runtime.choices["hydra/launcher"] == "basic"
@@ -82,16 +82,16 @@ class TableSweeper(BasicSweeper):
                 if is_over():
                     break
                 try:
-                    config = self._composed(cell)
+                    config = self._compose(cell)
                 except (HydraException, OmegaConfBaseException) as error:
-                    self._refused[" ".join(cell)] = of_omegaconf(error)
+                    self._refused[" ".join(cell)] = omegaconf_message(error)
                     continue
                 if self._here:
                     self._run(cell, config)
                 else:
                     folder = RunDirectory(self._folders[-1])
                     again = config.rerun or "search" in config or "study" in config
-                    if again or folder.conclusion(identity_hash(stored(config))) is None:
+                    if again or folder.conclusion(identity_hash(stored_config(config))) is None:
                         left.append(cell)
             self._launch(left)
             self._take_over()
@@ -100,7 +100,7 @@ class TableSweeper(BasicSweeper):
         if ways - {"finished", NOT_STARTED, ELSEWHERE}:
             sys.exit(1)
 
-    def _composed(self, cell: Sequence[str]) -> DictConfig:
+    def _compose(self, cell: Sequence[str]) -> DictConfig:
         """A cell's configuration, with Hydra's part and the run's folder in it."""
         config = self.hydra_context.config_loader.load_sweep_config(self.config, list(cell))
         HydraConfig.instance().set_config(config)
@@ -135,19 +135,19 @@ class TableSweeper(BasicSweeper):
             self._look_at(cell, job)
 
     def _look_at(self, cell: Sequence[str], job: JobReturn) -> None:
-        """Note a cell that another process holds; raise what else a job has raised."""
+        """Note a cell that another process holds; raise any other exception of a job."""
         if isinstance(job._return_value, HeldError):
             self._held[job._return_value.path] = cell
         else:
             _ = job.return_value
 
     def _take_over(self) -> None:
-        """Run cells whose processes have released them or died; leave others to theirs."""
+        """Run cells whose processes have released them or died; leave the others."""
         while self._held:
             others = {path: look(path) for path in self._held}
             for path in (path for path, holder in others.items() if holder is None):
                 cell = self._held.pop(path)
-                self._run(cell, self._composed(cell))
+                self._run(cell, self._compose(cell))
             left = [holder for holder in others.values() if holder is not None]
             if len(left) == len(others):
                 if all(holder.alive for holder in left):

@@ -13,10 +13,10 @@ from omegaconf import DictConfig
 
 from curvlab.config.options import decides, validate
 from curvlab.config.resolvers import data_name
-from curvlab.errors import DivergedError, UsageError, of_system, one_sentence
+from curvlab.errors import DivergedError, UsageError, one_sentence, system_message
 from curvlab.results.files import atomic_write
 from curvlab.results.folder import TRACEBACK, RunDirectory
-from curvlab.results.identity import identity_hash, revisions_of, stored
+from curvlab.results.identity import identity_hash, revisions_of, stored_config
 from curvlab.results.leases import Holder
 from curvlab.results.result import FILE, INTERRUPTED, Result
 from curvlab.run import reporting, signals
@@ -25,7 +25,7 @@ from curvlab.run.reporting import say, shown
 
 
 class RunFailedError(RuntimeError):
-    """A single run that ended without a score; its result file says how."""
+    """A single run ended without a score; its result file says how."""
 
 
 def train(config: DictConfig) -> Result:
@@ -38,7 +38,7 @@ def train(config: DictConfig) -> Result:
     folder = RunDirectory(Path(hydra.runtime.output_dir))
     # Overrides against the table that the command names, but for choices of its cells.
     words = {str(word).lstrip("+").partition("=")[0]: str(word) for word in hydra.overrides.task}
-    swept, what = hydra.sweeper.params or {}, stored(config)
+    swept, what = hydra.sweeper.params or {}, stored_config(config)
     changed = [word.lstrip("+") for k, word in words.items() if k not in swept and decides(k, what)]
     if "table" not in words:
         changed = []
@@ -88,7 +88,7 @@ def train_in(
                 run(config, result, folder, None)
             folder.drop_last()
         except signals.Interrupted as error:
-            interrupted(error, result, folder)
+            write_interrupted(error, result, folder)
             raise
         except Exception as error:
             refused = isinstance(error, UsageError | RunFailedError)
@@ -99,12 +99,12 @@ def train_in(
                 if result.status == "failed" and not isinstance(error, OSError):
                     raise
                 raise RunFailedError(result.error) from error
-        reporting.finished(result, folder.path)
+        reporting.report_finished(result, folder.path)
     return result
 
 
 def _finished_before(config: DictConfig, result: Result, folder: RunDirectory) -> Result | None:
-    """The result of the same run, in this folder or copied from another one.
+    """The finished result of the same run, from this folder or copied from another.
 
     With a logger only this folder counts: it shall see every cell of its table.
     """
@@ -120,7 +120,7 @@ def _finished_before(config: DictConfig, result: Result, folder: RunDirectory) -
 
 
 def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
-    """Write how a run ended that did not finish; what is refused replaces no other result."""
+    """Write how an unfinished run ended; a refusal replaces no other result."""
     memory = isinstance(error, torch.OutOfMemoryError | MemoryError)
     memory = memory or "can't allocate memory" in str(error)
     diverged = isinstance(error, DivergedError)
@@ -130,7 +130,7 @@ def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
         step = folder.step()
         kept = f"its state after step {step} is kept" if step else "nothing was there before"
         way = "the same command goes on when that is mended"
-        result.error = f"{of_system(error, folder.path)}; {kept}: {way}"
+        result.error = f"{system_message(error, folder.path)}; {kept}: {way}"
     if isinstance(error, UsageError) and folder.has_ended():
         return
     with suppress(OSError):
@@ -140,8 +140,8 @@ def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
         result.write(folder.path)
 
 
-def interrupted(error: signals.Interrupted, result: Result, folder: RunDirectory) -> None:
-    """Write that a signal has ended a run, unless its result is there, and say so."""
+def write_interrupted(error: signals.Interrupted, result: Result, folder: RunDirectory) -> None:
+    """Write and report that a signal has ended a run, unless its result exists."""
     name = error.signal.name
     if folder.conclusion(result.config_hash) is not None:
         signals.say(f"ended by {name} after {folder.path / FILE} was written")
@@ -155,7 +155,7 @@ def interrupted(error: signals.Interrupted, result: Result, folder: RunDirectory
 
 def describe(config: DictConfig) -> Result:
     """The result of a run that has not started."""
-    what = stored(config)
+    what = stored_config(config)
     return Result(
         status="failed",
         model=config.model.name,

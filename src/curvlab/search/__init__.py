@@ -1,1 +1,1 @@
-"""Search for hyperparameters: the space, the study that is kept, its trials and its winner."""
+"""Hyperparameter search: the space, the stored study, its trials and its winner."""

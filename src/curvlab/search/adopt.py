@@ -1,4 +1,4 @@
-"""From the study of a search to the recipe of a model on a data set and its split."""
+"""Turn a search's study into the recipe of a model on a data set and its split."""
 
 import io
 from pathlib import Path
@@ -15,7 +15,7 @@ from curvlab.config.folder import PROVENANCE
 from curvlab.config.resolvers import LINKS, name_of_recipe, recipe_name
 from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write
-from curvlab.results.identity import canonical, stored
+from curvlab.results.identity import canonical, stored_config
 from curvlab.results.result import Result, read_result
 from curvlab.run.reporting import shown
 from curvlab.search.run import (
@@ -23,8 +23,8 @@ from curvlab.search.run import (
     COMMIT,
     SCORES,
     best_first,
-    concluded,
     count,
+    ended,
     minutes,
     read_study,
 )
@@ -36,12 +36,12 @@ def adopt(folder: Path, configs: Path, force: bool = False) -> str:
     result = read_result(folder)
     if result is None:
         raise UsageError(
-            f"the search in {shown(folder)} has not ended, after {len(concluded(study))} trials; "
+            f"the search in {shown(folder)} has not ended, after {len(ended(study))} trials; "
             f"this goes on with it: {study.user_attrs.get(COMMAND, 'the same command')}"
         )
     if result.status != "finished":
         raise UsageError(f"the search in {shown(folder)} has no winner: {result.error}")
-    new = _recipe(result, study, _without_recipe(folder, result, configs))
+    new = _recipe(result, study, _drop_recipe(folder, result, configs))
     split = result.config.get("split")
     key = name_of_recipe(result.task, result.dataset, split["name"] if split else None)
     target = configs / "recipe" / recipe_name("task", result.task) / f"{result.model}.yaml"
@@ -53,7 +53,7 @@ def adopt(folder: Path, configs: Path, force: bool = False) -> str:
     yaml.representer.add_representer(type(None), lambda r, _: r.represent_scalar(null, "null"))
     known = target.is_file()
     recipes = yaml.load(target) if known else CommentedMap()
-    before, better = _compared(new[PROVENANCE], recipes.get(key))
+    before, better = _compare(new[PROVENANCE], recipes.get(key))
     score, place = _score(new[PROVENANCE]), f"{key} in {shown(target)}"
     if better and not force:
         raise UsageError(f"{place} has {before}, and the search has {score}: --force replaces it")
@@ -67,7 +67,7 @@ def adopt(folder: Path, configs: Path, force: bool = False) -> str:
 
 
 def ranking(folder: Path, length: int) -> pd.DataFrame:
-    """The best trials of a search, finished or not, a column each."""
+    """The best trials of a search, finished or not, one column per trial."""
     best = best_first(read_study(folder))[:length]
     if not best:
         raise UsageError(f"no trial of {shown(folder)} has a score yet")
@@ -82,12 +82,12 @@ def ranking(folder: Path, length: int) -> pd.DataFrame:
     return pd.DataFrame(columns, dtype=object).rename_axis("").reset_index()
 
 
-def _without_recipe(folder: Path, result: Result, configs: Path) -> dict[str, Any]:
+def _drop_recipe(folder: Path, result: Result, configs: Path) -> dict[str, Any]:
     """The configuration of a run with the split and metric of the search, without its recipe."""
     split = result.config.get("split")
     words = [f"{key}={getattr(result, key)}" for key in ("task", "model", "dataset")]
     words += [f"split={split['name']}"] if split else []
-    own = stored(compose([*words, "recipe=none"], configs))
+    own = stored_config(compose([*words, "recipe=none"], configs))
     for key in ("split", "task.split", "task.metric"):
         group, _, name = key.partition(".")
         parts = (config.get(group) or {} for config in (result.config, own))
@@ -100,8 +100,8 @@ def _without_recipe(folder: Path, result: Result, configs: Path) -> dict[str, An
     return own
 
 
-def _compared(new: dict[str, Any], old: dict[str, Any] | None) -> tuple[str, bool]:
-    """The recipe that is there, in words, and whether only force replaces it."""
+def _compare(new: dict[str, Any], old: dict[str, Any] | None) -> tuple[str, bool]:
+    """Describe the existing recipe, and whether `--force` is needed to replace it."""
     if old is None:
         return "", False
     if (found := old.get(PROVENANCE)) is None:
@@ -116,7 +116,7 @@ def _score(found: dict[str, Any]) -> str:
 
 
 def _recipe(result: Result, study: optuna.Study, own: dict[str, Any]) -> CommentedMap:
-    done, winner = concluded(study), best_first(study)[0]
+    done, winner = ended(study), best_first(study)[0]
     values, without = OmegaConf.create(), OmegaConf.create(own)
     for key, value in winner.params.items():
         if OmegaConf.select(without, key) != value:

@@ -1,4 +1,4 @@
-"""A search for hyperparameters by validation scores: an Optuna study that many workers share."""
+"""Hyperparameter search by validation scores: an Optuna study that workers share."""
 
 import copy
 import os
@@ -32,7 +32,7 @@ from curvlab.results.leases import SUFFIX, HeldError, Holder, held, look, take
 from curvlab.results.result import Result, git_commit
 from curvlab.run.hardware import prepare_determinism, prepare_processor
 from curvlab.run.parts import build_data, build_selection, build_task, build_trainer
-from curvlab.run.reporting import finished, quiet, shown
+from curvlab.run.reporting import quiet, report_finished, shown
 from curvlab.run.sweep import LOOKS
 from curvlab.run.train import conclude, describe
 from curvlab.search.space import check_search, defaults, values_by_key
@@ -49,7 +49,7 @@ _console = plain_console(soft_wrap=True)
 
 
 def search(config: DictConfig) -> Result:
-    """Search one model's hyperparameters on one dataset; the study is kept and gone on with.
+    """Search one model's hyperparameters on one data set; an existing study is continued.
 
     Another search in the same folder, or with `rerun=true`, is moved to `previous/HASH`.
     """
@@ -75,25 +75,25 @@ def search(config: DictConfig) -> Result:
         except Exception as error:
             with _alone_in(folder):
                 conclude(result, error, folder)
-            finished(result, folder.path)  # the disk may have no room for its file
+            report_finished(result, folder.path)  # the disk may have no room for its file
     return result
 
 
 def _alone_in(folder: RunDirectory) -> AbstractContextManager[None]:
-    """Hold a search's folder, which others do for moments."""
+    """Hold a search's folder for a moment."""
     return folder.locked(lambda _: None)
 
 
 def _search(
     config: DictConfig, study: optuna.Study, result: Result, place: RunDirectory, worker: str
 ) -> None:
-    """Run trials until none is left to begin; write the result if none is at work either."""
+    """Run trials until the budget is spent; write the result if no other worker is running."""
     run = OmegaConf.masked_copy(config, [str(key) for key in config if key != "search"])
     folder, options = place.path, config.search
     prepare_processor(config.trainer.threads)
     prepare_determinism(run.trainer.accelerator)
     _ = build_data(run).graph  # what is wrong with the data is not the fault of a trial
-    choices, done = values_by_key(config).values(), concluded(study)
+    choices, done = values_by_key(config).values(), ended(study)
     limit = f" or {options.minutes} minutes" if options.minutes else ""
     _console.print(
         f"{config.model.label} on {config.dataset.label}: searching {len(choices)} keys, "
@@ -123,8 +123,8 @@ def _search(
 def _next_trial(
     study: optuna.Study, config: DictConfig, worker: str, others: int
 ) -> optuna.Trial | None:
-    """Take a trial if the budget has one left; to be called by who holds the folder."""
-    done, options = concluded(study), config.search
+    """Take a trial if the budget allows; the caller holds the folder."""
+    done, options = ended(study), config.search
     late = options.minutes is not None and minutes(done) >= options.minutes
     if len(done) + others >= options.trials or late:
         return None
@@ -170,9 +170,9 @@ def _run_trial(
 def _mean_score(trial: optuna.Trial, config: DictConfig, run: DictConfig, folder: Path) -> float:
     """The mean over seeds of a combination's best validation scores, unless it is pruned."""
     choices = values_by_key(config)
-    run = _with(run, {key: trial.suggest_categorical(key, choices[key]) for key in choices})
+    run = _set_values(run, {key: trial.suggest_categorical(key, choices[key]) for key in choices})
     validate(run)
-    same = [t.user_attrs for t in concluded(trial.study) if t.params == trial.params]
+    same = [t.user_attrs for t in ended(trial.study) if t.params == trial.params]
     known: list[float] = max((a.get(SCORES, []) for a in same), key=len, default=[])
 
     def report(step: int, score: float) -> None:
@@ -187,7 +187,7 @@ def _mean_score(trial: optuna.Trial, config: DictConfig, run: DictConfig, folder
         if i < len(known):
             scores.append(known[i])
         else:
-            changed = _with(run, {"seed": seed})
+            changed = _set_values(run, {"seed": seed})
             scores.append(validation_score(changed, folder, None if i else report))
         trial.set_user_attr(SCORES, scores)
     return mean(scores)
@@ -213,11 +213,11 @@ def validation_score(
 
 
 def _write(study: optuna.Study, result: Result, folder: Path) -> None:
-    """Write and print the result of a search that is done, and forget workers that were killed."""
+    """Write and print the result of a finished search, and fail the trials of killed workers."""
     for path in folder.glob(f"worker-*{SUFFIX}"):
         with suppress(HeldError):
             take(path).release()
-    done = concluded(study)
+    done = ended(study)
     if not (ranking := best_first(study)):
         raise UsageError(
             f"none of {len(done)} trials has a score; the last: {done[-1].user_attrs[ERROR]}"
@@ -241,7 +241,7 @@ def _words(params: Mapping[str, Any]) -> str:
     return " ".join(f"{key}={word}" for key, word in words.items())
 
 
-def _with(config: DictConfig, values: Mapping[str, Any]) -> DictConfig:
+def _set_values(config: DictConfig, values: Mapping[str, Any]) -> DictConfig:
     changed = copy.deepcopy(config)
     for key, value in values.items():
         OmegaConf.update(changed, key, value)
@@ -249,7 +249,7 @@ def _with(config: DictConfig, values: Mapping[str, Any]) -> DictConfig:
 
 
 def open_study(folder: Path, options: DictConfig, config_hash: str) -> optuna.Study:
-    """Open the study of a folder, or begin it."""
+    """Open the study of a folder, or create it."""
     return optuna.create_study(
         study_name=config_hash,
         storage=_storage(folder / JOURNAL),
@@ -260,7 +260,7 @@ def open_study(folder: Path, options: DictConfig, config_hash: str) -> optuna.St
 
 
 def read_study(folder: Path) -> optuna.Study:
-    """The study in a folder, to look at."""
+    """Read the study in a folder."""
     journal = folder / JOURNAL
     if not journal.is_file():
         message = "name the folder that curvlab train -m search=... wrote"
@@ -285,7 +285,7 @@ def _storage(journal: Path) -> JournalStorage:
 
 
 class _JournalLock(JournalFileOpenLock):
-    """Lets one process at a time write, and removes half a line that a killed one has left."""
+    """Serialises writers, and removes half a line that a killed one has left."""
 
     def __init__(self, journal: Path) -> None:
         super().__init__(str(journal))
@@ -306,8 +306,8 @@ class _JournalLock(JournalFileOpenLock):
         self._held.close()
 
 
-def concluded(study: optuna.Study) -> list[FrozenTrial]:
-    """Trials that need not be repeated: complete, pruned, or failed by their values."""
+def ended(study: optuna.Study) -> list[FrozenTrial]:
+    """Trials that have ended: complete, pruned, or failed because of their values."""
     ended = (TrialState.COMPLETE, TrialState.PRUNED)
     trials = study.get_trials(deepcopy=False)
     return [trial for trial in trials if trial.state in ended or ERROR in trial.user_attrs]

@@ -1,4 +1,4 @@
-"""The space of a search: keys of the configuration, and the values that each may take."""
+"""The space of a search: configuration keys and their candidate values."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -27,7 +27,7 @@ def defaults(config: DictConfig) -> dict[str, Any] | None:
 
 
 def check_search(config: DictConfig, words: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Refuse the first thing that is wrong; `words` are overrides by the keys that they set."""
+    """Refuse an invalid search in a sentence; `words` are overrides by the keys that they set."""
     if find_spec("optuna") is None:
         raise UsageError("search= needs Optuna: pip install 'curvlab[hpo]'")
     if "metric" not in config.task:

@@ -22,7 +22,7 @@ OTHERWISE = {
 
 @dataclass(frozen=True)
 class ModelInSpace:
-    """A model in a kind of space, with all overrides but the seed."""
+    """A model in one kind of space, with all overrides except the seed."""
 
     model: str
     space: str
@@ -71,7 +71,7 @@ def fits(config: DictConfig) -> bool:
 
 
 def check_study(config: DictConfig, words: Sequence[str], models: Sequence[str]) -> None:
-    """Refuse the first thing that is wrong with a study, in one sentence."""
+    """Refuse an invalid study, in one sentence."""
     for word in words:
         if way := OTHERWISE.get(_key(word)):
             raise UsageError(f"{word}: study= chooses models and spaces itself; {way}")

@@ -69,7 +69,7 @@ def publish(
     save_figure(picture(reports, facts), folder / PICTURE)
     for report in reports:
         console.print(f"{report.label} on {study['label']}")
-        console.print(terminal_table(_formatted(report.table), max(console.width, 150)), end="")
+        console.print(terminal_table(_format(report.table), max(console.width, 150)), end="")
         console.print(report.text)
         for row in report.table[report.table["scores"].isna()].to_dict("records"):
             console.print(f"{report.label} in {row['space']} space has no score: {row['error']}")
@@ -109,7 +109,7 @@ def _draw_differences(axis: Axes, report: Report) -> None:
     axis.set_title(f"{report.label}: flat {flat['mean']:.1f}")
 
 
-def _formatted(table: pd.DataFrame) -> pd.DataFrame:
+def _format(table: pd.DataFrame) -> pd.DataFrame:
     table = table.dropna(subset="scores")
     kappas = []
     for space, layers in zip(table["space"], table["curvatures"], strict=True):

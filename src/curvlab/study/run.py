@@ -18,7 +18,7 @@ from omegaconf import DictConfig, open_dict
 from curvlab.analysis.graph_facts import graph_facts
 from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import UsageError
-from curvlab.program import in_time
+from curvlab.program import format_time
 from curvlab.results.folder import TRACEBACK, RunDirectory
 from curvlab.results.result import Result
 from curvlab.run.group import end_with_parent, start_context
@@ -28,7 +28,7 @@ from curvlab.run.reporting import shown
 from curvlab.run.train import conclude, describe, train_in
 from curvlab.study.flat_counterpart import ModelInSpace, overrides_of_runs, spaces_of
 from curvlab.study.page import console, publish
-from curvlab.study.verdict import Report, compared, recommend
+from curvlab.study.verdict import Report, compare, recommend
 
 Cell = tuple[DictConfig, Path]
 
@@ -103,7 +103,7 @@ def _report(label: str, rows: Sequence[dict[str, Any]]) -> Report:
     if rows[0]["scores"] is None or all(row["scores"] is None for row in rows[1:]):
         error = next(row["error"] for row in rows if row["error"])
         raise UsageError(f"{label} has no scores in flat space and another to compare: {error}")
-    return recommend(label, compared(pd.DataFrame(rows)))
+    return recommend(label, compare(pd.DataFrame(rows)))
 
 
 def run_cells(cells: Sequence[Cell], config: DictConfig) -> list[Result]:
@@ -120,7 +120,7 @@ def run_cells(cells: Sequence[Cell], config: DictConfig) -> list[Result]:
             results.append(result)
             done, total = len(results), len(cells)
             score = f"{result.score:.2f}" if result.score is not None else result.error
-            left = in_time((monotonic() - started) / done * (total - done))
+            left = format_time((monotonic() - started) / done * (total - done))
             console.print(
                 f"[{done}/{total}] {result.model}, {result.manifold}, seed {result.seed}: {score}"
                 + (f", about {left} left" if done < total else "")

@@ -1,4 +1,4 @@
-"""Results of a study: comparisons with flat space, and a recommendation in words."""
+"""Results of a study: comparisons with flat space, and a recommendation."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from curvlab.statistics import LEVEL, detectable, holm, paired, runs_needed
+from curvlab.statistics import LEVEL, compare_pairs, detectable, holm, required_runs
 from curvlab.study.flat_counterpart import FLAT
 
 ONE_POINT = 1.0
@@ -15,7 +15,7 @@ ONE_POINT = 1.0
 
 @dataclass(frozen=True)
 class Report:
-    """A model's results and the recommended space; `alike` are others that do as well."""
+    """A model's results and the recommended space; `alike` are others that are as good."""
 
     label: str
     table: pd.DataFrame
@@ -29,10 +29,10 @@ class Report:
         return float(self.table.loc[self.table["space"] == self.space, "mean"].iloc[0])
 
 
-def compared(table: pd.DataFrame) -> pd.DataFrame:
+def compare(table: pd.DataFrame) -> pd.DataFrame:
     """Compare spaces with flat space, paired by seed."""
     rows = table.iloc[1:].dropna(subset="scores")
-    pairs = [paired(scores, table["scores"].iloc[0]) for scores in rows["scores"]]
+    pairs = [compare_pairs(scores, table["scores"].iloc[0]) for scores in rows["scores"]]
     found = pd.DataFrame([asdict(pair) | {"interval": pair.interval} for pair in pairs], rows.index)
     found["p_holm"] = holm(found["p_t"].tolist())
     return table.join(found.rename(columns={"mean": "difference", "p_wilcoxon": "p_ranks"}))
@@ -48,7 +48,7 @@ def recommend(label: str, table: pd.DataFrame) -> Report:
     better = others[significant & (others["difference"] > 0)]
     if len(better):
         top = _best(better)["scores"]
-        alike = better[[not paired(top, scores).p_t < LEVEL for scores in better["scores"]]]
+        alike = better[[not compare_pairs(top, scores).p_t < LEVEL for scores in better["scores"]]]
         best: Any = alike.iloc[0]
         names = tuple(alike["space"].iloc[1:])
         text = (
@@ -56,7 +56,7 @@ def recommend(label: str, table: pd.DataFrame) -> Report:
             f"{best['difference']:.2f} points more than in flat space, 95 % interval "
             f"{best['interval']}, p = {best['p_holm']:.2g} after Holm."
         )
-        text += f" {_listed(names).capitalize()} did not do better." if names else ""
+        text += f" {_list_names(names).capitalize()} did not do better." if names else ""
         return Report(label, table, best["space"], names, text)
     equal, worse = others[~significant], others[significant]
     if equal.empty:
@@ -65,7 +65,7 @@ def recommend(label: str, table: pd.DataFrame) -> Report:
     else:
         budget = _budget(_best(equal), len(others))
         text = f"{label} stays flat: no difference was found with this budget. {budget}"
-        text += f" Worse than flat: {_listed(list(worse['space']))}." if len(worse) else ""
+        text += f" Worse than flat: {_list_names(list(worse['space']))}." if len(worse) else ""
     return Report(label, table, FLAT, tuple(equal["space"]), text)
 
 
@@ -75,7 +75,7 @@ def overall(reports: Sequence[Report]) -> str:
     gains = [report.label for report in reports if report.space != FLAT]
     curved = "Curvature was not found to be worth it on this graph."
     if gains:
-        curved = f"Curvature is worth it for {_listed(gains)}."
+        curved = f"Curvature is worth it for {_list_names(gains)}."
     score = f"{best.label} in {best.space} space, {best.score:.2f} on average"
     return f"{curved} The best score of all has {score}."
 
@@ -95,7 +95,7 @@ def _budget(row: Any, tests: int) -> str:
     if isinf(limit) or std == 0:
         return found
     aim = ONE_POINT if limit > ONE_POINT else limit / 2
-    runs = runs_needed(aim, std, level)
+    runs = required_runs(aim, std, level)
     more = f", with about {runs} runs one of {aim:.2f} points" if runs else ""
     return (
         f"{found} With {pairs} runs a difference of about {limit:.2f} points is detectable with "
@@ -103,5 +103,5 @@ def _budget(row: Any, tests: int) -> str:
     )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

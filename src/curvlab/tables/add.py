@@ -1,4 +1,4 @@
-"""Adding the finished runs of a folder to tables of runs, after a check of each."""
+"""Add a folder's finished runs to tables of runs, after checking each."""
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
@@ -14,7 +14,7 @@ KEPT = ("metrics.csv", "routing.csv")  # files that a row keeps of a run's folde
 
 @dataclass
 class Added:
-    """Runs that were added, `PAPER/TABLE/RUN`, and those that were refused, with the reason."""
+    """Added runs, `PAPER/TABLE/RUN`, and refused ones with their reasons."""
 
     added: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)

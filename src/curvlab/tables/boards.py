@@ -16,7 +16,7 @@ from curvlab.config.folder import choices
 from curvlab.errors import UsageError
 from curvlab.results.identity import canonical
 from curvlab.statistics import critical_difference, decimals, friedman, paired_by_seed
-from curvlab.tables.render import fixed, markdown_table, plus_minus
+from curvlab.tables.render import decimal, markdown_table, plus_minus
 from curvlab.tables.runs import CELL, one_protocol_per_cell, table_runs
 from curvlab.tables.spec import SCORE, Coordinate, TableSpec, load_tables
 
@@ -96,7 +96,7 @@ class TaskBoard:
         """All scores in Markdown, the largest part without gaps, curved models minus flat ones."""
         digits, scores = decimals(self.scores), self.scores
         few = self.runs.map(lambda runs: "*" if 0 < runs < FEW else "")
-        texts = scores.map(lambda score: fixed(score, digits) or NONE) + few
+        texts = scores.map(lambda score: decimal(score, digits) or NONE) + few
         first = scores.eq(scores.max()) & scores.columns.isin(list(self.ranked))
         texts = texts.mask(first, "**" + texts + "**").reindex(self.beaten.index)
         beats = self.beaten.map(lambda share: NONE if isnan(share) else f"{100 * share:.0f} %")
@@ -120,7 +120,7 @@ class TaskBoard:
             rows = pairs[["dataset"]].copy()
             rows.insert(0, "curved minus flat", named)
             for name in ("mean_delta", "homophily"):
-                rows[name.replace("_", " ")] = [fixed(value, 2) for value in pairs[name]]
+                rows[name.replace("_", " ")] = [decimal(value, 2) for value in pairs[name]]
             differences = zip(pairs["difference"], pairs["pm"], strict=True)
             rows["difference"] = [plus_minus(d, pm, digits, "+") for d, pm in differences]
             parts.append(markdown_table(rows))
@@ -185,7 +185,7 @@ def one_protocol_per_column(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def largest_block(scores: pd.DataFrame, of_graph: "pd.Series[str]") -> pd.DataFrame | None:
-    """The part without gaps that has the most cells, of at least three models on two datasets."""
+    """The largest gap-free block of cells, of at least three models on two datasets."""
     present = scores.notna()
     best: pd.DataFrame | None = None
     for one, other in combinations_with_replacement(present.index, 2):
@@ -198,7 +198,7 @@ def largest_block(scores: pd.DataFrame, of_graph: "pd.Series[str]") -> pd.DataFr
 
 
 def graphs(runs: pd.DataFrame) -> "pd.Series[str]":
-    """The graph of each column; two splits of one data set have the same one."""
+    """The graph of each column, the same for all splits of one data set."""
     first = runs.drop_duplicates("column").set_index("column")
     names = []
     for config, made in zip(first["config"], first["built"], strict=True):
@@ -246,7 +246,7 @@ def counterparts(
             )
         for column, dataset in labels[1].items():
             for runs in tables:
-                sides = (by_seed(runs, name, str(column)) for name in (curved, flat))
+                sides = (seed_scores(runs, name, str(column)) for name in (curved, flat))
                 if (paired := paired_by_seed(*sides)).pairs:
                     graph = known.reindex([str(column)]).astype(float).iloc[0]
                     names = labels[0][curved], labels[0][flat], dataset
@@ -256,7 +256,7 @@ def counterparts(
     return pd.DataFrame(found, columns=columns)
 
 
-def by_seed(runs: pd.DataFrame, row: str, column: str) -> dict[int, float]:
+def seed_scores(runs: pd.DataFrame, row: str, column: str) -> dict[int, float]:
     """Values of a cell by seed."""
     own = runs[(runs["row"].astype(str) == row) & (runs["column"].astype(str) == column)]
     return dict(zip(own["seed"], own["value"], strict=True))
@@ -268,7 +268,7 @@ def difference(
     """The mean of cell - other over the seeds that both have, with its 95 % interval."""
     runs, _ = one_protocol_per_cell(table_runs(spec, results))
     finished = runs[runs["status"] == "finished"]
-    found = paired_by_seed(by_seed(finished, *cell), by_seed(finished, *other))
+    found = paired_by_seed(seed_scores(finished, *cell), seed_scores(finished, *other))
     if found.pairs < 2:
         both = " and ".join(", ".join(names) for names in (cell, other))
         raise UsageError(f"{spec.name}: {both} share {found.pairs} seeds; run more")

@@ -1,4 +1,4 @@
-"""The papers' main claims, each that one method is better than another, judged by our runs."""
+"""The papers' main claims that one method is better than another, judged by our runs."""
 
 from collections.abc import Callable, Sequence
 from importlib.resources import files
@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from curvlab.statistics import FEWEST, LEVEL, holm, paired_by_seed
-from curvlab.tables.boards import by_seed
+from curvlab.tables.boards import seed_scores
 from curvlab.tables.report import Report
 from curvlab.tables.spec import Better
 
@@ -23,7 +23,7 @@ CLAIMS_LEGEND = (
 
 
 def claims(reports: Callable[[str], Sequence[Report]]) -> pd.DataFrame:
-    """Judge each claim by the first report of its table, in text."""
+    """Judge each claim by the first report of its table; return text."""
     with (files("curvlab.tables") / "claims.csv").open(encoding="utf-8") as file:
         listed = pd.read_csv(file, dtype=str).to_dict("records")
     return pd.DataFrame([judge(claim, reports(claim["table"])[0]) for claim in listed])
@@ -39,7 +39,7 @@ def judge(claim: dict[Any, str], report: Report) -> dict[str, str]:
     runs = report.runs[report.runs["row"].isin(methods)]
     finished = runs[(runs["status"] == "finished") & (runs["deviation"] == "")]
     pairs = {
-        column: paired_by_seed(*(by_seed(finished, method, str(column)) for method in methods))
+        column: paired_by_seed(*(seed_scores(finished, method, str(column)) for method in methods))
         for column in report.columns
     }
     ours = {c: pair for c, pair in pairs.items() if pair.pairs >= FEWEST and isfinite(pair.p_t)}

@@ -1,4 +1,4 @@
-"""All tables at a glance: what is finished, how it compares, what it took, what is missing."""
+"""All tables at a glance: finished cells, comparisons, cost, and what is missing."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -106,7 +106,7 @@ def _texts(tables: pd.DataFrame, form: str = "d") -> pd.DataFrame:
 
 
 def status(tables: pd.DataFrame, remarks: list[str], results: Path, form: str) -> str:
-    """One line per table, remarks, and the figures that no sweep fills: whether they are drawn."""
+    """One line per table, remarks, and the state of figures that no sweep fills."""
     texts, figures = _texts(tables), paper_figures()
     above = results.resolve().parent
     states = []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from curvlab.errors import UsageError
-from curvlab.tables.render import fixed, plus_minus
+from curvlab.tables.render import decimal, plus_minus
 from curvlab.tables.report import Report, build_report
 from curvlab.tables.spec import Better, load_table, table_names
 
@@ -51,7 +51,7 @@ def heatmap(report: Report) -> str:
         style = f' style="background: {color}"' if hot else ""
         own = by_cell.get((cell["row"], cell["column"]), [])
         words = escape(_details(cell, own, report), quote=True)
-        text = fixed(cell["our_mean"], report.decimals) + cell["mark"]
+        text = decimal(cell["our_mean"], report.decimals) + cell["mark"]
         shown = text if cell["seeds"] else f"<small>{cell['status']}</small>"
         rows[cell["row"]] += f'<td{style} title="{words}">{shown}</td>'
     head = "".join(f"<th>{escape(report.labels['column', c])}</th>" for c in report.columns)
@@ -67,7 +67,7 @@ def _details(cell: dict[Any, Any], runs: list[dict[Any, Any]], report: Report) -
     facts = {
         "ours": plus_minus(cell["our_mean"], cell["our_pm"], digits),
         "printed": plus_minus(cell["paper_mean"], cell["paper_pm"], digits),
-        "difference": fixed(cell["difference"], digits, "+"),
+        "difference": decimal(cell["difference"], digits, "+"),
         "protocol": cell["deviation"],
     }
     lines = [f"{key}: {value}" for key, value in facts.items() if value]
@@ -75,7 +75,7 @@ def _details(cell: dict[Any, Any], runs: list[dict[Any, Any]], report: Report) -
     for run in runs:
         kappas = sorted(kappa for layer in run["curvatures"].values() for kappa in layer)
         ends = dict.fromkeys(f"{kappa:.3g}" for kappa in (*kappas[:1], *kappas[-1:]))
-        value, seconds = fixed(run["value"], digits) or run["status"], fixed(run["seconds"], 0)
+        value, seconds = decimal(run["value"], digits) or run["status"], decimal(run["seconds"], 0)
         words = [f"seed {run['seed']}: {value}", "κ " * bool(ends) + " to ".join(ends)]
         words += [f"{run['steps']:,} steps", seconds + " s" * bool(seconds)]
         words += [run["device"], run["commit"][:8], run["path"]]

@@ -1,4 +1,4 @@
-"""Finished runs side by side: how they differ, what they score and cost, and a paired test."""
+"""Finished runs side by side: differences, scores, cost, and a paired test."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ LABEL_LENGTH = 40
 
 @dataclass(frozen=True)
 class Group:
-    """Runs by seed that differ in nothing else, and their `settings` that other groups have not."""
+    """Runs that differ in the seed alone, and `settings` that distinguish them from others."""
 
     label: str
     settings: dict[str, Any]
@@ -30,8 +30,8 @@ class Group:
         return {seed: run.score for seed, run in self.runs.items() if run.score is not None}
 
 
-def grouped(results: Sequence[Result]) -> list[Group]:
-    """Groups of finished runs of one task and metric, in the order in which they are first met."""
+def group_runs(results: Sequence[Result]) -> list[Group]:
+    """Group finished runs of one task and metric, in the order of first appearance."""
     finished = [result for result in results if result.status == "finished"]
     if not finished:
         raise UsageError("none of these runs has finished: there is nothing to compare")
@@ -94,7 +94,7 @@ def _built(result: Result) -> dict[str, Any]:
 
 
 def _labels(groups: Sequence[Group]) -> list[str]:
-    """Short names: choices as far as they distinguish groups, else what differs."""
+    """Short names of groups: the choices that distinguish them, else what differs."""
     runs = [next(iter(group.runs.values())) for group in groups]
     parts: list[list[str]] = [[] for _ in groups]
     for choice in ("model", "dataset", "manifold"):

@@ -1,4 +1,4 @@
-"""The results of tables that are not what their commands give today."""
+"""Stored results of tables that today's commands no longer give."""
 
 from collections.abc import Container
 from pathlib import Path
@@ -9,15 +9,15 @@ from omegaconf import OmegaConf
 from curvlab.config.compose import compose
 from curvlab.config.folder import find
 from curvlab.errors import UsageError
-from curvlab.results.identity import built, canonical, stored
+from curvlab.results.identity import built, canonical, stored_config
 from curvlab.results.result import load, result_files
 from curvlab.tables.runs import DEFAULT, flatten, lookup, shown
 
 
-def outdated(
+def outdated_cells(
     configs: Path, results: Path, among: Container[str] | None = None
 ) -> list[tuple[str, int, str]]:
-    """Folder, runs and reason of each cell whose result is not what its command gives today."""
+    """Folder, runs and reason of each cell whose command has changed."""
     cells: dict[str, list[Path]] = {}
     for path in result_files(results):
         cell = path.parents[1].relative_to(results).as_posix()
@@ -34,7 +34,7 @@ def _why(configs: Path, cell: Path, result: dict[str, Any]) -> str:
         named = key in ("model", "dataset", "seed", "task")
         words.append(f"{key}={result[key] if named else lookup(result['config'], key)}")
     try:
-        now = built(stored(compose([*words, *(result.get("changed") or ())], configs)))
+        now = built(stored_config(compose([*words, *(result.get("changed") or ())], configs)))
     except UsageError as error:
         return str(error)
     before = built(result["config"], result.get("revisions") or {})

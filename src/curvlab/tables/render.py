@@ -42,7 +42,7 @@ class Entry:
     grey: bool = False
 
     def written(self, marks: Sequence[str], grey: str, escape: Callable[[str], str] = str) -> str:
-        """In the words of a format: templates for the places 0, 1 and 2, and for grey."""
+        """Apply a format's templates for the places 0, 1 and 2, and for grey."""
         number = marks[self.place].format(escape(self.number)) if self.number else ""
         text = " ".join(filter(None, [number, escape(self.remark)]))
         return grey.format(text) if self.grey else text
@@ -61,7 +61,7 @@ class Line(NamedTuple):
 
 
 def layout(report: Report) -> list[Line]:
-    """The lines of a table; empty lines are left out."""
+    """The lines of a table, without empty ones."""
     cells = report.cells.to_dict("records")
     lines, columns = [], len(report.columns)
     for i, row in enumerate(report.rows):
@@ -75,7 +75,7 @@ def layout(report: Report) -> list[Line]:
                 label = ""
     if any(cell["ranked"] for cell in cells[:columns]):
         orders = (
-            f"{fixed(c['spearman'], 2)} ({c['ranked']})" if c["ranked"] else ""
+            f"{decimal(c['spearman'], 2)} ({c['ranked']})" if c["ranked"] else ""
             for c in cells[:columns]
         )
         lines.append(Line("Spearman", "rank", "rank", [Entry(remark=order) for order in orders]))
@@ -87,7 +87,7 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
 
     def summary(kind: str, seeds: int, place: int = 0, mark: str = mark) -> Entry:
         """Mean, spread and number of seeds; of two seeds, which have no spread, both values."""
-        low, high = (fixed(cell[f"{kind}_{key}"], digits) for key in ("low", "high"))
+        low, high = (decimal(cell[f"{kind}_{key}"], digits) for key in ("low", "high"))
         remark = f"({low}, {high})" if seeds == 2 else f"({seeds})"
         number = plus_minus(cell[f"{kind}_mean"], cell[f"{kind}_pm"], digits)
         return Entry(number, f"{remark} {mark}".rstrip(), place, bool(mark))
@@ -100,7 +100,9 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
     found = dict.fromkeys(kinds, NOTHING) | {
         "paper": Entry(paper, place=cell["paper_place"]),
         "ours": Entry(remark=f"{untried} {mark}".rstrip(), grey=bool(mark)),
-        "difference": Entry(fixed(cell["difference"], digits, "+"), "≈" if cell["within"] else ""),
+        "difference": Entry(
+            decimal(cell["difference"], digits, "+"), "≈" if cell["within"] else ""
+        ),
         "lost": Entry(remark=", ".join(lost)),
     }
     if cell["seeds"]:
@@ -117,19 +119,19 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
     return found
 
 
-def fixed(value: float, digits: int, sign: str = "") -> str:
-    """A number as it is written; empty for NaN."""
+def decimal(value: float, digits: int, sign: str = "") -> str:
+    """Format a number; empty for NaN."""
     text = "" if isnan(value) else f"{value:{sign}.{digits}f}"
     return text.replace("-", "\N{MINUS SIGN}")
 
 
 def plus_minus(mean: float, pm: float, digits: int, sign: str = "") -> str:
     """A number with its spread, if that is known."""
-    return " ± ".join(filter(None, [fixed(mean, digits, sign), fixed(pm, digits)]))
+    return " ± ".join(filter(None, [decimal(mean, digits, sign), decimal(pm, digits)]))
 
 
 def legend(report: Report, second: str, grey: str) -> str:
-    """Meaning of the marks that tables share, in the words of a format."""
+    """The meaning of the marks that tables share, in one format."""
     words = f"Bold: best of its column, paper and ours apart; {second}: second."
     if report.better is Better.neither:
         words = "No ranks: the order of these numbers says nothing."
@@ -179,7 +181,7 @@ def terminal(report: Report, width: int = 100, styled: bool = False) -> str:
     notes += [f"[{i}] {note}" for i, note in enumerate(report.footnotes, start=1)]
     for note in notes:
         console.print(Text(note, style="dim"))
-    return _stripped(out.getvalue())
+    return _strip(out.getvalue())
 
 
 def _block(frame: pd.DataFrame, kinds: Sequence[str]) -> Table:
@@ -196,7 +198,7 @@ def _block(frame: pd.DataFrame, kinds: Sequence[str]) -> Table:
 
 
 def terminal_table(frame: pd.DataFrame, width: int = 120) -> str:
-    """A DataFrame of text for a terminal: numbers to the right, the last column folded."""
+    """A DataFrame of text for a terminal: numbers right-aligned, the last column wrapped."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in frame:
         numbers = frame[name].str.fullmatch(r"[\d.,]*( of \d+)?").all()
@@ -210,10 +212,10 @@ def terminal_text(*parts: Any, width: int = 120) -> str:
     """Render with rich, without colours."""
     out = StringIO()
     plain_console(file=out, width=width, no_color=True).print(*parts, sep="\n")
-    return _stripped(out.getvalue())
+    return _strip(out.getvalue())
 
 
-def _stripped(text: str) -> str:
+def _strip(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
@@ -302,7 +304,7 @@ def number(report: Report, row: str, column: str, whose: str = "ours") -> str:
     mean = _cell(report, row, column)["our_mean" if whose == "ours" else "paper_mean"]
     if isnan(mean):
         raise UsageError(f"{report.title} has no value '{whose}' for {row}, {column}")
-    return fixed(mean, report.decimals)
+    return decimal(mean, report.decimals)
 
 
 def _cell(report: Report, row: str, column: str) -> dict[Any, Any]:
@@ -316,7 +318,7 @@ def _cell(report: Report, row: str, column: str) -> dict[Any, Any]:
 
 
 def refresh(text: str, write: Callable[[str], str]) -> str:
-    """A text with what is between each `<!-- tables.py WORDS -->` and `<!-- end -->` new.
+    """Regenerate the text between each `<!-- tables.py WORDS -->` and `<!-- end -->`.
 
     Within a line, `<!-- cell ... -->` or `<!-- paired ... -->` and `<!-- /cell -->` are around one.
     """

@@ -1,4 +1,4 @@
-"""A table as data: each cell's published and reproduced number, what differs, what is missing."""
+"""A table as data: each cell's published and reproduced number, deviations, and gaps."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,9 +20,9 @@ from curvlab.statistics import (
     IntervalKind,
     Summary,
     difference_pm,
+    format_numbers,
     half_a_digit,
     printed_std,
-    rounded,
     summarise,
 )
 from curvlab.tables.runs import CELL, LOST, STATUSES, VARYING, one_protocol_per_cell, table_runs
@@ -37,7 +37,7 @@ FULL_PRECISION = "32-true"  # Lightning's default
 
 @dataclass(frozen=True)
 class Report:
-    """A table, ready to be written down.
+    """A table, ready to be rendered.
 
     `cells` has one row per cell: the published number (`paper_`), ours (`our_`), a second one
     (`second_`), shipped ones next to own ones (`shipped_`), and how they differ. `collected` are
@@ -215,8 +215,8 @@ def build_report(spec: TableSpec, results: Path, shipped: Path | None = None) ->
         replaced, _ = one_protocol_per_cell(given[twice])
         collected = pd.concat([own, given[~twice]], ignore_index=True)
     runs, left_out = one_protocol_per_cell(collected)
-    rows = _in_order(paper["row"], spec.planned_rows, runs["row"])
-    columns = _in_order(paper["column"], spec.planned_columns, runs["column"])
+    rows = _order_coordinates(paper["row"], spec.planned_rows, runs["row"])
+    columns = _order_coordinates(paper["column"], spec.planned_columns, runs["column"])
     kind: IntervalKind = "student"
     if paper["pm_kind"].isin(DEVIATIONS).any():
         kind = "std"  # our spread is what the paper says that its own is
@@ -225,7 +225,7 @@ def build_report(spec: TableSpec, results: Path, shipped: Path | None = None) ->
     decimals = max((len(mean.partition(".")[2]) for mean in paper["mean"]), default=2)
     index = pd.MultiIndex.from_product([rows, columns], names=CELL)
     cells = _cells(spec, index, paper, runs, replaced, kind)
-    cells = _with_ranks(cells, decimals, spec.report.better)
+    cells = _add_ranks(cells, decimals, spec.report.better)
     return Report(spec, cells, collected, runs, left_out, replaced, paper, kind, decimals)
 
 
@@ -234,14 +234,14 @@ def _marks(deviating: Iterable[str], letters: Mapping[str, str]) -> str:
 
 
 def _letters(runs: pd.DataFrame) -> dict[str, str]:
-    """The mark of each protocol that is not the table's, by its words."""
+    """The mark of each protocol that deviates from the table's."""
     words = sorted(set(runs["deviation"]) - {""})
     letters = len(LETTERS)
     return {text: LETTERS[i % letters] * (1 + i // letters) for i, text in enumerate(words)}
 
 
 def deviations(runs: pd.DataFrame) -> dict[str, str]:
-    """For each mark, a sentence on the runs that do not have the table's protocol."""
+    """For each mark, a sentence on the runs that deviate from the table's protocol."""
     sentences, counts = {}, runs["deviation"].value_counts()
     for text, mark in _letters(runs).items():
         which = "" if counts[text] == len(runs) else f", {counts[text]} of {len(runs)} runs"
@@ -249,8 +249,8 @@ def deviations(runs: pd.DataFrame) -> dict[str, str]:
     return sentences
 
 
-def _in_order(*coordinates: Iterable[Coordinate]) -> list[Coordinate]:
-    """Each coordinate once: numbers sorted, names in the paper's order, then the sweep's."""
+def _order_coordinates(*coordinates: Iterable[Coordinate]) -> list[Coordinate]:
+    """Unique coordinates: numbers sorted, names in the paper's order, then the sweep's."""
     unique = list(dict.fromkeys(value for values in coordinates for value in values))
     numbers = [value for value in unique if isinstance(value, int | float)]
     return [*sorted(numbers)] if len(numbers) == len(unique) else unique
@@ -344,14 +344,14 @@ def _facts(
     }
 
 
-def _with_ranks(cells: pd.DataFrame, decimals: int, better: Better) -> pd.DataFrame:
+def _add_ranks(cells: pd.DataFrame, decimals: int, better: Better) -> pd.DataFrame:
     """Add the places of all numbers of a column, and the ranks of those with a difference."""
     ranked = cells["difference"].notna() & (better is not Better.neither)
     counts = ranked.groupby(cells["column"]).transform("sum")
     ranked &= counts >= FEWEST_RANKED
     lower = better is Better.lower
     for name in ("our", "paper"):
-        means = rounded(cells[f"{name}_mean"], decimals)
+        means = format_numbers(cells[f"{name}_mean"], decimals)
         listed = means.where((cells["deviation"] == "") | (name == "paper"))
         columns = (listed if better is not Better.neither else listed * nan).groupby(
             cells["column"]

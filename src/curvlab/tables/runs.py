@@ -1,4 +1,4 @@
-"""Runs of a table as one DataFrame, a row per run, with how each deviates from the table."""
+"""Runs of a table as a DataFrame, one row per run with its deviation from the table."""
 
 import csv
 import json
@@ -39,7 +39,7 @@ VARYING = ("published_each", "own_each")  # draws of a split that differ from se
 
 
 def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None) -> pd.DataFrame:
-    """All runs of a table, one row each (`COLUMNS`), also of a half-done sweep.
+    """All runs of a table, one row each (`COLUMNS`), also of an unfinished sweep.
 
     `protocol` is a number for configurations that are equal but for the seed, `deviation` what
     differs from the table's own protocol.
@@ -189,7 +189,7 @@ def _reasons(why: str, made: Mapping[str, Any]) -> dict[str, str]:
 
 
 def shown(value: Any) -> str:
-    """A value as the list of outdated cells has it."""
+    """Format a value as in the list of outdated cells."""
     text = "null" if value is None else str(value)
     return text if len(text) < 60 else f"{text[:57]}..."
 

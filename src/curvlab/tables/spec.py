@@ -43,7 +43,7 @@ PAPERS = "curvlab/tables/papers"  # the package's own files of published numbers
 
 
 class Better(Enum):
-    """Which end of a metric is the good one."""
+    """Whether higher or lower values of a metric are better."""
 
     higher = "higher"
     lower = "lower"
@@ -55,7 +55,7 @@ CLOSED = ConfigDict(extra="forbid")
 
 @checked_dataclass(config=CLOSED)
 class SecondNumber:
-    """Another number of the same runs, on a line of its own; some results may lack it."""
+    """Another number of the same runs, on its own line; some results may lack it."""
 
     metric: str  # path into a result's metrics
     label: str  # what it is, in words; at the start of its line
@@ -85,7 +85,7 @@ class ReportBlock:
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A table: where its numbers come from, and the cells that its sweep is going to fill."""
+    """A table: the source of its numbers, and the cells of its sweep."""
 
     name: str
     report: ReportBlock
@@ -137,9 +137,9 @@ def load_table(configs: Path, name: str) -> list[TableSpec]:
         TableSpec(
             name=name,
             report=report,
-            planned_rows=_planned(sweep, report.rows, name),
-            planned_columns=_planned(sweep, report.columns, name),
-            planned_seeds=_planned(sweep, "seed", name),
+            planned_rows=_planned_values(sweep, report.rows, name),
+            planned_columns=_planned_values(sweep, report.columns, name),
+            planned_seeds=_planned_values(sweep, "seed", name),
             # a length that differs by dataset is an interpolation
             planned_length={k: trainer[k] for k in LENGTHS if isinstance(trainer.get(k), int)},
             configs=configs,
@@ -214,7 +214,7 @@ def _mapping(config: dict[str, Any], path: str, name: str) -> dict[str, Any]:
     return part
 
 
-def _planned(sweep: dict[str, Any], path: str, name: str) -> tuple[Coordinate, ...]:
+def _planned_values(sweep: dict[str, Any], path: str, name: str) -> tuple[Coordinate, ...]:
     """The values that a sweep gives to a key; a group's choice (`model`) stands for its name."""
     key = path if path in sweep else path.removesuffix(".name")
     if key not in sweep:
@@ -237,24 +237,24 @@ def _label(configs: Path, name: str) -> str:
 
 
 def workplace() -> Path:
-    """The folder whose `outputs` are meant: the working directory, or else the repository."""
+    """The folder whose `outputs` are used: the working directory, or else the repository."""
     here = Path.cwd()
     return here if REPOSITORY is None or own_results(here).is_dir() else REPOSITORY
 
 
 def shipped_results(results: Path) -> Path | None:
-    """The results that come with the repository; None if they are those of `results`."""
+    """The repository's results; None if they are `results` themselves."""
     shipped = None if REPOSITORY is None else REPOSITORY / "docs" / "results" / "tables"
     return None if shipped == results.resolve() else shipped
 
 
 def own_results(root: Path) -> Path:
-    """The folder that sweeps write to, whether it is there or not."""
+    """The folder that sweeps write to, whether it exists or not."""
     return root / "outputs" / "tables"
 
 
 def results_folder(root: Path, given: Path | None = None) -> Path:
-    """Where to read results: `given`, else own ones, before there are any the repository's."""
+    """Where to read results: `given`, else the user's own, else the repository's."""
     if given is None:
         given = own_results(root)
         if not given.is_dir():

@@ -40,7 +40,7 @@ class FilterRegression(SelectedTask):
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         names = ("scored", *(f"{part}_mask" for part in PARTS))
-        nodes = SparseGraph.of(batch).derived("scored_nodes", names, _scored_nodes)
+        nodes = SparseGraph.from_data(batch).derive("scored_nodes", names, _scored_nodes)
         predicted = self.read_out(self.encoder.forward_nodes(batch, nodes)).squeeze(-1)
         return predicted, batch.target.index_select(0, nodes)
 

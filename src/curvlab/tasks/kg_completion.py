@@ -14,7 +14,7 @@ from curvlab.analysis.routing import FILE, TABLE, Routing, routing_table, save_r
 from curvlab.data.datasets.triples import MASKS, KnownTails, triple_numbers
 from curvlab.data.loaders.triple_batches import Corruption, Training
 from curvlab.errors import DivergedError, UsageError
-from curvlab.finite import BETWEEN, after_step, first_non_finite
+from curvlab.finite import BETWEEN, first_non_finite, step_suffix
 from curvlab.layers.curved_branches import entropy
 from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.metrics.ranking import (
@@ -214,7 +214,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         negatives = batch.get(f"{part}_negatives")
         if negatives is None:
             reads = ("edge_index", "edge_type")
-            known = SparseGraph.of(batch).derived("known_tails", reads, _known_tails)
+            known = SparseGraph.from_data(batch).derive("known_tails", reads, _known_tails)
             size = max(1, EVALUATION_ENTRIES // batch.num_nodes)
         else:
             known, replaced = None, head_side & (not self.inverse_relations)
@@ -238,7 +238,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         if broken.any():
             first = blocks[int(broken.float().argmax()) // size]
             where = first_non_finite(self, lambda: self._block_scores(first))
-            what = f"scores of the {part} triples: not finite{after_step(self)}"
+            what = f"scores of the {part} triples: not finite{step_suffix(self)}"
             raise DivergedError(f"{what}; {where or BETWEEN}")
         filtered, raw = RankCounts(*counts[:, :3].T), RankCounts(*counts[:, 3:].T)
         rank = ranks(filtered, self.ties)

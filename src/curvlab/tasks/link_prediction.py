@@ -66,7 +66,7 @@ class LinkPrediction(SelectedTask):
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         edges = batch.train_edges
-        apart = SparseGraph.of(batch).derived(
+        apart = SparseGraph.from_data(batch).derive(
             "non_edges",
             ("train_edges",),
             lambda graph: NonEdges(graph.train_edges, int(graph.num_nodes or 0)),

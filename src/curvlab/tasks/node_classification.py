@@ -188,7 +188,9 @@ class NodeClassification(SelectedTask):
             return Part(batch.train_nodes, batch.y[batch.train_nodes])
         reads = ("y", *(f"{name}_mask" for name in PARTS))
         key = "parts", self.score
-        parts = SparseGraph.of(batch).derived(key, reads, lambda g: split_parts(g, self.score))
+        parts = SparseGraph.from_data(batch).derive(
+            key, reads, lambda g: split_parts(g, self.score)
+        )
         return parts[part]
 
 

@@ -55,7 +55,7 @@ class Reconstruction(Task):
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         x, space = self.encoder(batch), self.encoder.manifold_out
         share = {"rank": rank(), "ranks": world_size()}
-        pairs = SparseGraph.of(batch).derived(
+        pairs = SparseGraph.from_data(batch).derive(
             ("pairs", *share.values()),
             ("edge_index",),
             lambda graph: PairTiles(graph.edge_index, graph.num_nodes, **share),

@@ -1,1 +1,1 @@
-"""Data sets, each from its raw files or generated."""
+"""Data sets, from raw files or generated."""

@@ -36,7 +36,7 @@ IMAGES = (
 
 
 def _band(sharpness: float, centre: float, rejects: bool = False) -> Filter:
-    """`exp(-sharpness (l - centre)^2)` of an eigenvalue l, or 1 less that."""
+    """`exp(-sharpness (l - centre)^2)` of an eigenvalue l, or 1 minus that."""
 
     def response(eigenvalue: np.ndarray) -> np.ndarray:
         passed = np.exp(-sharpness * (eigenvalue - centre) ** 2)
@@ -92,7 +92,7 @@ class FilterImages(CheckedFields):
         else:
             edge_index, images, scored = _read(self.download()[0], self.image)
         below, others = (
-            filtered(edge_index, images.astype(np.float64), f) for f in FILTERS[self.filter]
+            apply_filter(edge_index, images.astype(np.float64), f) for f in FILTERS[self.filter]
         )
         target = np.where(images < 0.5, below, others)
         return Data(
@@ -104,7 +104,7 @@ class FilterImages(CheckedFields):
         )
 
 
-def filtered(edge_index: torch.Tensor, signal: np.ndarray, filter_of: Filter) -> np.ndarray:
+def apply_filter(edge_index: torch.Tensor, signal: np.ndarray, filter_of: Filter) -> np.ndarray:
     """`h(L) x [nodes]` by the Chebyshev expansion of `h(1 + t)` on [-1, 1], with `T_k(L - I) x`."""
     coefficients = chebinterpolate(lambda t: filter_of(1 + t), DEGREE)  # type: ignore[type-var]
     shifted: csr_array = -normalised_adjacency_matrix(edge_index, len(signal))

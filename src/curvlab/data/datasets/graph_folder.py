@@ -1,4 +1,4 @@
-"""A user's own graph: a table of edges, and perhaps of nodes, and features."""
+"""A user's graph: a table of edges, optionally of nodes, and features."""
 
 from pathlib import Path
 from typing import Literal
@@ -18,7 +18,7 @@ ENDINGS = {"edges": TABLES, "nodes": TABLES, "features": ("npz", "npy")}
 
 
 class GraphFolder(TableGraph):
-    """A folder with `edges.csv` and perhaps `nodes.csv`, `features.npy` or `features.npz`.
+    """A folder with `edges.csv` and optionally `nodes.csv`, `features.npy` or `features.npz`.
 
     A table may end in `.csv`, `.tsv`, either with `.gz`, or `.parquet`. A line of `edges.csv` has
     two ids, any texts, and perhaps a weight. `nodes.csv` names its columns in the first line: `id`,
@@ -59,7 +59,7 @@ class GraphFolder(TableGraph):
         return self.from_tables(edges, nodes, array, self.id)
 
     def _files(self) -> dict[str, Path]:
-        """The files that are there, by `edges`, `nodes` and `features`."""
+        """The existing files, by `edges`, `nodes` and `features`."""
         place, files = self.place, dict[str, Path]()
         if place.is_file() and place.name.partition(".")[0] == "edges":
             place = place.parent

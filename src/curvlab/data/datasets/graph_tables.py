@@ -30,7 +30,7 @@ MOST_TEXTS = 50
 
 
 class TableGraph(OwnGraph, ABC):
-    """A graph whose nodes may have a table: ids, classes, a split, and columns of features.
+    """A graph with an optional table of nodes: ids, classes, a split, and feature columns.
 
     A missing number is the mean of its column. A column of texts becomes one of 0 and 1 for each
     text, and is left out with more than 50 different texts, or no text twice.
@@ -56,7 +56,7 @@ class TableGraph(OwnGraph, ABC):
         array: np.ndarray | None = None,
         id_column: str | None = None,
     ) -> Data:
-        """Make the graph of the tables; all that is wrong in them is in one error."""
+        """Make the graph of the tables; one error lists all faults."""
         edges = edge_table(edges)
         weights = [name for name in edges.frame if name not in ("source", "target")]
         if weights and not self.weighted:
@@ -65,14 +65,14 @@ class TableGraph(OwnGraph, ABC):
                 "dataset.source.weighted=true takes it as weights"
             )
         if nodes is None:
-            numbered = self._numbered(edges, None, array)
+            numbered = self._number(edges, None, array)
             edges.check()
-            return self.assembled(*numbered, array)
+            return self.assemble(*numbered, array)
         nodes = replace(nodes, faults=edges.faults)
         roles = self._roles(nodes, edges, id_column)
         ids = pd.Index(nodes.ids(roles["id"]))
         nodes.refuse(ids.duplicated(), roles["id"], "is a second line: keep one line per node")
-        _, ends, weight = self._numbered(edges, ids.drop_duplicates(), array)
+        _, ends, weight = self._number(edges, ids.drop_duplicates(), array)
         known = self.known or Vocabulary()
         labels, classes, masks = None, None, {}
         if "label" in roles:
@@ -88,7 +88,7 @@ class TableGraph(OwnGraph, ABC):
                 f"{self.what} has features in the column {columns[0]!r} of its nodes and in a "
                 f"file: keep one, for instance by ignore=[{','.join(columns[:3])}]"
             )
-        encoded = self._encoded(nodes, columns, known.features)
+        encoded = self._encode(nodes, columns, known.features)
         nodes.check()
         said = [f"{nodes.path.name}: {', '.join(f'{r} {name!r}' for r, name in roles.items())}"]
         if not encoded.empty:
@@ -96,10 +96,10 @@ class TableGraph(OwnGraph, ABC):
             said[0] += f"; features {shorten(', '.join(columns), 160, placeholder=' ...')}"
         self.remarks[:0] = said
         features = tuple(map(str, encoded)) or None
-        return self.assembled(ids, ends, weight, array, features, labels, classes, masks)
+        return self.assemble(ids, ends, weight, array, features, labels, classes, masks)
 
     def _roles(self, nodes: Table, edges: Table, id_column: str | None) -> dict[str, str]:
-        """Columns of ids, and perhaps of classes and of a split, by `id`, `label` and `split`."""
+        """Columns of ids, and optionally of classes and a split, by `id`, `label` and `split`."""
         label = None if self.known else self.label  # another graph need not have the classes
         options = {"ignore": self.ignore, "features": self.features or ()}
         options |= {"label": [label] if label else [], "id": [id_column] if id_column else []}
@@ -136,7 +136,7 @@ class TableGraph(OwnGraph, ABC):
             nodes.check()
         return best
 
-    def _numbered(
+    def _number(
         self, edges: Table, ids: pd.Index | None, array: np.ndarray | None
     ) -> tuple[pd.Index, np.ndarray, np.ndarray | None]:
         """Ids of the nodes, the edges by their numbers and their weights; notes what is wrong."""
@@ -180,7 +180,7 @@ class TableGraph(OwnGraph, ABC):
                 names.append(str(name))
         return names
 
-    def _encoded(
+    def _encode(
         self, nodes: Table, columns: Sequence[str], known: Sequence[str] | None
     ) -> pd.DataFrame:
         """Columns of numbers as float32, with those of one-hot texts called `COLUMN=TEXT`."""
@@ -197,7 +197,7 @@ class TableGraph(OwnGraph, ABC):
             elif name not in known if known is not None else self.one_hot and nodes.is_text(name):
                 made |= self._one_hot(nodes, name)
             else:
-                made[name] = self._filled(nodes, name)
+                made[name] = self._fill(nodes, name)
         if known is not None:
             zeros = np.zeros(len(nodes.frame))
             made = {name: made.get(name, zeros) for name in known}
@@ -216,7 +216,7 @@ class TableGraph(OwnGraph, ABC):
         )
         return {f"{name}={value}": (texts == value).to_numpy(np.float32) for value in values}
 
-    def _filled(self, nodes: Table, name: str) -> np.ndarray:
+    def _fill(self, nodes: Table, name: str) -> np.ndarray:
         remedy = f"correct it, or leave the column out by ignore=[{name}]"
         numbers = nodes.numbers(name, remedy, blank=self.fill)
         blank = np.isnan(numbers)
@@ -231,14 +231,14 @@ class TableGraph(OwnGraph, ABC):
 
 
 def named_columns(columns: Iterable[str]) -> dict[str, str]:
-    """Columns by the roles that their names have; the first of a role's names that is there."""
+    """Columns by role, found by name; the first existing name of a role counts."""
     folded = {str(name).casefold(): name for name in reversed([*columns])}
     found = {role: [folded[n] for n in names if n in folded] for role, names in ROLES.items()}
     return {role: names[0] for role, names in found.items() if names}
 
 
 def edge_table(table: Table) -> Table:
-    """A table of edges with columns called `source`, `target` and perhaps `weight`."""
+    """A table of edges with columns `source`, `target` and optionally `weight`."""
     found = named_columns(table.frame.columns)
     roles = {found[r]: r for r in ("source", "target", "weight", "relation") if r in found}
     frame = table.frame.rename(columns=roles)

@@ -9,7 +9,7 @@ from scipy.sparse import load_npz
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.labelled import LabelledGraph
-from curvlab.data.datasets.networks import numbered, read_edge_list
+from curvlab.data.datasets.networks import number_nodes, read_edge_list
 from curvlab.data.files.pickles import read_pickle
 
 POPULATION_EDGES = (1, 8 / 7, 9 / 7)  # between the four classes of airports
@@ -66,7 +66,7 @@ class DiseaseGraph(LabelledGraph):
 
     def read(self, paths: list[Path]) -> Data:
         edges, labels, features = paths
-        edge_index, num_nodes = numbered(read_edge_list(edges))
+        edge_index, num_nodes = number_nodes(read_edge_list(edges))
         return Data(
             x=torch.from_numpy(load_npz(features).toarray()),
             y=torch.from_numpy(np.load(labels, allow_pickle=False)),

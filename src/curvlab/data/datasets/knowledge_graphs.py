@@ -27,7 +27,7 @@ class KnowledgeGraph(Downloaded):
     """
 
     def load(self) -> Data:
-        data = self.processed(self.read)
+        data = self.process(self.read)
         check_triples(data)
         found = {
             "entities": data.num_nodes,
@@ -49,7 +49,7 @@ class TripleFiles(KnowledgeGraph):
 
 
 class PyGKnowledgeGraph(KnowledgeGraph, kw_only=True):
-    """A dataset class of PyTorch Geometric, given its raw files in a folder that is thrown away.
+    """A dataset class of PyTorch Geometric, given its raw files in a temporary folder.
 
     Args:
         dataset: makes the dataset from its `root`, the first part of `folder`.
@@ -64,7 +64,7 @@ class PyGKnowledgeGraph(KnowledgeGraph, kw_only=True):
         # This also says what is wrong with a file, where the class would not.
         parts = [read_triples(path) for path in paths]
         with pyg_root({f"{self.folder}/{path.name}": path for path in paths}) as root:
-            data, entities = self.numbered(str(root / Path(self.folder).parts[0]), parts)
+            data, entities = self.number_triples(str(root / Path(self.folder).parts[0]), parts)
         relations = [*pd.concat(parts).relation.unique()]
         data.relation_names = sorted(relations) if self.alphabetical else relations
         names = tuple(pd.unique(entities)), tuple(data.relation_names)
@@ -72,14 +72,14 @@ class PyGKnowledgeGraph(KnowledgeGraph, kw_only=True):
         return data
 
     @abstractmethod
-    def numbered(self, root: str, parts: Sequence[pd.DataFrame]) -> tuple[Data, np.ndarray]:
+    def number_triples(self, root: str, parts: Sequence[pd.DataFrame]) -> tuple[Data, np.ndarray]:
         """The triples as the class numbers them, with masks, and entities in its order."""
 
 
 class SplitObjects(PyGKnowledgeGraph):
     """A class with an object for each part, numbering by first appearance (FB15k-237)."""
 
-    def numbered(self, root: str, parts: Sequence[pd.DataFrame]) -> tuple[Data, np.ndarray]:
+    def number_triples(self, root: str, parts: Sequence[pd.DataFrame]) -> tuple[Data, np.ndarray]:
         made = [self.dataset(root=root, split=name)[0] for name in MASKS]
         data = join_parts(made)
         data.num_nodes = made[0].num_nodes
@@ -91,7 +91,7 @@ class SplitMasks(PyGKnowledgeGraph):
 
     alphabetical = True
 
-    def numbered(self, root: str, parts: Sequence[pd.DataFrame]) -> tuple[Data, np.ndarray]:
+    def number_triples(self, root: str, parts: Sequence[pd.DataFrame]) -> tuple[Data, np.ndarray]:
         """Take the object as it is: its triples are sorted; the heads of each part come first."""
         ends = [part[["head", "tail"]].to_numpy(object).T.ravel() for part in parts]
         return self.dataset(root=root)[0], np.concatenate(ends)

@@ -1,4 +1,4 @@
-"""Small graphs that are known to fit into a space: trees, a sphere, a grid."""
+"""Small graphs of known geometry: trees, a sphere, a grid."""
 
 from abc import abstractmethod
 from typing import Annotated
@@ -27,7 +27,7 @@ class KnownGraph(Generated):
 
     @abstractmethod
     def graph(self) -> nx.Graph:
-        """The graph, whose nodes are numbered as they come."""
+        """The graph, its nodes numbered in order."""
 
     def load(self) -> Data:
         graph = nx.convert_node_labels_to_integers(self.graph())

@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import homophily
 
-from curvlab.data.files.cleaning import check_statistics, cleaned
+from curvlab.data.files.cleaning import check_statistics, clean
 from curvlab.data.files.sources import Downloaded
 from curvlab.options import Incidental
 
@@ -35,10 +35,10 @@ class LabelledGraph(Downloaded, ABC, kw_only=True):
 
     @abstractmethod
     def read(self, paths: list[Path]) -> Data:
-        """The graph as it came, perhaps with given splits and `labelled [nodes]`."""
+        """The raw graph, optionally with given splits and `labelled [nodes]`."""
 
     def load(self) -> Data:
-        data = self.processed(self._process)
+        data = self.process(self._process)
         counts = class_counts(data)
         found = {
             "num_nodes": data.num_nodes,
@@ -58,7 +58,7 @@ class LabelledGraph(Downloaded, ABC, kw_only=True):
 
     @property
     def disk_key(self) -> str:
-        """A name for the graph: equal for the same files, known by their sizes and times."""
+        """A key of the graph from the sizes and times of its files."""
         stats = [path.stat() for path in self.download()]
         sizes = [(stat.st_size, stat.st_mtime_ns) for stat in stats]
         known = f"{self.variant} {self.revision} {sizes}"
@@ -68,7 +68,7 @@ class LabelledGraph(Downloaded, ABC, kw_only=True):
         raw = self.read(paths)
         kept = ("x", "y", "edge_index", "num_nodes", "labelled", "without_edges", *GIVEN)
         raw = Data(**{name: raw[name] for name in kept if name in raw})
-        data = cleaned(raw, self.num_classes)
+        data = clean(raw, self.num_classes)
         edges = raw.edge_index
         if "labelled" in raw:
             edges = edges[:, raw.labelled[edges].all(dim=0)]

@@ -1,4 +1,4 @@
-"""Features of images of Mini-ImageNet, which a convolutional network has made."""
+"""Features of images of Mini-ImageNet, computed by a convolutional network."""
 
 from pathlib import Path
 

@@ -20,7 +20,7 @@ class EdgeListNetwork(Downloaded):
     """
 
     def load(self) -> Data:
-        data = self.processed(self.read)
+        data = self.process(self.read)
         found = {
             "num_nodes": data.num_nodes,
             "num_edges": data.num_edges // 2,
@@ -42,7 +42,7 @@ def read_edge_list(path: Path) -> np.ndarray:
     return edges
 
 
-def numbered(edges: np.ndarray) -> tuple[Tensor, int]:
+def number_nodes(edges: np.ndarray) -> tuple[Tensor, int]:
     """Number the nodes by first appearance; return the edges `[2, edges]` and their number."""
     numbers, nodes = pd.factorize(edges.ravel())
     return torch.from_numpy(numbers.reshape(-1, 2).T.copy()), len(nodes)
@@ -50,5 +50,5 @@ def numbered(edges: np.ndarray) -> tuple[Tensor, int]:
 
 def undirected_graph(edges: np.ndarray) -> tuple[Tensor, int]:
     """Number nodes by first appearance; return the simple `edge_index [2, 2M]` and their number."""
-    edge_index, num_nodes = numbered(edges)
+    edge_index, num_nodes = number_nodes(edges)
     return simple_edges(edge_index, num_nodes), num_nodes

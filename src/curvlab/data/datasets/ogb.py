@@ -41,7 +41,7 @@ class OGBGraph(LabelledGraph, kw_only=True):
     both_directions: Incidental[bool] = False
 
     def read(self, paths: list[Path]) -> Data:
-        with self._unpacked(paths) as (raw, y, parts):
+        with self._unpack(paths) as (raw, y, parts):
             edges, features = torch.from_numpy(np.array(raw["edge_index"])), raw.get("edge_feat")
             if self.both_directions:
                 edges = torch.cat([edges, edges.flip(0)], dim=1)
@@ -65,7 +65,7 @@ class OGBGraph(LabelledGraph, kw_only=True):
         return self._to_disk if self.binary else None
 
     def _to_disk(self, folder: Path) -> DiskGraph:
-        with self._unpacked(self.download()) as (raw, y, parts):
+        with self._unpack(self.download()) as (raw, y, parts):
             known = ~y.isnan()
             labels = y[known].long().numpy()
             given = {name: part[known, None].numpy() for name, part in parts.items()}
@@ -89,11 +89,11 @@ class OGBGraph(LabelledGraph, kw_only=True):
         return graph
 
     @contextmanager
-    def _unpacked(
+    def _unpack(
         self, paths: list[Path]
     ) -> Iterator[tuple[dict[str, np.ndarray], Tensor, dict[str, Tensor]]]:
         """Arrays by OGB's names, labels (`[nodes]` if a node has one), and the parts' masks."""
-        with unpacked(paths[0], SUFFIXES) as folder:
+        with unpack_archive(paths[0], SUFFIXES) as folder:
             raw = (_binary if self.binary else _text)(folder / "raw")
             labels = torch.from_numpy(raw.pop("node_label"))
             if labels.is_floating_point() and not bool(labels.isnan().any()):
@@ -107,8 +107,8 @@ class OGBGraph(LabelledGraph, kw_only=True):
 
 
 @contextmanager
-def unpacked(archive: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
-    """The folder of an archive's name with its files that end so, until the block ends."""
+def unpack_archive(archive: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
+    """Unpack an archive's files with these suffixes to a folder, for the length of the block."""
     # Next to the archive, since a folder for temporary files can be too small for it.
     with TemporaryDirectory(dir=archive.parent, prefix=".unpacked-") as place:
         with ZipFile(archive) as files:  # which lets no member out of the folder
@@ -141,7 +141,7 @@ def _binary(raw: Path) -> dict[str, np.ndarray]:
 
 
 def _pieces(array: np.ndarray, axis: int) -> Iterator[np.ndarray]:
-    """An array a piece after the other along one of its two axes."""
+    """Yield an array piece by piece along one of its two axes."""
     size = max(1, PIECE // array.shape[1 - axis])
     for first in range(0, array.shape[axis], size):
         piece = slice(first, first + size)

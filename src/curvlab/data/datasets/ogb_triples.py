@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.knowledge_graphs import KnowledgeGraph
-from curvlab.data.datasets.ogb import unpacked
+from curvlab.data.datasets.ogb import unpack_archive
 from curvlab.data.datasets.triples import join_parts
 from curvlab.data.files.pickles import RestrictedUnpickler
 from curvlab.data.vocabulary import Vocabulary
@@ -30,7 +30,7 @@ class OGBTriples(KnowledgeGraph):
     """
 
     def read(self, paths: list[Path]) -> Data:
-        with unpacked(paths[0], (".csv.gz", ".pt")) as folder:
+        with unpack_archive(paths[0], (".csv.gz", ".pt")) as folder:
             return _read(folder)
 
 
@@ -47,7 +47,7 @@ def _read(folder: Path) -> Data:
     for name in ("train", "valid", "test"):
         (path,) = folder.glob(f"split/*/{name}.pt")
         triples = torch.load(path, weights_only=False, pickle_module=READER)
-        parts.append(_numbered(triples, starts))
+        parts.append(_number(triples, starts))
     data = join_parts(parts)
     data.num_nodes, data.relation_names = len(entities), relations
     data.vocabulary = Vocabulary(entities=tuple(entities), relations=tuple(relations))
@@ -61,7 +61,7 @@ def _names(path: Path) -> list[str]:
     return frame.iloc[frame.iloc[:, 0].astype(int).argsort(), 1].tolist()
 
 
-def _numbered(triples: dict[str, Any], starts: dict[str, int]) -> Data:
+def _number(triples: dict[str, Any], starts: dict[str, int]) -> Data:
     """A part's triples and negatives; entities are numbered from the start of their type."""
     ends, negatives = [], []
     for end in ("head", "tail"):

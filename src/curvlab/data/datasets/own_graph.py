@@ -1,4 +1,4 @@
-"""Graphs of a user's own: read from files at hand, counted, kept on disk by their content."""
+"""Users' graphs: read from local files, summarised, cached by content."""
 
 import hashlib
 import json
@@ -40,7 +40,7 @@ COUNTS = {
 
 
 class OwnGraph(CheckedFields, ABC):
-    """A graph of a user's own, kept on disk by content of its files, options and `revision`.
+    """A user's graph, cached by the content of its files, options and `revision`.
 
     Args:
         path: where it is.
@@ -75,7 +75,7 @@ class OwnGraph(CheckedFields, ABC):
     def read(self) -> Data:
         """Read the files into a graph, by `assembled`."""
 
-    def assembled(
+    def assemble(
         self,
         ids: pd.Index,
         ends: np.ndarray,
@@ -86,7 +86,7 @@ class OwnGraph(CheckedFields, ABC):
         classes: Sequence[str] | None = None,
         masks: Mapping[str, Tensor] | None = None,
     ) -> Data:
-        """Make the graph of edges `ends [2, edges]` by the numbers of the nodes with these ids.
+        """Make the graph of edges `ends [2, edges]` between the nodes with these ids.
 
         `columns` name features, `labels` are -1 where there is none, `masks` `[nodes, splits]`.
         """
@@ -108,9 +108,9 @@ class OwnGraph(CheckedFields, ABC):
         return data
 
     def load(self, say: Callable[[str], None] = log.info) -> Data:
-        """Return the graph, and report its sizes and columns once a command, by `say`."""
+        """Return the graph, and report its sizes and columns by `say`, once per command."""
         folder = None if self.data_dir is None else Path(self.data_dir) / "processed"
-        data = cached_graph(folder, self.disk_key, self._checked) if folder else self._checked()
+        data = cached_graph(folder, self.disk_key, self._check) if folder else self._check()
         self.remarks, self.counts = data.remarks, {name: data[name] for name in COUNTS}
         for name in ("remarks", *COUNTS):
             del data[name]
@@ -122,7 +122,7 @@ class OwnGraph(CheckedFields, ABC):
             say(text)
         return data
 
-    def _checked(self) -> Data:
+    def _check(self) -> Data:
         self.remarks = []
         data = self.read()
         data.remarks = self.remarks
@@ -162,7 +162,7 @@ class OwnGraph(CheckedFields, ABC):
 
     @property
     def disk_key(self) -> str:
-        """A name for the graph on disk: equal for the same files, options and reader."""
+        """A key of the cached graph from its files, options and reader."""
         apart = ("path", "nodes", "place", "what", "name", "data_dir", "remarks", "counts")
         options = {name: value for name, value in vars(self).items() if name not in apart}
         contents = [checksum(self.download()), options, self.revision]

@@ -1,4 +1,4 @@
-"""Graphs that PyTorch Geometric has a dataset class for, from raw files that we fetch."""
+"""Graphs with a dataset class in PyTorch Geometric, from fetched raw files."""
 
 import warnings
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from curvlab.data.files.sources import pyg_root
 
 
 class PyGGraph(LabelledGraph, kw_only=True):
-    """A dataset class of PyTorch Geometric, given its raw files in a folder that is thrown away.
+    """A dataset class of PyTorch Geometric, given its raw files in a temporary folder.
 
     Args:
         dataset: makes the dataset from its `root`, the first part of `folder`.

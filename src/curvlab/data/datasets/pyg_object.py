@@ -29,7 +29,7 @@ SAVE = "save it by torch.save(data, 'graph.pt') with data a torch_geometric.data
 
 
 class PyGObject(OwnGraph):
-    """A `Data` in a file, or a data set class of PyTorch Geometric that has one graph.
+    """A `Data` in a file, or a dataset class of PyTorch Geometric with one graph.
 
     Used are `edge_index`, `x`, `y`, the masks `train_mask`, `val_mask`, `test_mask` (`[nodes]` or
     `[nodes, splits]`) as its own split, `edge_weight` where it is asked for, and names of nodes
@@ -68,7 +68,7 @@ class PyGObject(OwnGraph):
 
     def read(self) -> Data:
         files = self.download()
-        return self._graph(self._made(self.target, files) if self.target else saved(files[0]))
+        return self._graph(self._made(self.target, files) if self.target else load_saved(files[0]))
 
     def _made(self, target: str, files: list[Path]) -> Data:
         found = locate(target)
@@ -110,7 +110,7 @@ class PyGObject(OwnGraph):
             masks = {name: raw.get(f"{name.removeprefix('given_')}_mask") for name in GIVEN}
             if all(mask is not None for mask in masks.values()):
                 given = {name: mask.bool().reshape(nodes, -1) for name, mask in masks.items()}
-        return self.assembled(
+        return self.assemble(
             pd.Index(map(str, raw.get("node_ids", range(nodes)))),
             ends.long().numpy(),
             weight.reshape(-1).double().numpy() if self.weighted else None,
@@ -138,8 +138,8 @@ class PyGObject(OwnGraph):
         return torch.tensor([*map(known.index, classes), -1])[numbers.long()], tuple(known)
 
 
-def saved(path: Path) -> Data:
-    """The graph in a torch file, which is read without running code in it."""
+def load_saved(path: Path) -> Data:
+    """Load the graph in a torch file, without running code from it."""
     try:
         with warnings.catch_warnings(), torch.serialization.safe_globals(PARTS):
             warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""A graph from a file or folder in one call: for a library, and for what was trained elsewhere."""
+"""Read a graph from a file or folder in one call."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A generated graph that needs no file: scale-free and tree-like, with some cycles."""
+"""A generated graph: scale-free and tree-like, with some cycles."""
 
 from typing import Annotated
 

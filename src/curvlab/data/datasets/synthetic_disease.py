@@ -1,10 +1,10 @@
-"""A generated graph that needs no file: a tree along which a disease has spread."""
+"""A generated graph: a tree along which a disease has spread."""
 
 import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from curvlab.data.files.cleaning import cleaned
+from curvlab.data.files.cleaning import clean
 from curvlab.data.files.sources import Generated
 from curvlab.options import PositiveInt, Seed
 
@@ -52,4 +52,4 @@ class SyntheticDisease(Generated):
             y=torch.from_numpy(infected.astype(np.int64)),
             edge_index=torch.from_numpy(np.stack([parent[1:], np.arange(1, nodes)])),
         )
-        return cleaned(raw, num_classes=2)
+        return clean(raw, num_classes=2)

@@ -1,4 +1,4 @@
-"""A generated graph of any size that needs no file: power-law degrees, classes, features."""
+"""A generated graph of any size: power-law degrees, classes, features."""
 
 import hashlib
 import json
@@ -81,7 +81,7 @@ class SyntheticLarge(Generated):
         return graph
 
     def _classes(self, generator: np.random.Generator) -> np.ndarray:
-        """Classes of the nodes; every class has one, so that an edge that asks for it finds it."""
+        """Classes of the nodes; each class has at least one node."""
         y = generator.integers(0, self.classes, self.num_nodes)
         y[: self.classes] = np.arange(self.classes)
         return y

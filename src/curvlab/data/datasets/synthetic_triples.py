@@ -1,4 +1,4 @@
-"""A generated knowledge graph that needs no file: groups, a tree and rings of entities."""
+"""A generated knowledge graph: groups, a tree and rings of entities."""
 
 from typing import Annotated
 

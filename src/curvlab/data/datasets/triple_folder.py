@@ -1,4 +1,4 @@
-"""A user's own knowledge graph: a folder of files of triples."""
+"""A user's knowledge graph: a folder of files of triples."""
 
 import logging
 from collections.abc import Sequence

@@ -91,7 +91,7 @@ def join_parts(parts: Sequence[Data]) -> Data:
 
 
 class KnownTails:
-    """Which tails are known for a head and a relation, as one sorted array with offsets."""
+    """Known tails of each head and relation, as one sorted array with offsets."""
 
     def __init__(self, head: Tensor, relation: Tensor, tail: Tensor, num_relations: int) -> None:
         self.num_relations = num_relations

@@ -1,4 +1,4 @@
-"""Chameleon and Squirrel, with and without the nodes that are there more than once."""
+"""Chameleon and Squirrel, with and without duplicate nodes."""
 
 from collections.abc import Mapping
 from pathlib import Path

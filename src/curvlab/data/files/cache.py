@@ -1,4 +1,4 @@
-"""A disk cache of tensors that are expensive to compute and depend on nothing but their key."""
+"""A disk cache of tensors that are expensive to compute, by key."""
 
 import hashlib
 import logging
@@ -29,7 +29,7 @@ def fingerprint(data: Data, attributes: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
-def cached(
+def get_or_compute(
     folder: str | Path, key: str, compute: Callable[[], dict[str, Any]], revision: int = 1
 ) -> dict[str, Any]:
     """Return the entry `key`, computed and stored if it is missing or damaged."""
@@ -73,7 +73,7 @@ def cached_graph(
             content["vocabulary"] = vars(content["vocabulary"])
         return content
 
-    content = cached(folder, key, pack, revision)
+    content = get_or_compute(folder, key, pack, revision)
     if "vocabulary" in content:
         content["vocabulary"] = Vocabulary(**content["vocabulary"])
     return Data(**{n: v.to_dense() if isinstance(v, Tensor) else v for n, v in content.items()})

@@ -16,7 +16,7 @@ def simple_edges(edge_index: Tensor, num_nodes: int) -> Tensor:
     return to_undirected(remove_self_loops(edge_index)[0], num_nodes=num_nodes)
 
 
-def cleaned(raw: Data, num_classes: int) -> Data:
+def clean(raw: Data, num_classes: int) -> Data:
     """The simple undirected graph with dense float32 features and whole-number labels."""
     check_edges(raw)
     check_features(raw)

@@ -1,4 +1,4 @@
-"""Graphs on disk, as arrays written front to back and read a block at a time, with checksums."""
+"""Graphs on disk, as arrays that are written sequentially and read in blocks, with checksums."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from curvlab.checksums import DamagedError, file_checksum, read_checked, with_checksum
+from curvlab.checksums import DamagedError, add_checksum, file_checksum, read_json
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.errors import UsageError
 from curvlab.results.files import atomic_write
@@ -30,7 +30,7 @@ Append = Callable[[np.ndarray], None]
 
 
 class ArrayFolder:
-    """Arrays `NAME.bin` in a folder; those count that `declare` lists in a manifest, with facts."""
+    """Arrays `NAME.bin` in a folder, listed with facts in the manifest that `declare` writes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -44,14 +44,14 @@ class ArrayFolder:
         if not (folder / MANIFEST).exists():
             return None
         try:
-            content = read_checked(folder / MANIFEST)
+            content = read_json(folder / MANIFEST)
         except DamagedError as error:
-            raise found.damaged(MANIFEST) from error
+            raise found.damage_error(MANIFEST) from error
         found.arrays, found.facts = content["arrays"], content["facts"]
         for name, entry in found.arrays.items():
             path, size = found.path(name), int(np.prod(entry["shape"]))
             if not path.exists() or path.stat().st_size != size * np.dtype(entry["dtype"]).itemsize:
-                raise found.damaged(path.name)
+                raise found.damage_error(path.name)
         return found
 
     def path(self, name: str) -> Path:
@@ -59,7 +59,7 @@ class ArrayFolder:
 
     @contextmanager
     def writing(self, name: str, dtype: type, *row: int) -> Iterator[Append]:
-        """Write an array front to back, by a function that appends a block of rows of a shape."""
+        """Write an array sequentially: yields a function that appends blocks of rows."""
         rows, checksum = 0, 0
         self.folder.mkdir(parents=True, exist_ok=True)
         with self.path(name).open("wb") as file:
@@ -81,7 +81,7 @@ class ArrayFolder:
         """Write the manifest; the files of arrays that it does not list are deleted."""
         self.facts = facts
         content = {"arrays": self.arrays, "facts": facts}
-        atomic_write(self.folder / MANIFEST, json.dumps(with_checksum(content)))
+        atomic_write(self.folder / MANIFEST, json.dumps(add_checksum(content)))
         for path in self.folder.glob("*.bin"):
             if path.stem not in self.arrays:
                 path.unlink()
@@ -94,8 +94,8 @@ class ArrayFolder:
         count = int((length if stop is None else stop) - start)
         return np.fromfile(self.path(name), dtype, count, offset=int(start) * dtype.itemsize)
 
-    def mapped(self, name: str) -> np.ndarray:
-        """An array that is read when it is used; changes of it stay in memory."""
+    def open_array(self, name: str) -> np.ndarray:
+        """Map an array copy-on-write."""
         entry = self.arrays[name]
         return np.memmap(self.path(name), entry["dtype"], "c", shape=tuple(entry["shape"]))
 
@@ -103,9 +103,9 @@ class ArrayFolder:
         """Compare the files of arrays, all by default, with their checksums."""
         for name in self.arrays if names is None else names:
             if self.arrays[name]["crc32"] != file_checksum(self.path(name)):
-                raise self.damaged(self.path(name).name)
+                raise self.damage_error(self.path(name).name)
 
-    def damaged(self, file: str) -> UsageError:
+    def damage_error(self, file: str) -> UsageError:
         """The error of a file whose content has changed."""
         return UsageError(
             f"{self.folder / file} is not what was written there: delete the folder {self.folder} "
@@ -148,8 +148,8 @@ class DiskGraph(ArrayFolder):
     def num_features(self) -> int:
         return int(self.arrays["features"]["shape"][1])
 
-    def labelled(self) -> Data:
-        """The nodes that have a label, ascending, as splits take them: `y`, given splits."""
+    def labelled_nodes(self) -> Data:
+        """The nodes with a label, ascending, as a graph for splits: `y` and given splits."""
         found = {name: torch.from_numpy(self.read(name)) for name in GIVEN if name in self.arrays}
         if found:
             found["given"] = self.facts["given"]

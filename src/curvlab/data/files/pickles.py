@@ -34,7 +34,7 @@ ARRAYS = {
 
 
 class RestrictedUnpickler(pickle.Unpickler):
-    """Unpickles with what stands for each allowed `module.name` and nothing else."""
+    """Unpickles with a stand-in for each allowed `module.name` and nothing else."""
 
     def __init__(
         self, file: Any, allowed: Mapping[str, Any] = ARRAYS, encoding: str = "ASCII"

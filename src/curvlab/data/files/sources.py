@@ -1,4 +1,4 @@
-"""Raw files: addresses, checksums, and how they reach the data folder."""
+"""Raw files: addresses, checksums, and their way into the data folder."""
 
 import hashlib
 import io
@@ -51,7 +51,7 @@ class Generated(CheckedFields):
 
 
 class Downloaded(CheckedFields, ABC, kw_only=True):
-    """A source that reads downloaded files once and keeps the result on disk.
+    """A source that reads downloaded files once and caches the result.
 
     Args:
         folder: folder of the raw files inside `data_dir`, and inside the mirror.
@@ -102,14 +102,14 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
     def read(self, paths: list[Path]) -> Data:
         """Read the raw files, in the order of `files`."""
 
-    def processed(self, read: Callable[[list[Path]], Data]) -> Data:
-        """The graph that is read from the raw files, through the disk cache."""
+    def process(self, read: Callable[[list[Path]], Data]) -> Data:
+        """Read the graph from the raw files, through the disk cache."""
         paths = self.download()
         sums = "".join(pooch.file_hash(str(path), alg="sha256") for path in paths)
         key = f"{self.name}{self.variant}-{hashlib.sha256(sums.encode()).hexdigest()[:16]}"
         folder = paths[0].parent.parent / "processed"
 
-        def checked() -> Data:
+        def check_downloads() -> Data:
             try:
                 return read(paths)
             except UsageError as error:
@@ -122,12 +122,12 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
                     "ones."
                 ) from error
 
-        return cached_graph(folder, key, checked, self.revision)
+        return cached_graph(folder, key, check_downloads, self.revision)
 
 
 @contextmanager
 def pyg_root(files: Mapping[str, Path]) -> Iterator[Path]:
-    """A folder with links to files for a data set class of PyTorch Geometric, thrown away after."""
+    """A temporary folder with links to files, for a dataset class of PyTorch Geometric."""
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # old names of classes inside the files
         for place, path in files.items():
@@ -145,7 +145,7 @@ def fetch(
     data_dir: str | Path,
     mirror: str | Path | None = None,
 ) -> Path:
-    """The path of a raw file, verified: in the data folder, or brought from mirror or network."""
+    """The verified path of a raw file: in the data folder, or fetched from mirror or network."""
     target, tried = Path(data_dir) / path, "no mirror is set"
     if target.exists():
         _verify(target, sha256, f"delete it ({target}) and run again to fetch a fresh copy")

@@ -48,7 +48,7 @@ class Table:
     faults: list[str] = field(default_factory=list)
 
     def refuse(self, wrong: Any, column: Hashable, remedy: str) -> None:
-        """Note place and value of the first wrong row; the remedy continues the sentence."""
+        """Note the place and value of the first invalid row; the remedy continues the sentence."""
         rows = np.flatnonzero(wrong)
         if len(rows):
             value = str(self.frame[column].astype(object).fillna("").iloc[rows[0]])[:40]
@@ -57,7 +57,7 @@ class Table:
             self.faults.append(f"{self.path}, {place}: {value!r}{more} {remedy}")
 
     def has(self, columns: Sequence[str], key: str) -> None:
-        """Note a fault for each column of an option that is not there."""
+        """Note a fault for each missing column that an option names."""
         shown = ", ".join(map(str, self.frame.columns[:12]))
         strange = [name for name in columns if name not in self.frame]
         self.faults.extend(
@@ -110,7 +110,7 @@ class Table:
 
 
 def check_file(path: Path, what: str) -> None:
-    """Refuse what is not a file, or is empty, with a sentence on `what` it should be."""
+    """Refuse a missing or empty file, with a sentence on `what` it should be."""
     if not path.is_file() or not path.stat().st_size:
         found = "is a folder" if path.is_dir() else "is empty" if path.exists() else "is not there"
         raise UsageError(f"{path} {found}: give the path of {what}.")

@@ -25,7 +25,7 @@ EVALUATION = 2**31
 
 
 class MiniBatches(Dataset[Data]):
-    """The next `steps` steps of an endless stream of batches, which the next window goes on with.
+    """The next `steps` steps of an endless stream of batches, which the next window continues.
 
     Workers of a window's loader are forked and so have the graph without a copy.
     """
@@ -63,7 +63,7 @@ class MiniBatches(Dataset[Data]):
 
 
 def step_parts(count: int, size: int, batches: int) -> int:
-    """Number of parts of at most `size` that `count` things make, a multiple of `batches`."""
+    """The number of parts of at most `size` items of `count`, a multiple of `batches`."""
     parts = batches * -(-count // (size * batches))
     if parts > count:
         raise UsageError(
@@ -74,7 +74,7 @@ def step_parts(count: int, size: int, batches: int) -> int:
 
 
 def pass_generator(seed: int, number: int) -> np.random.Generator:
-    """Random numbers of one pass, the same in every process, others than a split draws."""
+    """A generator for one pass, the same in every process and unlike those of splits."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
 
 
@@ -117,7 +117,7 @@ class MiniBatchDataModule(GraphDataModule):
         self._rank, self._processes = 0, 1
 
     def prepare_batches(self) -> None:
-        """Make what batches are cut from, once, before workers start."""
+        """Prepare the data that batches are cut from, once, before workers start."""
         _ = self.graph
 
     @abstractmethod
@@ -161,7 +161,7 @@ class MiniBatchDataModule(GraphDataModule):
         device: torch.device,
         dataloader_idx: int,  # noqa: ARG002 - Lightning's signature
     ) -> Data:
-        """Move a batch; of the whole graph, from which batches are cut here, a copy made once."""
+        """Move a batch; the whole graph is copied to the device once."""
         if batch is not self.graph:
             return batch.to(str(device), non_blocking=device.type == "cuda")
         trainer = self.trainer
@@ -201,7 +201,7 @@ class SubgraphDataModule(MiniBatchDataModule):
 
     @abstractmethod
     def evaluation_parts(self, nodes: Tensor) -> list[Tensor]:
-        """Parts from which `batch` makes the subgraphs that evaluate nodes, each in one part."""
+        """Parts whose subgraphs, made by `batch`, evaluate the nodes; each node is in one part."""
 
     def evaluate_parts(
         self, function: Callable[[Data, Tensor], Tensor], nodes: Tensor, device: torch.device
@@ -245,7 +245,7 @@ class PartitionDataModule(SubgraphDataModule):
 
     def batch(self, nodes: Tensor) -> Data:
         nodes = nodes.sort().values
-        data = self.subgraphs.induced(nodes)
+        data = self.subgraphs.induced_edges(nodes)
         data.train_nodes = self.train_mask[nodes].nonzero().squeeze(-1)
         return data
 

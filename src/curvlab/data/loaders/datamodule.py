@@ -23,13 +23,13 @@ class RepeatedGraph(list[Data]):
     """The same graph several times; Lightning takes a bare list for a list of loaders."""
 
 
-def loaded(source: GraphSource) -> Data:
+def load_source(source: GraphSource) -> Data:
     """Load a source's graph in float32, regardless of the precision of the run."""
     with default_dtype("32-true"):
         return source.load()
 
 
-def in_default_dtype(data: Data) -> Data:
+def to_default_dtype(data: Data) -> Data:
     """A float32 graph in torch's default type."""
     dtype = torch.get_default_dtype()
     if dtype == torch.float32:
@@ -71,7 +71,7 @@ class GraphDataModule(CheckedFields, LightningDataModule):
     def graph(self) -> Data:
         """The prepared graph, wherever it is now; made when first asked for."""
         if self._graph is None:
-            self._graph = self._prepared()
+            self._graph = self._prepare()
         return self._graph
 
     @property
@@ -93,7 +93,7 @@ class GraphDataModule(CheckedFields, LightningDataModule):
 
     @property
     def steps_per_pass(self) -> int:
-        """Training batches in which everything is seen once: of one graph, one."""
+        """Training batches of one pass over the data: one for a single graph."""
         return 1
 
     @property
@@ -131,14 +131,14 @@ class GraphDataModule(CheckedFields, LightningDataModule):
     @property
     def preparation_seconds(self) -> float:
         """Seconds that the transforms take, done again without the cache."""
-        data = in_default_dtype(loaded(self.source))
+        data = to_default_dtype(load_source(self.source))
         begin = time.perf_counter()
         for transform in self.transforms:
-            data = transform.on(data)(data)
+            data = transform.resolve(data)(data)
         return time.perf_counter() - begin
 
     def prepare_data(self) -> None:
-        """Bring the raw files here (Lightning calls this in one process only)."""
+        """Fetch the raw files (Lightning calls this in one process only)."""
         self.source.download()
 
     def setup(self, stage: str | None = None) -> None:  # noqa: ARG002 - one graph for all stages
@@ -154,7 +154,7 @@ class GraphDataModule(CheckedFields, LightningDataModule):
     test_dataloader = val_dataloader
 
     def evaluation_batch(self, batch: Data) -> Data:
-        """The graph that is validated on after a step: here that of the step itself."""
+        """The graph for validation after a step: here that of the step itself."""
         return batch
 
     def transfer_batch_to_device(
@@ -166,8 +166,8 @@ class GraphDataModule(CheckedFields, LightningDataModule):
         """Move the graph when it is elsewhere; `Data.to` works in place, so only once."""
         return batch if batch.edge_index.device == device else batch.to(device)
 
-    def _prepared(self) -> Data:
-        data = in_default_dtype(loaded(self.source))
+    def _prepare(self) -> Data:
+        data = to_default_dtype(load_source(self.source))
         if self.split is not None:
             data = self.split(data, self.seed)
         for position, transform in enumerate(self.transforms):
@@ -176,7 +176,7 @@ class GraphDataModule(CheckedFields, LightningDataModule):
                 torch.default_generator.manual_seed(self.seed + position)
                 data = apply_transform(transform, data, self.cache_dir)
         for transform in self.transforms:
-            remember(data, transform.on(data))
+            remember(data, transform.resolve(data))
         check_graph(data)
         self._check_edges(data)
         return data

@@ -35,7 +35,7 @@ class NeighbourDataModule(SubgraphDataModule):
             )
 
     def batch(self, nodes: Tensor) -> Data:
-        data = self.subgraphs.sampled(nodes, self.fan_outs)
+        data = self.subgraphs.sample(nodes, self.fan_outs)
         data.train_nodes = torch.arange(len(nodes))
         return data
 

@@ -43,7 +43,7 @@ class Subgraphs:
         self._number = torch.full((self._nodes,), -1)
         self._lookups: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
 
-    def induced(self, nodes: Tensor) -> Data:
+    def induced_edges(self, nodes: Tensor) -> Data:
         """The edges between distinct nodes `[batch]`, in the order of the graph's."""
         number, first, targets = self._lookup(0)
         self._number[nodes] = torch.arange(len(nodes))
@@ -51,9 +51,9 @@ class Subgraphs:
         target = self._number[targets[places]]
         self._number[nodes] = -1
         inside = target >= 0
-        return self._filtered(nodes, owner[inside], target[inside], number[places[inside]])
+        return self._select(nodes, owner[inside], target[inside], number[places[inside]])
 
-    def sampled(self, seeds: Tensor, fan_outs: Sequence[int]) -> Data:
+    def sample(self, seeds: Tensor, fan_outs: Sequence[int]) -> Data:
         """Draw at most `fan_outs[0]` neighbours of each seed, `fan_outs[1]` of each of those, etc.
 
         The neighbours of a node, the sources of the edges to it, are drawn uniformly without
@@ -85,7 +85,7 @@ class Subgraphs:
         nodes, places = torch.cat(hops), torch.cat(drawn)
         source, target = self._number[sources[places]], self._number[torch.cat(owners)]
         self._number[nodes] = -1
-        data = self._filtered(nodes, source, target, number[places])
+        data = self._select(nodes, source, target, number[places])
         data.nodes, data.batch_size = nodes, len(seeds)
         return data
 
@@ -98,7 +98,7 @@ class Subgraphs:
             self._lookups[end] = order, F.pad(counts.cumsum(0), (1, 0)), ends[1 - end][order]
         return self._lookups[end]
 
-    def _filtered(self, nodes: Tensor, source: Tensor, target: Tensor, edges: Tensor) -> Data:
+    def _select(self, nodes: Tensor, source: Tensor, target: Tensor, edges: Tensor) -> Data:
         """Rows of nodes and edges, and the matrices of these edges."""
         data = filter_data(self._graph, nodes, source, target, edges)
         data.num_nodes = len(nodes)

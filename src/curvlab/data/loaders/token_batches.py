@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.files.disk_graph import DiskGraph, write_disk_graph
 from curvlab.data.loaders.batches import MiniBatchDataModule, pass_generator, step_parts
-from curvlab.data.loaders.datamodule import loaded
+from curvlab.data.loaders.datamodule import load_source
 from curvlab.data.loaders.token_store import SPEC, TokenStore
 from curvlab.data.splits.nodes import PARTS
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
@@ -71,10 +71,10 @@ class TokenDataModule(MiniBatchDataModule):
         order = pass_generator(self.seed, number).permutation(len(cut))
         return [tuple(cut[i] for i in some) for some in order.reshape(-1, batches)]
 
-    def _prepared(self) -> Data:
+    def _prepare(self) -> Data:
         store = self._store()
         store.arrays.verify()
-        data = store.graph.labelled()
+        data = store.graph.labelled_nodes()
         if self.split is not None:
             data = self.split(data, self.seed)
         order = torch.from_numpy(store.order)
@@ -90,7 +90,7 @@ class TokenDataModule(MiniBatchDataModule):
         )
 
     def _store(self) -> TokenStore:
-        """Graph and tokens on disk, made there if they are not, by one process at a time."""
+        """Graph and tokens on disk, created by one process at a time if missing."""
         key = getattr(self.source, "disk_key", None)
         if key is None or self.cache_dir is None:
             raise UsageError(
@@ -113,7 +113,7 @@ class TokenDataModule(MiniBatchDataModule):
         to_disk = getattr(self.source, "to_disk", None)
         if to_disk is not None:
             return to_disk(folder)
-        data = loaded(self.source)
+        data = load_source(self.source)
         if data.x is None or data.y is None:
             raise UsageError(
                 "batching=tokens: the graph needs features and labels of its nodes; choose another "

@@ -37,21 +37,21 @@ class TokenStore:
         self.facts: dict[str, Any] = {**chosen, "graph": graph.arrays}
         stored = ArrayFolder.open(folder)
         if stored is not None and stored.facts != self.facts:
-            raise stored.damaged(MANIFEST)
+            raise stored.damage_error(MANIFEST)
         self.arrays = stored or ArrayFolder(folder)
 
     @property
     def complete(self) -> bool:
-        """Whether all tokens are there."""
+        """Whether all tokens exist."""
         return TOKENS in self.arrays.arrays
 
     def tokens(self) -> Tensor:
         """The tokens, mapped from the file; changes of them stay in memory."""
-        tokens = torch.from_numpy(self.arrays.mapped(TOKENS))
+        tokens = torch.from_numpy(self.arrays.open_array(TOKENS))
         return tokens.view(torch.bfloat16) if self.spec.dtype == "bfloat16" else tokens
 
     def compute(self, memory_bytes: float) -> None:
-        """Compute what is missing, a block of columns after the other, and join them.
+        """Compute missing tokens, one block of columns after another, and join them.
 
         Two arrays `[nodes, columns]` in float32 are held; an interruption goes on with its block.
         """

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.datasets.triples import MASKS, triple_numbers
 from curvlab.data.loaders.batches import MiniBatchDataModule, pass_generator, step_parts
-from curvlab.data.loaders.datamodule import loaded
+from curvlab.data.loaders.datamodule import load_source
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.options import PositiveInt
 
@@ -19,7 +19,7 @@ Corruption = Literal["tail", "uniform", "bernoulli", "both"]
 
 
 class TripleDataModule(MiniBatchDataModule):
-    """Batches of training triples, in which those of the same head and relation are one query.
+    """Batches of training triples; those with the same head and relation form one query.
 
     A batch has `head` and `relation` `[queries]`, each pair once, and for its triples `query`
     `[triples]`, the position of their pair, and `tail`. With `shuffle="pairs"` the triples of a
@@ -127,12 +127,12 @@ class TripleDataModule(MiniBatchDataModule):
         head, relation, tail = self.train_triples
         return triple_numbers(head, relation, tail, self.num_nodes).sort().values
 
-    def _prepared(self) -> Data:
-        data = loaded(self.source)
-        return with_inverses(data) if self.inverse_relations else data
+    def _prepare(self) -> Data:
+        data = load_source(self.source)
+        return add_inverses(data) if self.inverse_relations else data
 
 
-def with_inverses(data: Data) -> Data:
+def add_inverses(data: Data) -> Data:
     """A knowledge graph and the inverse of every triple: (t, r + relations, h) in the same part."""
     names = data.relation_names
     return Data(

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from curvlab.checked import CheckedFields
 from curvlab.data.files.cleaning import simple_edges
-from curvlab.data.splits.nodes import check_fractions, without_given
+from curvlab.data.splits.nodes import check_fractions, drop_given_splits
 from curvlab.errors import UsageError
 from curvlab.options import Fraction, NonNegativeInt
 
@@ -54,7 +54,7 @@ class NonEdges:
 
 
 class LinkSplit(CheckedFields):
-    """Takes a part of the edges out of the graph, for validation and test, as HGCN does.
+    """Holds out edges for validation and test, as HGCN does.
 
     Of M undirected edges `floor(val M)` and `floor(test M)` are held out, with as many pairs that
     are no edge of the whole graph, all of them distinct. All that is made of the graph later sees
@@ -98,7 +98,7 @@ class LinkSplit(CheckedFields):
             "test_edges": test,
         }
         parts |= zip(("val_non_edges", "test_non_edges"), pairs.split(sizes, dim=1), strict=True)
-        whole, data = data, without_given(data)
+        whole, data = data, drop_given_splits(data)
         data.edge_index, data.num_nodes = simple_edges(train, nodes), nodes
         for name in OF_EDGES:
             if name in data:  # both lists of edges are sorted, one is part of the other
@@ -122,7 +122,7 @@ class LinkSplit(CheckedFields):
 
 
 class HGCNLinkSplit(LinkSplit):
-    """HGCN's own division of the edges and pairs, one by one: what HyboNet and LRN have as well.
+    """HGCN's own split of edges and pairs, exactly; HyboNet and LRN share it.
 
     It shuffles the entries of the upper triangle of the adjacency matrix, then those of its
     complement, and cuts both from their beginning. The diagonal belongs to both; a self-loop that

@@ -54,7 +54,7 @@ class Split(Checked, ABC):
             rows = {name: data[name][known] for name in ("y", *GIVEN) if name in data}
             divided = Data(num_nodes=len(known), given=data.get("given"), **rows)
         parts = self.parts(divided, seed if self.draw is None else self.draw)
-        data = without_given(data)
+        data = drop_given_splits(data)
         for part, chosen in zip(PARTS, parts, strict=True):
             if len(chosen) == 0:
                 raise UsageError(
@@ -71,8 +71,8 @@ class Split(Checked, ABC):
         return data.y
 
 
-def without_given(data: Data) -> Data:
-    """A copy of a graph without the splits that it brings."""
+def drop_given_splits(data: Data) -> Data:
+    """Copy a graph without its own splits."""
     data = data.clone()
     for name in {*GIVEN, "given"}.intersection(data.keys()):
         del data[name]
@@ -88,7 +88,7 @@ def check_fractions(left: str, **fractions: float) -> None:
 
 @dataclass(eq=False)
 class GivenSplit(Split):
-    """One of the splits that come with the dataset; `draw` is its number.
+    """One of the dataset's own splits; `draw` is its number.
 
     Args:
         kind: name that the dataset must give its splits; null: any.
@@ -121,7 +121,7 @@ class GivenSplit(Split):
 
 @dataclass(eq=False)
 class FitSplit(Checked):
-    """Training, validation and test on all scored nodes: a fit, nothing held out.
+    """Training, validation and test on all scored nodes, without held-out nodes.
 
     It measures how well a model can express a target.
 

@@ -1,4 +1,4 @@
-"""Splits as papers published them: their procedures, their seeds and their faults."""
+"""Published splits: their procedures, seeds and faults."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -77,7 +77,7 @@ class RandomPerClass(Split):
 
 @dataclass(eq=False)
 class QuotaSplit(Split):
-    """The split that is called 60/20/20 and is not: a quota of training nodes from every class.
+    """The split called "60/20/20": a quota of training nodes from every class.
 
     `q = round(train * nodes / classes)` nodes of each class are trained on, all of a class that has
     fewer; `round(val * nodes)` of the others are for validation, the rest for the test. Source:

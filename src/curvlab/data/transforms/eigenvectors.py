@@ -23,7 +23,7 @@ def smallest_eigenvectors(adjacency: csr_array, k: int) -> np.ndarray:
     for nodes in members:
         matrix, some = adjacency[nodes][:, nodes], min(k, len(nodes))
         dense = len(nodes) <= DENSE_EIGEN_NODES or some > len(nodes) // 4
-        solve = largest_eigenpairs if dense else _solved
+        solve = largest_eigenpairs if dense else _solve
         solved.append(solve(matrix, some, dense))
     # Rounding makes the components' trivial eigenvalues, all 0, differ in the last digits.
     values = np.concatenate([np.round(1 - values, 10) for values, _ in solved])
@@ -32,7 +32,7 @@ def smallest_eigenvectors(adjacency: csr_array, k: int) -> np.ndarray:
     result = np.zeros((adjacency.shape[0], k))
     for position, best in enumerate(np.argsort(values, kind="stable")[:k]):
         vectors = solved[owner[best]][1]
-        result[members[owner[best]], position] = _signed(vectors[:, column[best]])
+        result[members[owner[best]], position] = _fix_sign(vectors[:, column[best]])
     return result
 
 
@@ -43,20 +43,20 @@ def largest_eigenpairs(matrix: csr_array, k: int, dense: bool) -> tuple[np.ndarr
     its space.
     """
     nodes = matrix.shape[0]
-    values, vectors = _solved(matrix, k, dense)
+    values, vectors = _solve(matrix, k, dense)
     more = values, vectors
     while len(more[0]) < nodes and more[0][k - 1] - more[0][-1] < SAME_EIGENVALUE:
-        more = _solved(matrix, min(2 * len(more[0]), nodes), dense)  # the rest of the last space
+        more = _solve(matrix, min(2 * len(more[0]), nodes), dense)  # the rest of the last space
     if len(more[0]) > k and more[0][k - 1] - more[0][k] < SAME_EIGENVALUE:
         values, vectors = more
     starts = np.flatnonzero(values[:-1] - values[1:] >= SAME_EIGENVALUE) + 1
     for space in np.split(np.arange(len(values)), starts):
-        basis = _canonical if len(space) > 1 else _signed
+        basis = _canonical if len(space) > 1 else _fix_sign
         vectors[:, space] = basis(vectors[:, space])
     return values[:k], vectors[:, :k]
 
 
-def _solved(matrix: csr_array, k: int, dense: bool) -> tuple[np.ndarray, np.ndarray]:
+def _solve(matrix: csr_array, k: int, dense: bool) -> tuple[np.ndarray, np.ndarray]:
     nodes = matrix.shape[0]
     if dense or k == nodes:
         values, vectors = eigh(
@@ -99,7 +99,7 @@ def _canonical(vectors: np.ndarray) -> np.ndarray:
     return basis
 
 
-def _signed(vector: np.ndarray) -> np.ndarray:
+def _fix_sign(vector: np.ndarray) -> np.ndarray:
     magnitude = np.abs(vector)
     leading = np.argmax(magnitude >= (1 - 1e-6) * magnitude.max())
     return vector * np.sign(vector[leading])

@@ -17,8 +17,8 @@ from curvlab.data.vocabulary import vocabulary_of
 from curvlab.options import NonNegativeInt, PositiveInt
 
 
-def row_normalised(x: Tensor) -> Tensor:
-    """Each row divided by its sum; rows whose sum is 0 become 0."""
+def normalise_rows(x: Tensor) -> Tensor:
+    """Divide each row by its sum; rows whose sum is 0 become 0."""
     scale = 1 / x.sum(dim=1, keepdim=True)
     return x * torch.where(torch.isinf(scale), 0, scale)
 
@@ -37,7 +37,7 @@ class RowNormalise(GraphTransform):
 
     def forward(self, data: Data) -> Data:
         if self.enabled:
-            data.x = row_normalised(data.x)
+            data.x = normalise_rows(data.x)
         return data
 
 
@@ -59,7 +59,7 @@ class DegreeFeatures(GraphTransform):
 
     def forward(self, data: Data) -> Data:
         """Replace `x [nodes, features]` by `x [nodes, features + max_degree + 2]`."""
-        x = row_normalised(data.x) if self.row_normalise else data.x
+        x = normalise_rows(data.x) if self.row_normalise else data.x
         degrees = degree(data.edge_index[0], data.num_nodes).long().clamp(max=self.max_degree)
         one_hot = F.one_hot(degrees, self.max_degree + 1)
         data.x = torch.cat([x, one_hot.to(x.dtype), x.new_ones(len(x), 1)], dim=1)
@@ -86,7 +86,7 @@ class HopFeatures(GraphTransform):
 
     def forward(self, data: Data) -> Data:
         if self.hops:
-            data.x = _propagated(data, self.hops)[-1]
+            data.x = _propagate(data, self.hops)[-1]
         return data
 
 
@@ -103,7 +103,7 @@ UNSCALED = 10.0
 
 
 class OwnFeatures(GraphTransform):
-    """Features of a user's graph: its own columns, scaled, or others made for it.
+    """Features of a user's graph: its own columns, scaled, or generated ones.
 
     Mean and deviation are those of the first graph, on others too. The identity is
     `IdentityFeatures`, above 10,000 nodes its random projection onto 256 columns.
@@ -128,7 +128,7 @@ class OwnFeatures(GraphTransform):
         if self.kind == "none":
             data.x = torch.ones(nodes, 1)
             return data
-        blocks = [] if data.x is None or self.kind == "identity" else [self._scaled(data)]
+        blocks = [] if data.x is None or self.kind == "identity" else [self._scale(data)]
         if self.kind != "own" or not blocks:
             self.transductive_reason = MADE
             made = Data(num_nodes=nodes)
@@ -139,11 +139,11 @@ class OwnFeatures(GraphTransform):
         data.x = torch.cat(blocks, dim=1)
         return data
 
-    def _scaled(self, data: Data) -> Tensor:
-        """The graph's own columns, by the mean and the deviation of the first graph."""
+    def _scale(self, data: Data) -> Tensor:
+        """Scale the graph's columns by the mean and deviation of the first graph."""
         x: Tensor = data.x
         if self.scale == "row":
-            return row_normalised(x)
+            return normalise_rows(x)
         if not self.fitted:
             scaled, deviation = self._columns_to_scale(data), x.std(dim=0, correction=0)
             self.fitted = {
@@ -208,11 +208,11 @@ class StackedHops(GraphTransform):
     hops: PositiveInt = 2
 
     def forward(self, data: Data) -> Data:
-        data.x = torch.cat(_propagated(data, self.hops), dim=1)
+        data.x = torch.cat(_propagate(data, self.hops), dim=1)
         return data
 
 
-def _propagated(data: Data, hops: int) -> list[Tensor]:
+def _propagate(data: Data, hops: int) -> list[Tensor]:
     """`X, A X, ..., A^hops X` with the normalised adjacency of the graph and its self-loops."""
     nodes, blocks = int(data.num_nodes or 0), [data.x]
     edges, _ = add_remaining_self_loops(data.edge_index, num_nodes=nodes)

@@ -17,7 +17,7 @@ from torch_geometric.transforms import BaseTransform
 from torch_geometric.utils import add_remaining_self_loops
 
 from curvlab.checked import CheckedFields
-from curvlab.data.files.cache import cached, fingerprint
+from curvlab.data.files.cache import fingerprint, get_or_compute
 from curvlab.data.files.cleaning import simple_edges
 from curvlab.data.transforms.eigenvectors import smallest_eigenvectors
 from curvlab.errors import UsageError
@@ -59,14 +59,14 @@ class GraphTransform(CheckedFields, BaseTransform, ABC):
         values = (getattr(self, name) for name in signature(type(self)).parameters)
         return "-".join(map(str, (type(self).__name__, *values)))
 
-    def on(self, data: Data) -> "GraphTransform":  # noqa: ARG002
-        """Return the transform for a graph: this one, or another that it chooses."""
+    def resolve(self, data: Data) -> "GraphTransform":  # noqa: ARG002
+        """Return the transform to apply to a graph: this one by default."""
         return self
 
 
 def apply_transform(transform: GraphTransform, data: Data, cache_dir: str | Path | None) -> Data:
     """Apply a transform, through the disk cache if it is cacheable and there is a folder."""
-    transform = transform.on(data)
+    transform = transform.resolve(data)
     if cache_dir is None or not transform.cacheable:
         return transform(data)
 
@@ -77,7 +77,7 @@ def apply_transform(transform: GraphTransform, data: Data, cache_dir: str | Path
     number = str(torch.get_default_dtype()).removeprefix("torch.")
     key = f"{transform.cache_key}-{number}-{fingerprint(data, transform.reads)[:32]}"
     data = data.clone()
-    data.update(cached(cache_dir, key, compute, transform.revision))
+    data.update(get_or_compute(cache_dir, key, compute, transform.revision))
     return data
 
 
@@ -92,10 +92,10 @@ def complete(data: Data, transforms: Iterable[GraphTransform]) -> None:
             "the graph has no features: set data.x [nodes, in_channels], or apply "
             "curvlab.data.transforms.graph.IdentityFeatures to it"
         )
-    graph = SparseGraph.of(data)
+    graph = SparseGraph.from_data(data)
     for transform in transforms:
         there = [n for n in (*transform.writes, *transform.alternatives) if n in data]
-        outdated = [name for name in there if graph.outdated(name)]
+        outdated = [name for name in there if graph.is_outdated(name)]
         if there and not outdated:
             continue
         for name in outdated:
@@ -108,9 +108,9 @@ def complete(data: Data, transforms: Iterable[GraphTransform]) -> None:
 
 
 def remember(data: Data, transform: GraphTransform) -> None:
-    """Note what a transform has made of a graph, for `complete`; not what it has replaced."""
+    """Record what a transform has added to a graph, for `complete`."""
     if set(transform.reads).isdisjoint(transform.writes):
-        SparseGraph.of(data).remember(transform.writes, transform.reads)
+        SparseGraph.from_data(data).remember(transform.writes, transform.reads)
 
 
 class IdentityFeatures(GraphTransform):

@@ -52,7 +52,7 @@ class PolynomialTokens(GraphTransform):
         loops = "loops" if self.self_loops else "bare"
         return f"tokens-{self.basis}-{self.orders}-{loops}-{self.dtype}"
 
-    def on(self, data: Data) -> GraphTransform:
+    def resolve(self, data: Data) -> GraphTransform:
         stored = data.num_features * self._kept(data.x).itemsize
         projected = 2 * self.dim * torch.get_default_dtype().itemsize  # with their gradient
         if self.project_first and projected < stored:

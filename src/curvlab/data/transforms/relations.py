@@ -1,4 +1,4 @@
-"""Nodes within 1, 2, ... steps of each node: the relations of NodeFormer's bias."""
+"""Nodes within 1, 2, ... hops of each node: the relations of NodeFormer's bias."""
 
 import numpy as np
 import torch
