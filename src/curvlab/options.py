@@ -8,17 +8,17 @@ from annotated_types import Ge, Gt, Interval, Lt, Predicate
 
 
 def is_inside(path: str) -> bool:
-    """Check that a path is relative and has no `..`."""
+    """A path below its folder, without .. and no absolute one."""
     return not {"", "..", "~"}.intersection(path.split("/")) and "\\" not in path
 
 
 def is_place(path: str) -> bool:
-    """Check that a folder's path is not empty."""
+    """A folder's path, not an empty one."""
     return bool(path.strip())
 
 
 def is_project(name: str) -> bool:
-    """Check a project's name: at most 128 characters, none of / # ? % :."""
+    """A name of at most 128 characters, without any of / # ? % : in it."""
     return 0 < len(name) <= 128 and not set(name) & set("/\\#?%:")
 
 

@@ -176,7 +176,7 @@ def test_papers100m_piece_by_piece_is_the_same(tiny, archived, tmp_path, monkeyp
     np.testing.assert_array_equal(graph.read("features"), data.x)
     known = data.labelled.nonzero().flatten()
     assert graph.read("nodes").tolist() == known.tolist()
-    labelled = graph.labelled()
+    labelled = graph.labelled_nodes()
     assert labelled.y.tolist() == data.y[known].tolist()
     for name in ("given_train", "given_val", "given_test"):
         assert torch.equal(labelled[name], data[name][known])

@@ -73,7 +73,7 @@ def test_neighbours_are_those_of_the_simple_graph(raw, tmp_path, monkeypatch):
     assert np.array_equal(graph.read("features"), raw.x)
     files = {f"{name}.bin" for name in (*SOURCES, *SMALL)} | {"arrays.json"}
     assert {path.name for path in graph.folder.iterdir()} == files
-    labelled = graph.labelled()
+    labelled = graph.labelled_nodes()
     assert labelled.given == "official"
     for name in ("y", *SPLITS):
         assert torch.equal(labelled[name], raw[name][raw.labelled])
@@ -101,7 +101,7 @@ def test_a_graph_without_edges_or_with_several_labels_a_node_is_whole(tmp_path, 
     graph = write_disk_graph(tmp_path / "graph", raw)
     found = DiskGraph.open(graph.folder)
     assert (found.arrays, found.facts, found.num_edges) == (graph.arrays, graph.facts, 0)
-    assert torch.equal(found.labelled().y, y)
+    assert torch.equal(found.labelled_nodes().y, y)
 
 
 def test_the_generated_graph_is_the_same_on_disk(tmp_path, monkeypatch):

@@ -121,7 +121,7 @@ def _compose_once() -> None:
     check_overrides = importlib.import_module("curvlab.cli.overrides").check_overrides
     check_overrides(["model=gcn"], configs, multirun=False)
     folder = importlib.import_module("curvlab.config.folder")
-    folder._of_packages.cache_clear()  # a fork's path has packages of its own
+    folder._package_folders.cache_clear()  # a fork's path has packages of its own
     result = importlib.import_module("curvlab.results.result")
     result.package_versions()
     result.git_commit()

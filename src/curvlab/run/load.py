@@ -244,7 +244,7 @@ class Run:
             )
         batch = to_default_dtype(graph.clone())
         for transform in self._transforms:
-            batch = transform.on(batch)(batch)
+            batch = transform.resolve(batch)(batch)
         width = self._known.inputs["in_channels"]
         if batch.x.shape[1] != width:
             raise UsageError(
