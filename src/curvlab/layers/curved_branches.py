@@ -1,9 +1,12 @@
 """Attention in flat, hyperbolic and spherical space: branches of CAT, and the router over them.
 
-A branch maps tokens `[batch, tokens, dim]` to as many vectors, all of them Euclidean: it maps to
-its space and back. A mask `[tokens, tokens]`, or `[batch, tokens, tokens]`, says which token (row)
-may attend to which. Attention over a single token is left out (same result): what is left is a
-feed-forward network. Source: CAT, Sections 4.1 to 4.4, as corrected in docs/protocol.md.
+A branch maps tokens `[batch, tokens, dim]` to vectors of the same shape, all of them Euclidean: it
+maps to its space and back. A mask `[tokens, tokens]`, or `[batch, tokens, tokens]`, says which
+token (row) may attend to which; without one all may. Attention over a single token has the weight 1
+in any geometry, and the branches then leave it out (same result): what is left of them is a
+feed-forward network, behind a radius to which the tangent vectors are clipped.
+
+Source: CAT, Sections 4.1 to 4.4, as corrected in docs/protocol.md.
 """
 
 import math
@@ -39,6 +42,7 @@ class Branch(Checked, nn.Module):
     """Base of branches.
 
     Args:
+        dim: width of the tokens.
         ffn_ratio: width inside the feed-forward network over `dim`.
         activation: of the feed-forward network.
         kappa: curvature.
@@ -63,6 +67,9 @@ class EuclideanBranch(Branch):
 
     Args:
         heads: of attention, a divisor of `dim`.
+
+    Raises:
+        UsageError: `heads` does not divide `dim`.
     """
 
     def __init__(
@@ -93,8 +100,11 @@ class EuclideanBranch(Branch):
 class HyperbolicBranch(Branch):
     """Distance attention in a ball: q, v = exp0(W x), softmax(-d(q_i, q_j)), FF(W_o log0(sum)).
 
-    The sum of the values is their midpoint; the published sum of Moebius multiples leaves the ball
-    for more than one token. Source: CAT, Section 4.2; W_o is in its number of parameters alone.
+    There is no key and no temperature. The sum of the values is their midpoint,
+    `1/2 (x) (sum_j A_j lambda_j v_j / sum_j A_j (lambda_j - 1))`; the published sum of Moebius
+    multiples leaves the ball for more than one token.
+
+    Source: CAT, Section 4.2; W_o is not in its formula, but in its number of parameters.
     """
 
     def __init__(
@@ -144,10 +154,13 @@ def weighted_midpoints(weights: Tensor, points: Tensor, kappa: Tensor) -> Tensor
 class SphericalBranch(Branch):
     """Cosine attention on the sphere: t = exp_mu([u; 0]), softmax(<t_i, t_j>), FF(log_mu(y)).
 
-    mu is the last unit vector of R^(dim + 1), u = W x + b, rescaled to norms below the antipode.
-    The weighted sum is brought back to the sphere before its logarithm, and FF sees all of its dim
-    + 1 coordinates. Angles are lengths times sqrt(kappa). Source: CAT, Section 4.3, with neither W
-    nor the normalisation.
+    mu is the last unit vector of R^(dim + 1), u = W x + b. The weighted sum is brought back to the
+    sphere, y = w / |w|, before its logarithm is taken, and FF sees all of its dim + 1 coordinates;
+    the angle of the logarithm is atan2(|a|, b) of y = [a; b]. exp_mu is injective up to the
+    antipode only, so that u is rescaled to norms below it. Angles are lengths times sqrt(kappa).
+
+    Source: CAT, Section 4.3, which has neither W nor the normalisation; its number of parameters
+    asks for about one matrix more than its formula.
     """
 
     def __init__(
@@ -192,7 +205,10 @@ def sphere_log(y: Tensor) -> Tensor:
 
 
 class BranchRouter(nn.Module):
-    """softmax(W2 act(W1 x + b1) + b2), weights of branches, half as wide inside (CAT, 4.4)."""
+    """softmax(W2 act(W1 x + b1) + b2), weights `[..., branches]` of tokens `[..., dim]`.
+
+    The width between the two maps is half of that of the tokens. Source: CAT, Section 4.4.
+    """
 
     def __init__(self, dim: int, branches: int, activation: Activation) -> None:
         super().__init__()

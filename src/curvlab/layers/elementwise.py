@@ -19,7 +19,13 @@ def activation_function(name: Activation) -> Callable[[Tensor], Tensor]:
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """`torch.nn.BatchNorm1d`, as in evaluation where a training batch has one row, `[1, dim]`."""
+    """`torch.nn.BatchNorm1d`, with the running statistics where a batch has one row.
+
+    One row has no variance, and PyTorch refuses to train on it. As in evaluation, the row is
+    normalised by the running statistics, which it does not update.
+
+    Shapes: `[nodes, dim]` to `[nodes, dim]`.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if not self.training or len(input) > 1:
@@ -35,8 +41,9 @@ _LEVELS = 2**16
 def dropout(x: Tensor, p: float, training: bool) -> Tensor:
     """`torch.nn.functional.dropout`; on a processor four entries share a random number of 64 bits.
 
-    Each entry gets 16 bits, so that the probability is rounded to a multiple of 2^-16, and what is
-    kept is divided by the share that is: the expectation is x.
+    Drawing one number an entry, as torch does there, takes several times as long as all the rest,
+    on one thread. Each entry gets 16 bits, so that the probability is rounded to a multiple of
+    2^-16, and what is kept is divided by the share that is: the expectation is x.
     """
     if not training or p == 0 or x.device.type != "cpu":
         return F.dropout(x, p, training)

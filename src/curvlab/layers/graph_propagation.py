@@ -16,6 +16,9 @@ class GraphConvolutionBranch(Checked, nn.Module):
 
         u = A x,   u <- W [u ; x_0] + b  or  W u + b  or  u,   x <- drop(relu(BN(u))) (+ x_0).
 
+    Without `weight` and `initial` it is a propagation without parameters. Features that are nearly
+    all 0 go through sparse products, as in `FeatureLinear`.
+
     Shapes: features `[nodes, in_channels]`, adjacency `[nodes, nodes]` (sparse CSR, rows are
     targets); returns `[nodes, dim]`.
 

@@ -1,8 +1,10 @@
 r"""Layers of HyboNet: linear maps and aggregation that stay on one hyperboloid without any map.
 
-Points are `[..., 1 + features]`, time first; widths count the space-like coordinates alone. With s
-= sqrt(-kappa), <x, x>_L = 1 / kappa and o the origin. Source: Chen et al. 2022, Fully Hyperbolic
-Neural Networks; LRN (He et al. 2024) and its code for curvatures other than -1.
+Points are `[..., 1 + features]`, time first; widths count the space-like coordinates alone. With
+s = sqrt(-kappa), <x, x>_L = 1 / kappa and o the origin.
+
+Source: Chen et al. 2022, Fully Hyperbolic Neural Networks; LRN (He et al. 2024) and its code for
+curvatures other than -1.
 """
 
 import math
@@ -39,9 +41,13 @@ FIRST_SCALE = 10.0
 class SigmoidTime(TakesManifold, nn.Module):
     r"""The point of a vector h: its time is a sigmoid of h_0, its direction that of the others.
 
-    t = exp(log_scale) sigmoid(h_0) + 1 / s + time_offset, y_s = h_s sqrt((t^2 + 1 / kappa) /
-    |h_s|^2), so that no point is farther than arcosh(s (exp(log_scale) + time_offset) + 1) / s from
-    o. Where |h_s| is below 1e-4 there is no direction: the point is o, and h gets no gradient.
+    t = exp(log_scale) sigmoid(h_0) + 1 / s + time_offset,
+    y_s = h_s sqrt((t^2 + 1 / kappa) / |h_s|^2),
+
+    so that no point is farther than arcosh(s (exp(log_scale) + time_offset) + 1) / s from o. Where
+    |h_s| is below 1e-4 there is no direction: the point is o, and h gets no gradient.
+
+    Shapes: `[..., 1 + dim]` to `[..., 1 + dim]`.
     """
 
     def __init__(self, manifold: Lorentz, time_offset: float, max_scale: float | None) -> None:
@@ -71,6 +77,9 @@ class HyboNetLinear(TakesManifold, FeatureLinear):
 
     Activation and dropout act on the time too, as in the code. `W` `[1 + out, 1 + in]` is drawn
     from U(-1 / sqrt(1 + out), 1 / sqrt(1 + out)), the column of the input's time is 0, and so is b.
+
+    Shapes: `[..., 1 + in_features]` to `[..., 1 + out_features]`.
+
     Source: Chen et al. 2022, Equation 3 with the code's choice of functions.
     """
 
@@ -106,9 +115,11 @@ class HyboNetLinear(TakesManifold, FeatureLinear):
 class HyboNetFeatureLinear(HyboNetLinear):
     r"""`HyboNetLinear` of Euclidean features, which the exponential at the origin sends to points.
 
-    exp_o(x) = (t, c x) with c = sinh(a) / (s |x|) and a = s |x|, cut at 10. Without activation `W
-    drop(exp_o(x)) = c (W_s drop(x)) + w_t drop(t)`, and features that are nearly all 0 go through
-    sparse products, as in `FeatureLinear`.
+    exp_o(x) = (t, c x) with c = sinh(a) / (s |x|) and a = s |x|, cut at 10. Since c is one number a
+    row, `W drop(exp_o(x)) = c (W_s drop(x)) + w_t drop(t)`, and features that are nearly all 0 go
+    through sparse products, as in `FeatureLinear`; not so with an activation, of all coordinates.
+
+    Shapes: `[nodes, in_features]` to `[nodes, 1 + out_features]`.
     """
 
     def forward(self, x: Tensor | Features) -> Tensor:
@@ -128,8 +139,12 @@ class HyboNetFeatureLinear(HyboNetLinear):
 class CentroidAggregation(TakesManifold, nn.Module):
     r"""Centroid of a node's neighbours, `u / (s sqrt(-<u, u>_L))` with `u = A x`.
 
-    A node without neighbours stays where it is. Source: Chen et al. 2022, Equation 8; Law et al.
-    2019.
+    A node without neighbours stays where it is; whether a matrix has any is looked up once. Scaling
+    a row of A changes nothing.
+
+    Shapes: points `[nodes, 1 + dim]` to the same.
+
+    Source: Chen et al. 2022, Equation 8; Law et al. 2019.
     """
 
     def __init__(self, manifold: Lorentz) -> None:

@@ -46,9 +46,10 @@ class LorentzLinear(TakesManifold, FeatureLinear):
         rescale:       (sqrt(r |f|^2 - 1 / kappa_2), sqrt(r) f) = sqrt(r) point_{kappa_1}(f),
         recalibrate:   point_{kappa_2}(f).
 
-    The first column of `W` multiplies time. Source: Hypformer, Eq. 9, with the root over `r |f|^2 -
-    1 / kappa_2` (the paper prints it over `r` alone); Xavier-uniform, gain `sqrt 2`, as the
-    authors' code.
+    `W` is `[out, 1 + in]`; its first column multiplies time.
+
+    Source: Hypformer, Eq. 9, with the root over `r |f|^2 - 1 / kappa_2` (the paper prints it over
+    `r` alone); the initialisation (Xavier-uniform, gain `sqrt 2`, bias 0) is the authors' code's.
     """
 
     def __init__(
@@ -90,9 +91,13 @@ class LorentzFeatureLinear(LorentzLinear):
     r"""`LorentzLinear` of Euclidean features, which the exponential at the origin sends to points.
 
     `exp_0(x) = (t, c x)` with `c = sinh(sqrt(-kappa) |x|) / (sqrt(-kappa) |x|)` and `|x|` cut at 10
-    in the sine, so that `W exp_0(x) = c (W_s x) + t w_t`: features that are nearly all 0 go through
-    sparse products, as in `FeatureLinear`. `input_lift="exp0_ref"`, the authors' code's, has the
-    length `sqrt(max(|x|^2 - 1, 0))`.
+    in the sine, so that `W exp_0(x) = c (W_s x) + t w_t`: one factor a row, and features that are
+    nearly all 0 go through sparse products, as in `FeatureLinear`.
+
+    `input_lift="exp0_ref"` is what the authors' code does, the exponential of (1, x): the length is
+    `sqrt(max(|x|^2 - 1, 0))` instead of `|x|`, so that `c = 1` in the unit ball.
+
+    Shapes: `[nodes, in_features] -> [nodes, 1 + out_features]`, weight `[out, 1 + in]`.
     """
 
     def __init__(
@@ -144,7 +149,13 @@ def vectors_to_points(v: Tensor, space: Lorentz, input_lift: str) -> Tensor:
 
 
 class LorentzMap(TakesManifold, nn.Module):
-    """HRC: any function of the space part, after which the time follows (Hypformer, Eq. 13)."""
+    """HRC: any function of the space part, after which the time follows (Hypformer, Eq. 13).
+
+    Layer norm, batch norm, activation and dropout are `LorentzMap(nn.LayerNorm(dim), space)` and so
+    on; several in a row are merged, `LorentzMap(nn.Sequential(...), space)`.
+
+    Shapes: `[..., 1 + dim] -> [..., 1 + out]` where the function maps `[..., dim] -> [..., out]`.
+    """
 
     def __init__(self, function: nn.Module, manifold: Lorentz) -> None:
         super().__init__()
@@ -163,6 +174,8 @@ def midpoint(x: Tensor, y: Tensor, space: Lorentz, space_other: Lorentz) -> Tens
     r"""Midpoint of points of two hyperboloids as they are, the residual of Hypformer (Eq. 4).
 
     `s / (sqrt(-kappa) sqrt(-<s, s>_L))`, `s = x + y`, on the hyperboloid of x.
+
+    Shapes: `[..., 1 + dim]` twice to `[..., 1 + dim]`.
     """
     factor = rescaling(space_other, space)
     if factor is None:
@@ -179,12 +192,20 @@ def inner_factor(space: Lorentz, inner: Inner | None) -> Tensor | float:
 class LorentzPrototypes(TakesManifold, nn.Module):
     r"""Logits from squared Lorentzian distances to one learned point a class.
 
-    `logit_c = -(|m - P_c|_L^2 + b_c) = 2 k + 2 <m, P_c>_L - b_c` with `k = -1 / kappa`. With
-    `inner="as_released"` it is `2 k + 2 <m, P_c>_L / k - b_c`, a distance for k = 1 alone. The
-    prototypes, `geoopt.ManifoldParameter`s, start at distance 1 from the origin in random
-    directions, the biases at 0; times are recomputed where the curvature is learned.
+    `logit_c = -(|m - P_c|_L^2 + b_c) = 2 k + 2 <m, P_c>_L - b_c` with `k = -1 / kappa`: `-b_c`
+    where m is the prototype, less everywhere else. With `inner="as_released"` it is
+    `2 k + 2 <m, P_c>_L / k - b_c`, a distance for k = 1 alone.
+
+    The prototypes are `geoopt.ManifoldParameter`s, for a Riemannian optimiser; their time is
+    recomputed where the curvature is learned. They start at distance 1 from the origin in random
+    directions, the biases at 0.
+
+    Shapes: `[..., 1 + dim] -> [..., logits]`.
 
     Args:
+        dim: space-like coordinates of the points.
+        logits: number of logits.
+        manifold: where the points lie.
         inner: None, or `as_released` for the product of Hypformer's code, which is divided by k.
 
     Source: Hypformer's decoder `hyp`; Law et al. 2019. Its code divides since its second release.
@@ -215,7 +236,7 @@ UNWEIGHTED = "parallel_transport"
 
 
 class LorentzResidual(TakesManifold, nn.Module):
-    r"""Sum of a point x and a point y = f(x) of one hyperboloid (LRN, He et al. 2024, Section 3).
+    r"""Sum of a point x and a point y = f(x) of one hyperboloid.
 
     With s = sqrt(-kappa) and `lift` the point with a given space part:
 
@@ -224,13 +245,24 @@ class LorentzResidual(TakesManifold, nn.Module):
         tangent_space:       exp_o(w_x log_o x + w_y log_o y),
         space_addition:      lift(w_x x_s + w_y y_s).
 
+    The centroid lies on the geodesic from x to y, so that a network of any depth stays where its
+    layers put their outputs; the others move away from the origin, as in flat space.
+
+    Shapes: `[..., 1 + dim]` twice to `[..., 1 + dim]`.
+
     Args:
+        manifold: where x, y and the sum lie.
         operator: of the sum, see above.
         weights: `learned`: `w_x = exp(log_weight)`, while `w_y` stays as it is.
         weight_x: w_x, of the layer's input; where it is learned, what it starts with.
         weight_y: w_y, of the layer's output.
         reverse: take `y + x`, which is another point by parallel transport.
         form: `stable`, or `maps`, the compositions of maps as they are written (for comparison).
+
+    Raises:
+        UsageError: an option does not go with the operator.
+
+    Source: LRN (He et al. 2024), Section 3.
     """
 
     def __init__(

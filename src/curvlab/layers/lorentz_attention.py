@@ -1,8 +1,10 @@
 r"""Attention between points of a hyperboloid: Hypformer's, and two by geodesic distance.
 
-Linear attention (Hypformer, Section 4.3) compares and sums space parts alone; only the time of the
-result is computed. Hyperbolic Attention Networks and Hyperbolic Networks++ weigh values by a
-softmax of negative distances and take their Einstein midpoint, the normalised sum of the points.
+Queries, keys and values of all heads are one map of the points. Linear attention (Hypformer,
+Section 4.3) compares and sums their space parts alone; the time of the result is the only one that
+is computed. Hyperbolic Attention Networks and Hyperbolic Networks++ weigh values by a softmax of
+negative distances and take their Einstein midpoint, which in the ball is the gyromidpoint (HNN++)
+and on the hyperboloid the normalised sum of the points.
 """
 
 from abc import abstractmethod
@@ -33,9 +35,14 @@ SMALLEST = 1e-6
 def focused_features(e: Tensor, power: float, smallest: float = SMALLEST) -> Tensor:
     r"""The focused feature map `phi(e) = (|e'| / |e'^p|) e'^p`, `e' = relu(e) + smallest`.
 
-    Powers are elementwise, of `e'` over its largest entry, so that none underflows; norms are over
-    the last axis. The paper's scalar t cancels in attention and is left out. Source: Hypformer, Eq.
-    19, which prints no `smallest`; FLatten Transformer.
+    Powers are elementwise, norms over the last axis: `|phi(e)| = |e'|`. `e'` is divided by its
+    largest entry before the power, so that no power underflows to 0 / 0. Since phi is homogeneous
+    of degree 1, the paper's scalar t, by which it divides `e'`, cancels between the numerator and
+    the denominator of attention; it is left out.
+
+    Shapes: `[..., dim] -> [..., dim]`.
+
+    Source: Hypformer, Eq. 19, which prints no `smallest`; FLatten Transformer.
     """
     e = F.relu(upcast_half(e)) + smallest
     if power == 1:
@@ -64,9 +71,12 @@ def attention_quotient(query: Tensor, S: Tensor, n: Tensor, smallest: float = SM
 def focused_attention(
     query: Tensor, key: Tensor, value: Tensor, power: float, smallest: float = SMALLEST
 ) -> Tensor:
-    r"""Linear attention `phi(q) [phi(k)^T v] / (phi(q) [phi(k)^T 1] + smallest)`, Eqs. 16 and 17.
+    r"""Linear attention `phi(q) [phi(k)^T v] / (phi(q) [phi(k)^T 1] + smallest)`.
 
-    Shapes: query and key `[nodes, heads, dim]`, value `[nodes, heads, width]`, as is the result.
+    Time and memory are linear in the nodes. Source: Hypformer, Eqs. 16 and 17.
+
+    Shapes: query and key `[nodes, heads, dim]`, value `[nodes, heads, width]`; returns
+    `[nodes, heads, width]`.
     """
     S, n = attention_sums(focused_features(key, power, smallest), value)
     return attention_quotient(focused_features(query, power, smallest), S, n, smallest)
@@ -111,10 +121,16 @@ class LorentzLinearAttention(_Heads):
     r"""Linear attention on space parts with the focused feature map (Hypformer, Eqs. 14 to 19).
 
     The space part is `mean_heads( phi(q) S / (phi(q) n) + psi(v) )`, with `S = phi(k)^T v`,
-    `n = phi(k)^T 1` and psi a linear map that all heads share. `summary` of parts of a graph adds
-    up to that of the whole, and `attend` takes it.
+    `n = phi(k)^T 1` and psi a linear map that all heads share. `summary` of the chunks of a graph
+    adds up to that of the whole, and `attend` takes it.
+
+    Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`, the time of the input enters the queries, keys
+    and values as a coordinate.
 
     Args:
+        dim: space-like coordinates of the input, the output and each head.
+        heads: number of heads, whose mean is taken.
+        manifold: space of the input and the output.
         power: the exponent p of the focused feature map.
 
     The paper's Eq. 15 applies phi to the values too, its authors' code does not.
@@ -165,7 +181,15 @@ class LorentzLinearAttention(_Heads):
 
 
 class PointAttention(_Heads):
-    """Attention whose queries, keys and values are points, and the output the heads' midpoint."""
+    """Attention whose queries, keys and values are points, of heads as wide as the model.
+
+    Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`.
+
+    Args:
+        dim: space-like coordinates of the input, the output and each head.
+        heads: number of heads, whose midpoint is the output.
+        manifold: space of the input and the output.
+    """
 
     @abstractmethod
     def weighted_sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -188,9 +212,14 @@ class LorentzSoftmaxAttention(PointAttention):
 
     `A = softmax_j( 2 <q_i, k_j>_L / s )`, the centroid of the values with weights `A_ij` a head,
     and the midpoint of the heads. `s` is learned and starts at `sqrt(dim)`. What the squared
-    distance and the authors' code add to the logits cancels and is left out; time is quadratic in
-    the nodes. With `inner="as_released"` the score is `2 |kappa| <q_i, k_j>_L / s`, that of the
-    authors' code since its second release: the softmax starts flatter.
+    distance `-2 / |kappa| - 2 <q, k>_L` and the authors' code add to the logits cancels in the
+    softmax and is left out. Time is quadratic in the nodes; the scores are made in blocks, or not
+    larger than once, by `torch.nn.functional.scaled_dot_product_attention`.
+
+    With `inner="as_released"` the score is `2 |kappa| <q_i, k_j>_L / s`, that of the authors' code
+    since its second release. It does not cancel: the softmax starts flatter.
+
+    Shapes, and further arguments: see `PointAttention`.
 
     Args:
         inner: the product of the scores: None, <q, k>, or `as_released`, divided by k.
@@ -222,8 +251,12 @@ class PoincareLinear(TakesManifold, nn.Module):
         w_k = sinh(sqrt c v_k) / sqrt c,     y = w / (1 + sqrt(1 + c |w|^2)).
 
     On the hyperboloid `lambda x` is the space part of the input, `lambda - 1` is `sqrt c` times its
-    time, and w is the space part of the output. `sqrt c v_k` and `2 sqrt c r_k` are cut where sinh
-    would overflow. Source: Shimizu et al. 2021, Section 3.2, with its initialisation.
+    time, and w is the space part of the output: nothing else is left. `sqrt c v_k` and
+    `2 sqrt c r_k` are cut where sinh would overflow.
+
+    Shapes: `[..., 1 + in_features] -> [..., out_features]`, the space part of the point.
+
+    Source: Shimizu et al. 2021, Section 3.2, with its initialisation.
     """
 
     def __init__(self, in_features: int, out_features: int, manifold: Lorentz) -> None:
@@ -248,8 +281,10 @@ class PoincareLinear(TakesManifold, nn.Module):
 class _DistanceAttention(PointAttention):
     r"""Softmax of negative distances, `A_ij ~ exp(-beta d(q_i, k_j) - c)`, and Einstein midpoints.
 
-    Those are the normalised sums of points; heads are joined by their midpoint. `beta` is positive
-    and learned; c cancels and is left out. Memory is that of a block of distances (`in_blocks`).
+    `m_i = sum_j A_ij gamma_j v_j / sum_j A_ij gamma_j` in the Klein model is the normalised sum of
+    points on the hyperboloid; heads are joined by their midpoint. `beta` is positive and learned; c
+    cancels in the softmax and is left out. Time is quadratic in the nodes, memory is that of a
+    block of distances (`map_row_blocks`).
     """
 
     def __init__(self, dim: int, heads: int, manifold: Lorentz) -> None:
@@ -269,8 +304,12 @@ class _DistanceAttention(PointAttention):
 class TangentDistanceAttention(_DistanceAttention):
     r"""Attention of Hyperbolic Attention Networks: queries, keys and values are `exp_0(W log_0 x)`.
 
-    Tangent vectors are cut where the exponential would overflow. Source: Gulcehre et al. 2019,
-    Section 3, with the linear maps of Ganea et al. 2018.
+    Weights are a softmax of `-beta d(q_i, k_j)`, `beta > 0` learned, and values are joined by their
+    Einstein midpoint. Tangent vectors are cut where the exponential would overflow.
+
+    Shapes and arguments: see `PointAttention`.
+
+    Source: Gulcehre et al. 2019, Section 3, with the linear maps of Ganea et al. 2018.
     """
 
     def __init__(self, dim: int, heads: int, manifold: Lorentz) -> None:
@@ -287,8 +326,12 @@ class TangentDistanceAttention(_DistanceAttention):
 class PoincareDistanceAttention(_DistanceAttention):
     """Attention of Hyperbolic Networks++: queries, keys and values are `PoincareLinear` maps.
 
-    Heads have maps of their own, where the paper splits the result of one. Source: Shimizu et al.
-    2021, Section 3.4.
+    Weights are a softmax of `-tau d(q_i, k_j)`, `tau > 0` learned, and values are joined by their
+    gyromidpoint. Heads have maps of their own, where the paper splits the result of one.
+
+    Shapes and arguments: see `PointAttention`.
+
+    Source: Shimizu et al. 2021, Section 3.4.
     """
 
     def __init__(self, dim: int, heads: int, manifold: Lorentz) -> None:

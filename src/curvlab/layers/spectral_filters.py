@@ -16,12 +16,16 @@ from curvlab.options import NonNegativeInt, Share
 class GPRFilter(Checked, nn.Module):
     """Generalised PageRank, `Z = sum_k gamma_k A^k Y`, with coefficients of any sign.
 
-    They start as a personalised PageRank's, `alpha (1 - alpha)^k`, the last `(1 - alpha)^orders`. A
-    is normalised with self-loops. Source: Chien et al. 2021 (GPR-GNN).
+    They start as a personalised PageRank's, `alpha (1 - alpha)^k`, the last `(1 - alpha)^orders`.
+
+    Shapes: signals `[nodes, dim]`, adjacency A `[nodes, nodes]` (sparse CSR, normalised with
+    self-loops); returns `[nodes, dim]`.
 
     Args:
         orders: highest power of A.
         alpha: of the personalised PageRank that the coefficients start as.
+
+    Source: Chien et al. 2021, "Adaptive universal generalized PageRank graph neural network".
     """
 
     def __init__(self, orders: NonNegativeInt = 10, alpha: Share = 0.1) -> None:
@@ -38,11 +42,16 @@ class GPRFilter(Checked, nn.Module):
 class BernsteinFilter(Checked, nn.Module):
     r"""Bernstein polynomials of the Laplacian `L = I - A` with non-negative coefficients.
 
-    `Z = sum_k relu(theta_k) binom(K, k) 2^-K (2I - L)^(K-k) L^k Y`, by Horner's rule in `2I - L`;
-    all ones are the identity. A is without self-loops. Source: He et al. 2021 (BernNet).
+    `Z = sum_k relu(theta_k) binom(K, k) 2^-K (2I - L)^(K-k) L^k Y`, whose value at eigenvalue
+    `2 k / K` is about `theta_k`; all ones are the identity. Made by Horner's rule in `2I - L` with
+    K products instead of `K^2 / 2`.
+
+    Shapes: as `GPRFilter`, A without self-loops.
 
     Args:
         orders: K, the highest order.
+
+    Source: He et al. 2021, "BernNet".
     """
 
     def __init__(self, orders: NonNegativeInt = 10) -> None:
@@ -68,11 +77,16 @@ class ChebyshevInterpolation(Checked, nn.Module):
     r"""Chebyshev interpolation of a filter whose values at the nodes are learned.
 
     With `x_j = cos((K - j + 1/2) pi / (K + 1))`, `c_k = 2 / (K + 1) sum_j relu(theta_j) T_k(x_j)`,
-    `Z = c_0 / 2 Y + sum_(k >= 1) c_k T_k(-A) Y`; all ones are the identity. A is without
-    self-loops. Source: He et al. 2022 (ChebNetII).
+
+        Z = c_0 / 2 Y + sum_(k >= 1) c_k T_k(-A) Y;  all ones are the identity.
+
+    Shapes: as `GPRFilter`, A without self-loops.
 
     Args:
         orders: K, the highest order.
+
+    Source: He et al. 2022, "Convolutional neural networks on graphs with Chebyshev approximation,
+    revisited" (ChebNetII).
     """
 
     def __init__(self, orders: NonNegativeInt = 10) -> None:

@@ -1,13 +1,15 @@
 r"""Transformer layers on products of constant-curvature spaces (FPS-T, Section 3).
 
-Every layer takes and returns points `[..., dim]` of a space made of `components` blocks of `dim /
-components` coordinates, block `h` with curvature `kappa_h`, projected into the ball, if it is one.
-On `curvlab.manifolds.Euclidean`, whose maps are identities, they are the layers of the plain
-transformer.
+Every layer takes and returns points `[..., dim]` of a space made of `components` blocks of
+`dim / components` coordinates, block `h` with curvature `kappa_h`. Built on
+`curvlab.manifolds.Euclidean`, whose maps are identities, the same layers are the layers of the
+plain transformer, without a map.
 
-Tokens `[tokens, dim]` are laid out in memory with those of one coordinate side by side: norms of
-short blocks and products with one factor a token are then sweeps over long rows, several times
-faster.
+After every exponential and every Moebius sum a point is projected into the ball, if it is one.
+
+Tokens keep their shape `[tokens, dim]`, but the layers lay them out in memory with the tokens of
+one coordinate side by side: norms of short blocks and products with one factor a token are then
+sweeps over long rows, several times faster than with the few coordinates of a token side by side.
 """
 
 from collections.abc import Callable
@@ -59,7 +61,12 @@ class StereographicLinear(TakesManifold, nn.Linear):
 
     `exp_0(W log_0(x)) (+) exp_0(b)`, exponentials and logarithms block by block, `W` across blocks.
 
+    Shapes: `[..., in_features] -> [..., out_features]`, both split into the space's components.
+
     Args:
+        in_features: width of the input.
+        out_features: width of the output.
+        manifold: space of the input and the output.
         bias: add `exp_0(b)` on the right.
         weight_dropout: probability of zeroing an entry of `W` in training (DropConnect).
 
@@ -97,7 +104,10 @@ class StereographicLinear(TakesManifold, nn.Linear):
 
 
 class StereographicLayerNorm(TakesManifold, nn.LayerNorm):
-    """Layer norm of the logarithm at the origin, over the full width (FPS-T, Section 3.2)."""
+    """Layer norm of the logarithm at the origin, over the full width (FPS-T, Section 3.2).
+
+    Shapes: `[..., dim] -> [..., dim]`.
+    """
 
     def __init__(self, dim: int, manifold: Manifold) -> None:
         super().__init__(dim, eps=1e-5)
@@ -118,7 +128,10 @@ class StereographicFeedForward(TakesManifold, nn.Module):
     """Linear, activation, linear: `[..., dim] -> [..., dim]` (FPS-T, Eq. 10).
 
     Args:
+        dim: width of the input and the output.
+        hidden: width in between.
         function: the activation, on tangent vectors.
+        manifold: space of all three.
         weight_dropout: DropConnect probability of both linear layers.
     """
 
@@ -166,14 +179,20 @@ class StereographicAttention(TakesManifold, nn.Module):
     origin, where the similarity is taken; the result is the weighted mean of the values, on a
     stereographic space their gyro-midpoint.
 
+    Shapes: `[tokens, dim] -> [tokens, dim]`, points with the space's further coordinates.
+
     Args:
         dim: width of tangent vectors of the input and the output.
-        heads: number of heads, the components of the manifold.
+        heads: number of heads, the components of `space`.
+        head_dim: width of one head.
+        manifold: space of the input and the output.
         kind: `linear` compares `phi(q) . phi(k)` in time linear in the tokens (Eq. 11); `exact`
             compares `q . k` (Eqs. 6-7), whose signed weights may cancel: a reference, in which
             outputs jump where the sum of a query's weights crosses 0.
-        out_proj: mix the heads by a last linear layer, as the authors' code, not Eq. 8.
-        midpoint: None, or `paper` for the published quotient (`midpoint_from_sums`).
+        out_proj: mix the heads by a last stereographic linear layer (the authors' code; the paper's
+            Eq. 8 only concatenates, which needs `heads * head_dim == dim`).
+        midpoint: None, or `paper` for the published quotient, which jumps to the antipode beyond
+            the equator (see `stereographic.midpoint_from_sums`).
     """
 
     def __init__(
@@ -239,9 +258,10 @@ def positive_features(u: Tensor) -> Tensor:
 
 
 def _raise_low_queries(query: Tensor) -> Tensor:
-    """Queries times a number each, so that their largest feature is not below `exp(LOWEST)`.
+    """Queries whose largest feature is not below `exp(LOWEST)`.
 
-    Far below 0 `elu(u) + 1` loses its digits; a factor leaves the midpoint where it is.
+    There `elu(u) + 1` is `exp(u)`, and far below 0 the sum has lost its digits. All features of a
+    query are multiplied by the same number, which leaves its midpoint where it is.
     """
     missing = LOWEST - query.detach().amax(-1, keepdim=True)
     return query + missing.clamp_min(0)
@@ -264,9 +284,11 @@ def linear_attention(
 ) -> Tensor:
     r"""`midpoint_attention` for `s_ij = phi(q_i) . phi(k_j)`, in time linear in the tokens.
 
-    With the space's `mean_vectors` m_j, `sum_j phi(k_j) m_j^T` is summed once (FPS-T, Eq. 11, with
-    the denominator of Appendix C). Shapes: query, key (tangent at the origin) `[heads, tokens,
-    width]`, value (points) `[tokens, dim]`, scale as `space.tangent_scale(value)`.
+    With the space's `mean_vectors` m_j, `sum_j phi(k_j) m_j^T` is summed once and shared by all
+    queries (FPS-T, Eq. 11, with the denominator of Appendix C, which Eq. 11 omits).
+
+    Shapes: query, key (tangent at the origin) `[heads, tokens, width]`, value (points)
+    `[tokens, dim]`, scale as `space.tangent_scale(value)`; returns `[tokens, dim]`.
     """
     keys, values = split_tokens(key), split_tokens(value)
     scales = [()] * len(keys) if scale is None else zip(split_tokens(scale))
@@ -295,14 +317,20 @@ class StereographicLogits(TakesManifold, nn.Module):
 
         u = 2 <z, A> / ((1 + kappa |z|^2) |A|),    D = arsin_kappa(u),
 
-    and `logit = |2 a| sqrt(sum_h D_h^2) sign(sum_h <z_h, A_h>)`. With `s = x - P`, `alpha = 1 +
-    kappa |P|^2`, `beta = 1 + kappa |x|^2`,
+    and `logit = |2 a| sqrt(sum_h D_h^2) sign(sum_h <z_h, A_h>)`. With `s = x - P`,
+    `alpha = 1 + kappa |P|^2`, `beta = 1 + kappa |x|^2`,
 
         u = 2 (alpha <s, a> + kappa |s|^2 <P, a>) / (alpha beta |a|),
 
-    two matrix products with the classes. On one flat component the logit is `4 <x - p, a>`.
+    so that two matrix products with the classes suffice: no tensor `[nodes, classes, dim]` is made.
+    On one flat component the logit is `4 <x - p, a>`; on several it is not linear.
+
+    Shapes: `[nodes, dim] -> [nodes, classes]`.
 
     Args:
+        dim: width of the points.
+        classes: number of classes.
+        manifold: where the points lie.
         curvature: of `arsin`: `geometric` is the space's kappa, which makes D the distance;
             `paper` is `kappa |kappa|`, as FPS-T's Eq. 4 and its authors' code have it; beyond
             kappa = 1 its argument can leave the domain and is then held at the boundary.

@@ -1,7 +1,9 @@
 """A step of Adam for points of a manifold: a move along a geodesic, and the momentum with it.
 
-`points`, their gradients and the momenta are `[points, coordinates]`. A point moves along its
-momentum m, so that the transport of m is the derivative of the geodesic.
+`points`, their gradients and the momenta are `[points, coordinates]`. The direction of a move is a
+multiple of the momentum m at each point, so that the transport of m along that move is the
+derivative of the geodesic: both follow from a few products of x and m, without logarithms,
+gyrations, or a second look at the end point.
 """
 
 from typing import NamedTuple

@@ -88,7 +88,10 @@ class Manifold(Checked, nn.Module, ABC):
 
     @abstractmethod
     def expmap0(self, v: Tensor) -> Tensor:
-        """Exponential map at the origin, inside a rim, `[..., dim - codimension] -> [..., dim]`."""
+        """Exponential map at the origin, inside the rim where there is one.
+
+        Shapes: `[..., dim - codimension] -> [..., dim]`.
+        """
 
     @abstractmethod
     def logmap0(self, x: Tensor) -> Tensor:
@@ -158,7 +161,8 @@ class Manifold(Checked, nn.Module, ABC):
     def weighted_mean(self, x: Tensor, average: Callable[[Tensor], Tensor]) -> Tensor:
         """Weighted means `[..., m, dim]` of points `[..., n, dim]`.
 
-        `average` maps `mean_vectors` to weighted sums; the scale of the weights does not matter.
+        `average` maps vectors `[components, ..., n, width]` to their weighted sums
+        `[components, ..., m, width]`; the scale of the weights does not matter.
         """
         return self.mean_point(average(self.mean_vectors(x)))
 
@@ -215,7 +219,10 @@ class Manifold(Checked, nn.Module, ABC):
         return {}
 
     def picture(self, x: Tensor) -> tuple[Tensor, Any]:
-        """Points `[nodes, dim]` on a manifold to store and to draw: by default logarithms."""
+        """Points `[nodes, dim]` on a manifold that can be stored and drawn.
+
+        By default their logarithms at the origin, in flat space.
+        """
         from curvlab.manifolds.euclidean_space import Euclidean  # a subclass
 
         return self.logmap0(x), Euclidean(conformal_factor=1.0)

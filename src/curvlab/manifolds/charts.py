@@ -1,8 +1,10 @@
 """Other coordinates of stereographic points: Klein, half-space, hyperboloid, sphere.
 
 Each pair of functions is an isometry of the same space, `to_...` from the stereographic points
-`[..., dim]` of `curvlab.manifolds.stereographic` and `from_...` back. Source: Cannon et al. 1997,
-Hyperbolic geometry, section 7; Lee 2018, Introduction to Riemannian manifolds, theorem 3.7.
+`[..., dim]` of `curvlab.manifolds.stereographic` and `from_...` back. `kappa` is as there.
+
+Source: Cannon et al. 1997, Hyperbolic geometry, section 7; Lee 2018, Introduction to Riemannian
+manifolds, theorem 3.7.
 """
 
 import torch
@@ -17,8 +19,9 @@ from curvlab.manifolds.stereographic import WIDE, mobius_half
 def to_klein(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Klein coordinates 2 x / (1 - kappa |x|^2), in which geodesics are straight, `[..., dim]`.
 
-    For kappa > 0 the gnomonic projection; on the equator, which has none, the result is merely
-    finite.
+    The ball of radius 1 / sqrt(-kappa) for kappa < 0. For kappa > 0 the gnomonic projection, which
+    has no point on the equator, where the result is merely finite, and takes antipodes to one
+    point. 2 x as kappa -> 0.
     """
     w, k = kernels.shorten(x.double()), kernels.curvature_like(kappa, WIDE, x)
     gap = 1 - k * squared_norm(w)

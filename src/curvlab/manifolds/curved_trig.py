@@ -1,15 +1,22 @@
 """Trigonometric functions of signed curvature, analytic through kappa = 0.
 
-Each function is x times a *ratio*, an analytic function of z = kappa x^2 alone: tan_k(x) = x
-tan_ratio(kappa x^2) and so on, so that neither x = 0 nor kappa = 0 is special. With z = s^2, of any
-sign,
+Each function of the family is x times a *ratio*, a function of z = kappa x^2 alone:
+tan_k(x) = x tan_ratio(kappa x^2) and so on. A ratio is analytic at z = 0 for any sign of kappa,
+so neither x = 0 nor kappa = 0 is special. With z = s^2, of any sign,
 
     tan(s)/s  = 1 / (1 - z / (3 - z / (5 - z / (7 - ...)))),
-    atan(s)/s = 1 / (1 + z / (3 + 4 z / (5 + 9 z / (7 + ...)))),
+    atan(s)/s = 1 / (1 + z / (3 + 4 z / (5 + 9 z / (7 + ...)))).
 
-as many levels as a type has digits as one quotient of two polynomials. sin_k and its inverse are
-their power series near zero and elsewhere the closed form. Source: FPS-T (Curve Your Attention),
-appendix A; Bachmann et al. 2020; Abramowitz and Stegun, 4.3.94 and 4.4.43.
+Nothing is chosen by the sign of z and there is no other formula near 0. As many levels of a
+fraction as a type has digits are one quotient of two polynomials.
+
+sin_k and its inverse are their power series near zero and elsewhere the closed form, chosen per
+element by `where` (with harmless arguments in the branches not taken, so that no infinity enters a
+gradient).
+
+Source: FPS-T (Curve Your Attention), appendix A; Bachmann et al. 2020, constant curvature GCNs;
+Lambert's fraction of the tangent and Gauss's of its inverse (Abramowitz and Stegun, 4.3.94 and
+4.4.43).
 """
 
 import math
@@ -27,11 +34,15 @@ class Tolerance:
     """Thresholds of one floating-point type.
 
     Attributes:
-        boundary: relative width of the rim that `project` keeps free inside the ball, at distance
-            6.2 / sqrt|kappa| in float32, 12.2 in float64. It saves the digits of 1 - |x|^2.
+        boundary: relative width of the rim that `project` keeps free inside the ball. Distances
+            grow like the logarithm of the gap to the rim, so a wider rim costs little reach
+            (6.2 / sqrt|kappa| in float32, 12.2 in float64) and saves the digits of 1 - |x|^2.
+            Half-precision points are computed in float32; rounding them back moves a coordinate
+            by at most 2^-9 of itself, which the float32 rim still contains.
         floor: smallest value of 1 + kappa |x|^2 that is divided by, the spacing of the type below
             one: no representable point inside the ball comes closer to the rim.
-        series_degree: terms kept of the power series in z = kappa |x|^2 for |z| < `SERIES_RADIUS`.
+        series_degree: terms kept of the power series in z = kappa |x|^2 for |z| < `SERIES_RADIUS`;
+            the first neglected term is below the rounding error of the type.
         tan: smallest z, and levels there, of the continued fraction of tan_k: beyond, tanh is 1.
         tan_rim: the same when the result is stopped at the rim that `boundary` keeps free.
         artan: halvings of the angle, and levels of the continued fraction after them, of artan_k
@@ -213,7 +224,10 @@ def _blend(
     hyperbolic: Callable[[Tensor], Tensor],
     spherical: Callable[[Tensor], Tensor],
 ) -> Tensor:
-    """Series for small |z|, hyperbolic(s)/s for z < 0, spherical(s)/s for z > 0, s = sqrt|z|."""
+    """Series for small |z|, hyperbolic(s)/s for z < 0, spherical(s)/s for z > 0, s = sqrt|z|.
+
+    Arguments are clamped to where all three are finite: a `where` costs ten additions.
+    """
     magnitude = z.abs()
     s = magnitude.clamp(min=SERIES_RADIUS).sqrt()
     closed = torch.where(z < 0, hyperbolic(s), spherical(s)) / s

@@ -23,9 +23,12 @@ _WITH_DERIVATIVES = 2
 def frechet_mean(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     """Minimiser m of sum_j w_j dist(m, x_j)^2, `[..., dim]` of `[..., n, dim]` and `[..., n]`.
 
-    By Newton's method, m <- exp_m(H^-1 sum_j w_j log_m(x_j)), with derivatives of the minimiser.
-    Weights are not negative; on a sphere the points lie nearer to m than a quarter of a great
-    circle. Source: Karcher 1977; Lou et al. 2020, Differentiating through the Frechet mean.
+    By Newton's method, m <- exp_m(H^-1 sum_j w_j log_m(x_j)). The Hessian H has the factor 1 along
+    log_m(x_j) and sqrt(kappa) d cot(sqrt(kappa) d) across. In float64; derivatives are those of the
+    minimiser, not of the steps. Weights are not negative; on a sphere the points lie nearer to m
+    than a quarter of a great circle. `kappa` broadcasts against the dimensions before n.
+
+    Source: Karcher 1977; Lou et al. 2020, Differentiating through the Frechet mean.
     """
     k = curvature_like(kappa, torch.float64, x)
     wide, share = x.double(), weights.double()

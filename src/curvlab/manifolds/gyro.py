@@ -25,7 +25,9 @@ def _factors(
     """The factors of s = x + y and of x in the Moebius sum, from squared norms `[..., 1]`.
 
     The sum is (a s - kappa |s|^2 x) / (a b - kappa |s|^2), a = 1 + kappa |x|^2, b = 1 + kappa
-    |y|^2, which keeps its digits when s is small. Its squared norm is |s|^2 over the denominator.
+    |y|^2. This equals the usual fraction; it keeps its digits when s is small and, for kappa < 0,
+    adds only positive terms in the denominator. The sum's squared norm is |s|^2 over the
+    denominator, so that a projection of the sum costs no norm of its own.
     """
     a, b = (one_plus(kappa * square, square.dtype) for square in (x2, y2))
     # The denominator cannot be known better than to a rounding of its first term; below that, only
@@ -56,9 +58,11 @@ def exp_sum(u: Tensor, v: Tensor, kappa: Tensor) -> Tensor:
 def half_quotient(sums: Tensor, kappa: Tensor, printed: bool = False) -> Tensor:
     """N / (D + R) with R = sqrt(D^2 + kappa |N|^2), of sums [N, D] `[..., dim + 1]`.
 
-    A midpoint of its sums, see `stereographic.midpoint_from_sums`; analytic in both but for the
-    antipode of the origin, N = 0 > D. There, where the denominator cancels, it is N (R - D) /
-    (kappa |N|^2), and |N| is taken to be no less than a rounding of D, which bounds the result.
+    A midpoint of its sums, see `stereographic.midpoint_from_sums`. On the sphere this is the point
+    in the direction of a sum of vectors, N across the axis and D / sqrt(kappa) along it: analytic
+    in both but for the antipode of the origin, N = 0 > D. There, where the denominator cancels, it
+    is N (R - D) / (kappa |N|^2), and |N| is taken to be no less than a rounding of D, which bounds
+    the result.
 
     For kappa <= 0, where D < 0 only by weights of both signs, and in the printed form for all
     kappa, the denominator is D + sign(D) R: half the way to N / D.

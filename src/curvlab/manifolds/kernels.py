@@ -89,8 +89,9 @@ def one_plus(z: Tensor, dtype: torch.dtype) -> Tensor:
 def conformal_denominator(x: Tensor, kappa: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """1 + kappa |x|^2, kept positive for points that rounding has put on the rim of the ball.
 
-    Near the rim it cancels, which a wider `dtype` avoids: at distance 10 a float32 rounding of
-    |x|^2 is an error of 3e-4. Of projected points it is at least 8e-3.
+    Near the rim of the ball it has fewer digits than |x|^2 by its own size: at distance 10 from
+    the origin it is 2e-4, and one float32 rounding of |x|^2 would be an error of 3e-4 in it, which
+    a wider `dtype` avoids. Points that have been projected stay where it is at least 8e-3.
     """
     wide = dtype or x.dtype
     return one_plus(kappa.to(wide) * squared_norm(x, wide), x.dtype).to(x.dtype)
@@ -114,7 +115,10 @@ def positive_curvature(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> 
 
 
 def split_time(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Time `[..., 1]` and space part `[..., dim]` of `[..., 1 + dim]`, with a cheap derivative."""
+    """Time `[..., 1]` and space part `[..., dim]` of `[..., 1 + dim]`, in one operation.
+
+    Its derivative is one concatenation; that of each slice is an array of zeros to be added.
+    """
     return x.split([1, x.shape[-1] - 1], -1)
 
 

@@ -1,16 +1,20 @@
 """The Lorentz (hyperboloid) model of hyperbolic space, kappa < 0.
 
-Points are `[..., 1 + dim]`, time first, with <x, x>_L = -t^2 + |s|^2 = 1 / kappa and t > 0. `kappa`
-is a negative float, or a tensor of negative numbers that broadcasts against the leading dimensions.
-Every function returns the dtype of its first argument, has finite gradients everywhere and branches
-on no tensor's value. Time is computed from the space part, so that results lie on the hyperboloid
-to rounding.
+Points are `[..., 1 + dim]`, time first, with <x, x>_L = -t^2 + |s|^2 = 1 / kappa and t > 0.
+`kappa` is a negative float, or a tensor of negative numbers that broadcasts against the leading
+dimensions. Every function returns the dtype of its first argument, has finite gradients everywhere
+and branches on no tensor's value: a float that is not negative is refused, as are points of whole
+numbers, a tensor of curvatures is not looked at. Time is a function of space: functions read the
+space part where that suffices, and compute the time of what they return from it, so that results
+lie on the hyperboloid to rounding.
 
 Distances are not arcosh(kappa <x, y>_L), whose argument loses every digit at radius 10 in float32.
-With the stereographic image x' = s / (1 + sqrt(1 - kappa |s|^2)) and h = 1 + sqrt(1 - kappa |s|^2),
-sinh^2(sqrt(-kappa) d / 2) / -kappa = |x' - y'|^2 h_x h_y / 4 =: u^2, and d = 2 arsin_k(u). Source:
-Nickel and Kiela 2018; Law et al. 2019 (centroid); Chen et al. 2022, Fully Hyperbolic Neural
-Networks; Hypformer, section 3 (change of curvature).
+With x' = s / (1 + sqrt(1 - kappa |s|^2)), the stereographic image, and h = 1 + sqrt(1 - kappa
+|s|^2), sinh^2(sqrt(-kappa) d / 2) / -kappa = |x' - y'|^2 h_x h_y / 4 =: u^2 is the half-angle law
+of cosines with nothing that cancels, and d = 2 arsin_k(u).
+
+Source: Nickel and Kiela 2018; Law et al. 2019 (centroid); Chen et al. 2022, Fully Hyperbolic
+Neural Networks; Hypformer, section 3 (change of curvature).
 """
 
 from collections.abc import Callable
@@ -243,7 +247,8 @@ def _normalise(m: Tensor, k: Tensor, digits: torch.dtype) -> Tensor:
 def normalise(m: Tensor, kappa: Tensor | float) -> Tensor:
     """The point m / (sqrt(-kappa) sqrt(-<m, m>_L)) in the direction of m `[..., 1 + dim]`.
 
-    m is a sum of points with weights that are not negative, or a multiple of one: timelike.
+    m is a sum of points with weights that are not negative, or a multiple of one: timelike. Its
+    length is taken from its own time, and so has the digits of m's type.
     """
     return _normalise(m.double(), negative_curvature(kappa, torch.float64, m), m.dtype).to(m.dtype)
 
@@ -252,8 +257,10 @@ def midpoint(x: Tensor, y: Tensor, kappa: Tensor | float, weight: Tensor | float
     """Midpoint `[..., 1 + dim]` of x and y, of the same shape, with weights 1 - weight and weight.
 
     s / (sqrt(-kappa) sqrt(-<s, s>_L)) with s = (1 - weight) x + weight y: the `centroid` of two
-    points, in their type and without what cancels far out. `weight` is in [0, 1] and broadcasts as
-    kappa does. Source: Law et al. 2019; Hypformer, equations 4 and 20.
+    points, in the type of the points and without what cancels in <s, s>_L far out. `weight` is in
+    [0, 1] and broadcasts against the leading dimensions, as kappa does.
+
+    Source: Law et al. 2019; Hypformer, equations 4 and 20.
     """
     p, q = upcast_half(space(x)), upcast_half(space(y))
     k = negative_curvature(kappa, p.dtype, p)

@@ -35,7 +35,13 @@ class Lorentz(GeooptManifold):
     everywhere else.
 
     Args:
+        kappa: initial curvature.
+        learnable: whether the curvature is a parameter.
+        min: open lower bound of the curvature, None for none.
         max: open upper bound of the curvature, at most 0.
+
+    Raises:
+        UsageError: if the initial curvature is not between the bounds, or may become positive.
     """
 
     name = "Lorentz"
@@ -87,9 +93,10 @@ class Lorentz(GeooptManifold):
         return (LARGEST_RADIUS * (-self.kappa).rsqrt()).clamp(max=longest)
 
     def pair_form(self, x: Tensor) -> PairForm:
-        """Return the form of the images `s / (1 + sqrt(1 - kappa |s|^2))`, s the space part.
+        """Return the form of the images `s / (1 + sqrt(1 - kappa |s|^2))`, without differences.
 
-        No rim keeps points near, and the form cancels by the product of two weights: features are
+        There `1 / (1 + kappa |.|^2)` is `(1 + sqrt(1 - kappa |s|^2)) / 2`, s the space part. No rim
+        keeps points near, and the form cancels by the product of two weights: the features are
         float64 but where all weights are known to be small, which on an accelerator would wait.
         """
         kappa, s = self.kappa.reshape(1), lorentz.space(x).unsqueeze(1)

@@ -1,17 +1,21 @@
 r"""Sums of two points of the Lorentz model, kappa < 0: what a residual connection can be.
 
-All take points `[..., 1 + dim]` (time first), a curvature and weights w_x, w_y > 0 that broadcast
-against the leading dimensions, and return points. With s = sqrt(-kappa):
+All take points `[..., 1 + dim]` (time first), a curvature that broadcasts against the leading
+dimensions, and weights w_x, w_y > 0, numbers or tensors that do so too, and return points
+`[..., 1 + dim]`. With s = sqrt(-kappa):
 
     centroid             (w_x x + w_y y) / (s sqrt(-<., .>_L)), between x and y,
     parallel_transport   exp_x(P_{o -> x}(log_o y)), which has no weights,
     tangent_space        exp_o(w_x log_o x + w_y log_o y),
-    space_addition       the point with the space part w_x x_s + w_y y_s,
+    space_addition       the point with the space part w_x x_s + w_y y_s.
 
-in closed forms that keep their digits. `LITERAL` are the first three as they are written, whose
-products <x, y>_L cancel: in float32 they lose the hyperboloid at a distance of about 9 / s. Source:
-LRN (He et al. 2024), Section 3 and Equation 12; the norm of the first is of -<., .>_L, where the
-paper prints <., .>_L.
+They are computed in closed forms that keep their digits. `LITERAL` are the first three as they are
+written: compositions of maps between points and tangent vectors of 1 + dim coordinates, in the type
+of the points. Their products <x, y>_L cancel: in float32 they lose the hyperboloid at a distance of
+about 9 / s and end in NaN beyond it.
+
+Source: LRN (He et al. 2024), Section 3 and Equation 12; the norm of the first is of -<., .>_L,
+where the paper prints <., .>_L; the boost that the second equals is in any text on relativity.
 """
 
 from collections.abc import Callable, Mapping

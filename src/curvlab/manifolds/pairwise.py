@@ -1,9 +1,11 @@
 """All distances between two sets of points, through matrix products and in bounded memory.
 
-With alpha_i = 1 / (1 + kappa |x_i|^2) and beta_j likewise, u_ij^2 = alpha_i beta_j |x_i - y_j|^2,
-and the distance is 2 arsin_k(u_ij). At radius 15 the squared difference of neighbours is below the
-rounding of one float64 product: it is taken from two. Where no derivative is recorded rows are
-processed in blocks.
+With alpha_i = 1 / (1 + kappa |x_i|^2) and beta_j likewise, the squared chords are
+u_ij^2 = alpha_i beta_j |x_i - y_j|^2, and the distance is 2 arsin_k(u_ij). Neighbours at radius r
+differ by e^-r of their coordinates: at radius 15 their squared difference is below the rounding of
+one float64 product, so that it is taken from two (`difference_factors`); the rest is elementwise in
+the dtype asked for. Where no derivative is recorded rows are processed in blocks, so that temporary
+memory does not grow with the number of points.
 """
 
 import math
@@ -23,8 +25,9 @@ def difference_factors(x: Tensor, y: Tensor) -> tuple[list[Tensor], list[Tensor]
     """Factors of |x_i - y_j|^2 in two products; the first is exact and the other small.
 
     Points are split at a power of two: x = h + l, where h has so few digits that all sums of
-    |h_x - h_y|^2 are exact. The rest is a number for each point and -2 (l_x . y + h_x . l_y). The
-    numbers are shortened by its rounding, so that a point's distance to itself is clamped to 0.
+    |h_x - h_y|^2 are exact. The rest is a number for each point and -2 (l_x . y + h_x . l_y), whose
+    rounding is some 2^-22 of that of one product. The numbers are shortened by that rounding, so
+    that a point's distance to itself comes out below zero and is clamped to exactly zero.
     """
     dim, eps = x.shape[-1], torch.finfo(x.dtype).eps
     # The row of zeros is for no points at all.

@@ -56,7 +56,11 @@ class Product(Manifold):
     Args:
         signature: factors and their dimensions: H (Poincare ball), L (Lorentz model), S (sphere),
             E (flat) and U (stereographic model of either sign), as in H8xS4xE4.
+        learnable: whether the curvatures are parameters.
         factors: manifolds of equal dimension, in place of a signature.
+
+    Raises:
+        UsageError: the signature cannot be read.
 
     Source: Gu et al. 2019, "Learning mixed-curvature representations in product spaces".
     """

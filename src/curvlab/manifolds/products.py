@@ -1,8 +1,13 @@
 """Matrix products whose differences cancel, in the full precision of their type.
 
 `|x - y|^2` as `|x|^2 + |y|^2 - 2 <x, y>`, a Lorentzian product of points far out, the side of a
-hyperplane: factors rounded to 10 bits, as TF32 does, or to 8, as autocast does, leave only noise.
-These products are excepted from `torch.set_float32_matmul_precision` and from autocast.
+hyperplane on which a point lies: each is the small difference of large terms. A product whose
+factors are rounded to 10 bits, as TF32 does, or to 8, as autocast does, leaves only noise of it.
+These products are therefore excepted from `torch.set_float32_matmul_precision` and from autocast.
+Averages, linear maps and attention scores are not: they are as right as their factors.
+
+Without either setting, which is PyTorch's default, the products here are PyTorch's own. Compiled
+code keeps the precision with which it is called.
 """
 
 from collections.abc import Iterator, Sequence
@@ -53,7 +58,10 @@ def full_precision() -> Iterator[None]:
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
-    """`a @ b` in the full precision of its type, under autocast in float32; its derivatives too."""
+    """`a @ b` in the full precision of its type, under autocast in float32; its derivatives too.
+
+    Shapes: `[..., n, k], [..., k, m] -> [..., n, m]`.
+    """
     return a @ b if _is_full(a) else _product(a, b)
 
 

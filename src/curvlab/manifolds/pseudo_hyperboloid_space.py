@@ -1,10 +1,11 @@
 r"""The pseudo-hyperboloid: a hyperboloid with several axes of time, part sphere, part hyperbolic.
 
-Points are `x = [time, space]` with `<x, x> = 1 / kappa` under `<x, y> = -time . time' + space .
-space'`, kappa < 0: a sphere times a flat space. `u = time / |time|` lies on the unit sphere, `s =
-sqrt(-kappa) space` anywhere, and `time = sqrt((1 + |s|^2) / -kappa) u`. Maps are those of that
-product, with the origin at `u = (1, 0, ...)`, `s = 0`, where tangent vectors have `time_dims - 1`
-coordinates along the sphere, then those of `s`.
+Points are `x = [time, space]` of width `dim`, with `<x, x> = 1 / kappa` under the product
+`<x, y> = -time . time' + space . space'`, kappa < 0. With one axis of time it is the Lorentz model,
+with `dim` of them a sphere. It is a sphere times a flat space: `u = time / |time|` lies on the unit
+sphere, `s = sqrt(-kappa) space` anywhere, and `time = sqrt((1 + |s|^2) / -kappa) u`. Maps are those
+of that product, with the origin at `u = (1, 0, ...)`, `s = 0`, where tangent vectors
+`[..., dim - 1]` have `time_dims - 1` coordinates along the sphere, then those of `s`.
 """
 
 import math
@@ -31,7 +32,13 @@ class PseudoHyperboloid(Manifold):
 
     Args:
         time_dims: axes of time, 1 (the Lorentz model) to `dim` (a sphere).
+        kappa: initial curvature.
+        learnable: whether the curvature is a parameter.
+        min: open lower bound of the curvature, None for none.
         max: open upper bound of the curvature, at most 0.
+
+    Raises:
+        UsageError: the curvature is not between its bounds.
 
     Source: Xiong et al. 2022, "Pseudo-Riemannian graph convolutional networks", Sections 3 and 4,
     where `beta = 1 / kappa`; the distance is that of FPS-T's baselines.

@@ -1,13 +1,14 @@
 """The kappa-stereographic model: one formula for hyperbolic, flat and spherical space.
 
-Points are `[..., dim]` with 1 + kappa |x|^2 > 0: the open ball of radius 1 / sqrt(-kappa) for kappa
-< 0, all of R^dim otherwise. The metric is lambda_x^2 times the Euclidean one, so that dist -> 2 |x
-- y| and expmap0(v) -> v as kappa -> 0. `kappa` is a float or a tensor that broadcasts against the
-leading dimensions of the points (`[heads]` for points `[nodes, heads, dim]`). Every function
-returns the dtype of its first argument, is smooth in kappa through 0, has finite gradients
-everywhere and branches on no tensor's value. Source: FPS-T (Curve Your Attention), section 3.1,
-table 2 and appendix A, as corrected in the documentation; Bachmann et al. 2020, constant curvature
-graph convolutional networks.
+Points are `[..., dim]` with 1 + kappa |x|^2 > 0: the open ball of radius 1 / sqrt(-kappa) for
+kappa < 0, all of R^dim otherwise. The metric is lambda_x^2 times the Euclidean one, so that
+dist -> 2 |x - y| and expmap0(v) -> v as kappa -> 0. `kappa` is a float or a tensor that broadcasts
+against the leading dimensions of the points (`[heads]` for points `[nodes, heads, dim]`). Every
+function returns the dtype of its first argument, is smooth in kappa through 0, has finite
+gradients everywhere and branches on no tensor's value.
+
+Source: FPS-T (Curve Your Attention), section 3.1, table 2 and appendix A, as corrected in the
+documentation; Bachmann et al. 2020, constant curvature graph convolutional networks.
 """
 
 from collections.abc import Callable
@@ -147,8 +148,9 @@ def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     """Logarithm at x, the inverse of `expmap`: (2 / lambda_x) artan_k(|w|) w / |w|, w = (-x) (+) y.
 
     Computed as (S / sqrt(1 - z)) (a e + kappa |e|^2 x) / b with e = y - x, a = 1 + kappa |x|^2,
-    b = 1 + kappa |y|^2, z = kappa |e|^2 / (a b), S = `arsin_ratio`(z), which keeps its digits near
-    the rim. At the antipode (kappa > 0), where the direction is undefined, it is merely finite.
+    b = 1 + kappa |y|^2, z = kappa |e|^2 / (a b), S = `arsin_ratio`(z): the same vector, without
+    the loss of digits of |w| near the rim. At the antipode (kappa > 0) the direction is undefined:
+    there the result is merely finite, and its norm may be near 0. Take the length from `dist`.
     """
     w = upcast_half(x)
     y, k = y.to(w.dtype), curvature_like(kappa, WIDE, w)
@@ -240,8 +242,10 @@ def _gyrate(
 def gyration(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """gyr[x, y] v = -(x (+) y) (+) (x (+) (y (+) v)), a rotation of v, all `[..., dim]`.
 
-    x (+) (y (+) v) = (x (+) y) (+) gyr[x, y] v. Source: Ungar 2008, Analytic hyperbolic geometry,
-    section 3.4.
+    What the Moebius sum lacks to be associative: x (+) (y (+) v) = (x (+) y) (+) gyr[x, y] v.
+
+    Source: Ungar 2008, Analytic hyperbolic geometry and Albert Einstein's special theory of
+    relativity, section 3.4.
     """
     return _gyrate(-y, x, v, curvature_like(kappa, WIDE, x), x.dtype)[0].to(x.dtype)
 
@@ -308,11 +312,12 @@ def dist2plane(
 ) -> Tensor:
     """Distance `[...]` of x to the hyperplane of all geodesics through p orthogonal to a.
 
-    arsin_k(2 <z, a> / ((1 + kappa |z|^2) |a|)) with z = (-p) (+) x, whose argument is 2 (alpha <e,
-    a> + kappa |e|^2 <p, a>) / (alpha beta |a|) of e = x - p, alpha = 1 + kappa |p|^2 and beta = 1 +
-    kappa |x|^2. In float64; all are `[..., dim]`. a is a tangent vector at p or at the origin, of
-    any length; with `signed` distances are positive on the side it points to. Source: Ganea et al.
-    2018, Hyperbolic neural networks, theorem 5.
+    arsin_k(2 <z, a> / ((1 + kappa |z|^2) |a|)) with z = (-p) (+) x, whose argument is
+    2 (alpha <e, a> + kappa |e|^2 <p, a>) / (alpha beta |a|) of e = x - p, alpha = 1 + kappa |p|^2
+    and beta = 1 + kappa |x|^2. In float64; all are `[..., dim]`. a is a tangent vector at p or at
+    the origin, of any length; with `signed` distances are positive on the side it points to.
+
+    Source: Ganea et al. 2018, Hyperbolic neural networks, theorem 5.
     """
     k = curvature_like(kappa, WIDE, x)
     w, p, a = (shorten(each.double()) for each in (x, p, a))
@@ -341,9 +346,18 @@ def midpoint_from_sums(
     """The last step of a weighted midpoint, N / (D + sqrt(D^2 + kappa |N|^2)).
 
     `numerator` N = sum_j w_j lambda_j x_j is `[..., dim]`, `denominator` D = sum_j w_j (lambda_j -
-    1) is `[...]`, of weights whose sum is positive. For kappa <= 0 it equals 1/2 (x) (N / D).
-    `printed` takes that for kappa > 0 too, as FPS-T and kappa-GCN print it: where D < 0 it is the
-    antipode of the midpoint, and where D crosses 0 it jumps from one to the other.
+    1) is `[...]`, of weights whose sum is positive. On the sphere this is the direction of the sum
+    of the points as vectors, smooth up to and beyond the equator; only the antipode of the origin
+    is a singular point of the coordinates, where the result is merely bounded. For kappa <= 0 it
+    equals 1/2 (x) (N / D).
+
+    Args:
+        numerator: N.
+        denominator: D.
+        kappa: broadcasts against D.
+        printed: take 1/2 (x) (N / D) for kappa > 0 too, as FPS-T and kappa-GCN print it. It never
+            leaves the half of the sphere around the origin: where D < 0 it is the antipode of the
+            midpoint, and where D crosses 0 it jumps from one to the other.
     """
     w = upcast_half(numerator)
     sums = torch.cat([w, denominator.to(w.dtype).unsqueeze(-1)], dim=-1)
@@ -355,9 +369,11 @@ def midpoint(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     """Weighted gyro-midpoint `[..., dim]` of points `[..., n, dim]` with weights `[..., n]`.
 
     1/2 (x) (sum_j w_j lambda_j x_j / sum_j w_j (lambda_j - 1)), for kappa > 0 on the points' side
-    of the sphere (see `midpoint_from_sums`); the scale and the sign of the weights' sum do not
-    matter. `kappa` broadcasts against the dimensions before n. Where there is none the result is
-    merely finite.
+    of the sphere (see `midpoint_from_sums`); the scale of the weights does not matter, nor does the
+    sign of their sum. `kappa` broadcasts against the dimensions before n. Weights of one sign give
+    a point wherever the points do not balance each other; weights of both signs, as in flat space,
+    none where their sum is 0, and for kappa < 0 none where the points' sum as vectors of the
+    Lorentz model is not timelike: the result is then merely finite.
     """
     w = upcast_half(x)
     k = curvature_like(kappa, w.dtype, w)

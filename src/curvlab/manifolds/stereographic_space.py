@@ -35,9 +35,13 @@ class Stereographic(GeooptManifold):
     Args:
         components: number of blocks (one an attention head).
         kappa: initial curvature of every component, or one value for each.
+        learnable: whether the curvatures are parameters.
+        min: open lower bound of the curvatures, None for none.
+        max: open upper bound of the curvatures, None for none.
 
     Attributes:
-        printed_midpoint: take weighted means by the quotient as printed (`midpoint_from_sums`).
+        printed_midpoint: take weighted means by the quotient as printed, which jumps to the
+            antipode beyond the equator (see `stereographic.midpoint_from_sums`).
 
     Source: FPS-T (Curve Your Attention), sections 3.1 and 4.
     """
@@ -63,9 +67,11 @@ class Stereographic(GeooptManifold):
         return self.curvature()
 
     def _blocks(self, x: Tensor) -> Tensor:
-        """Coordinates `[..., dim]` as `[components, ..., block]`, half precision as float32.
+        """Coordinates `[..., dim]` as `[components, ..., block]`, a view.
 
-        In the layout of `curvlab.layers.stereographic` a component's points stay side by side.
+        With the components first, the points of one component stay side by side in memory where
+        their coordinates are (the layout of `curvlab.layers.stereographic`). Half precision, which
+        automatic mixed precision makes of linear maps, is raised to float32 here and stays it.
         """
         return self.split(kernels.upcast_half(x)).movedim(-2, 0)
 
@@ -73,7 +79,10 @@ class Stereographic(GeooptManifold):
         return self.merge(blocks.movedim(0, -2))
 
     def _kappa(self, x: Tensor) -> Tensor:
-        """Curvatures that broadcast against the blocks of `x`, `[components, ..., 1]`."""
+        """Curvatures in a shape that broadcasts against the blocks of `x`, `[components, ..., 1]`.
+
+        Points of a model are projected, so that its maps need no more digits than theirs.
+        """
         dtype = torch.promote_types(x.dtype, torch.float32)
         return self.kappa.to(dtype).view(-1, *[1] * x.dim())
 
@@ -135,10 +144,11 @@ class Stereographic(GeooptManifold):
 
     @torch.no_grad()
     def shares(self, x: Tensor) -> dict[str, Tensor]:
-        """Shares of points `[..., dim]`, each component by itself, 0 to 1, on the device.
+        """Shares of points `[..., dim]` at the limits of their coordinates, 0 to 1, on the device.
 
-        `beyond_equator` are those with kappa |x|^2 > 1, `at_rim` those that `project` has stopped
-        at the rim of a ball, in the precision of x, or that lie beyond it.
+        Each component of a point counts by itself: `beyond_equator` are those with kappa |x|^2 > 1,
+        nearer to the antipode of the origin than to the origin; `at_rim` those that `project` has
+        stopped at the rim of a ball, in the precision of x, or that lie beyond it.
         """
         z = self._kappa(x) * kernels.squared_norm(self._blocks(x))
         rounding = 4 * torch.finfo(x.dtype).eps

@@ -18,9 +18,11 @@ def mean_average_precision(
     """Mean over nodes of the average precision with which nearness finds the neighbours.
 
     For each node u all other nodes are sorted by ascending distance, ties by index; `AP(u) =
-    1/deg(u) sum_{v ~ u} (neighbours among the first rank(v)) / rank(v)`. Nodes without neighbours
-    are left out. Distances that are not finite give NaN. The processes of a group, which must all
-    call this, share the blocks. Source: FPS-T Sec. 5.1; Gu et al. 2019.
+    1/deg(u) sum_{v ~ u} (neighbours among the first rank(v)) / rank(v)`, ranks from 1. The node
+    itself is left out at any distance. Nodes without neighbours, for which AP is not defined, are
+    left out of the mean. Distances that are not finite give NaN. Memory is a few times `block *
+    num_nodes`. The processes of a group, which must all call this, share the blocks and get the
+    same result as one. Source: FPS-T Sec. 5.1; Gu et al. 2019.
 
     Args:
         distance_rows: maps node indices `[rows]` to their distances to all nodes

@@ -19,8 +19,10 @@ def ogb_accuracy(logits: Tensor, labels: Tensor) -> Tensor:
 def ogb_roc_auc(logits: Tensor, labels: Tensor) -> Tensor:
     """Mean area under the ROC curves of the labels that some nodes have and others have not.
 
-    Nodes whose label is NaN do not count for it. Logits and labels are `[nodes, labels]`. Source:
-    `ogb.nodeproppred.Evaluator`, metric `rocauc`.
+    Nodes whose label is NaN do not count for it. It is computed on the host. Logits and labels,
+    zeros and ones, are `[nodes, labels]`.
+
+    Source: `ogb.nodeproppred.Evaluator`, metric `rocauc`.
     """
     from sklearn.metrics import roc_auc_score  # takes a second to import
 

@@ -26,6 +26,9 @@ def rank_counts(
 ) -> tuple[RankCounts, RankCounts]:
     """Filtered and raw counts: all candidates compared with the true answer of each query.
 
+    One pass ranks with and without the known answers, which are counted separately and subtracted;
+    the target never is.
+
     Args:
         scores: `[queries, candidates]`, finite; fewer than 2^24 candidates.
         target: the true answer's candidate `[queries]`.

@@ -40,10 +40,12 @@ Branch = Literal["euclidean", "hyperbolic", "spherical", "feed_forward"]
 class RoutingEntropy(Checked, nn.Module):
     """-lambda H, or + lambda H, of the mean entropy H of the router's weights; lambda is annealed.
 
+    `balance` b adds b (G sum_g mean(a_g)^2 - 1) of the G branches' mean weights, not annealed: 0
+    where all branches are used alike (Shazeer et al. 2017).
+
     lambda(0) = weight, lambda(k + 1) = max(floor, decay lambda(k)) once a pass of training. The
-    paper's text asks for high entropy at the start, its formula lowers it. `balance` b adds b (G
-    sum_g mean(a_g)^2 - 1) of the G branches' mean weights, not annealed: 0 where all branches are
-    used alike (Shazeer et al. 2017). Source: CAT, Eq. 15 and Appendix A.
+    paper's text asks for high entropy at the start, its formula lowers it: `encourage` and
+    `paper_formula`. Source: CAT, Eq. 15 and Appendix A.
 
     Args:
         weight: lambda at the start.
@@ -106,7 +108,8 @@ class NeighbourTokens(TripleTokens):
     """Tokens of queries (h, r), and of up to `neighbours` training triples with h.
 
     A triple (h, s, t) has the token e_t + e_s, one (t, s, h) the token e_t - e_s, with dropout as
-    above. Which ones is drawn once. A query's own answers (h, r, t) are masked.
+    above. Which ones is drawn once. A query's own answers (h, r, t) are masked. With inverse
+    relations the neighbours are the same, and so is the mask.
 
     Args:
         train_triples: head, relation and tail `[3, triples]`; inverse ones after all others.
@@ -203,10 +206,11 @@ class CAT(FlatEncoder, DotProductScorer):
     """Blocks of attention branches in several geometries that every token weighs by itself.
 
     On triples the score of a tail is the product of the query's output and its embedding; on nodes
-    the outputs are embeddings. With layout `single` attention and distances do nothing: a branch is
-    a feed-forward network, and the router prefers one, not a curvature. Unlike the paper's, sums on
-    the sphere are normalised before their logarithm, its tangent vectors stay below the antipode;
-    points of the ball are summed by their midpoint.
+    the outputs are embeddings, for a linear decoder. With layout `single` attention and distances
+    do nothing: a branch is a feed-forward network, and the router prefers one, not a curvature.
+
+    Differences from the paper: the sums on the sphere are normalised before their logarithm, its
+    tangent vectors stay below the antipode; points of the ball are summed by their midpoint.
 
     Args:
         activation: of the feed-forward networks and the router.
@@ -335,7 +339,7 @@ class CAT(FlatEncoder, DotProductScorer):
 class NeighbourCAT(CAT):
     """CAT on triples whose queries attend to the neighbours of their head; see `NeighbourTokens`.
 
-    The parameters are those of CAT.
+    Attention and distances then do something; the parameters are those of CAT.
 
     Args:
         neighbours: most tokens next to the query's own.

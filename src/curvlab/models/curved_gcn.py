@@ -45,7 +45,10 @@ class CurvedGCN(Encoder):
     """`v_l = act(aggregate(map_l(v_{l-1})))` from the features `v_0`, embeddings `exp_0(v_L)`.
 
     With `skip_average` the last vectors are the mean of `v_L` and of the node's own `map_L`, as in
-    the code of Q-GCN (Xiong et al. 2022). Returns points `[nodes, dim + space.codimension]`.
+    the code of Q-GCN (Xiong et al. 2022).
+
+    Shapes: `batch.x [nodes, in_channels]`, `batch.adj_t [nodes, nodes]`; returns points
+    `[nodes, dim + space.codimension]`.
 
     Args:
         dim: width of layers and of the embeddings' tangent vectors.
@@ -248,7 +251,7 @@ class KappaGCN(CurvedGCN):
     r"""`v_l = act(log_0(midpoint_N(exp_0(W_l v_{l-1}))))`, embeddings `exp_0(v_L)`.
 
     The weighted mean, on stereographic spaces the gyro-midpoint, averages neighbours in each
-    component of a product space; all layers share its curvatures.
+    component of a product space, whose curvatures have any sign and are those of all layers.
 
     Args:
         manifold: makes a space with the number of `components`.

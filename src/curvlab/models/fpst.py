@@ -34,12 +34,17 @@ class TokenFeatures(FeatureLinear, TokenLinear):
 
 
 class GraphTokens(nn.Module):
-    """Node and edge tokens of a graph `[nodes + edges, dim]`, nodes first (FPS-T, Section 4.1).
+    """Node and edge tokens of a graph (FPS-T, Section 4.1; TokenGT).
 
     Node `u`: `W_in x_u + b_in + PE(u, u) + T_0`; edge `(u, v)`: `PE(u, v) + T_1`, with node
-    identifiers `PE(u, v) = W_p [P_u, P_v]` from the Laplacian's eigenvectors `P [nodes, k]`. One
-    token for each direction of an edge. FPS-T's Appendix B.1 prints `PE(u, v) = W_p P_u + W_p P_v`
-    (`shared_identifiers`).
+    identifiers `PE(u, v) = W_p [P_u, P_v]` from the Laplacian's eigenvectors `P` and type
+    identifiers `T`. One token for each direction of an edge. Each end has a half of `W_p`, as in
+    TokenGT; FPS-T's Appendix B.1 prints `PE(u, v) = W_p P_u + W_p P_v` (`shared_identifiers`). With
+    `sign_flips` a training step turns a random half of the eigenvectors around: their signs are
+    arbitrary (TokenGT).
+
+    Shapes: `batch.x [nodes, in_channels]`, `batch.eigenvectors [nodes, k]`, `batch.edge_index
+    [2, edges]`; returns `[nodes + edges, dim]`, nodes first.
     """
 
     def __init__(

@@ -48,12 +48,15 @@ class NetworkOptions(TypedDict, total=False):
 
 
 class GraphNetwork(FlatEncoder):
-    """A stack of layers of one kind: graph to Euclidean node embeddings `[nodes, dim_out]`.
+    """A stack of layers of one kind: graph to Euclidean node embeddings.
 
     `x <- act(norm(layer(drop(x)) [+ W drop(x)]))`; the last layer has neither norm nor activation
     unless `last_activation` is set. With `skip_average` the embeddings are `(f(x, {}) + act(f(x,
     E))) / 2` for the last layer f without and with the edges, as in the code of Q-GCN (Xiong et al.
     2022), for reconstruction.
+
+    Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns
+    `[nodes, dim_out]`.
 
     Args:
         activation: of the layers.
@@ -332,7 +335,10 @@ class ChebNet(GraphNetwork):
 
 
 class MeanSAGE(nn.Module):
-    """GraphSAGE's layer with the mean, `W_1 mean_{u ~ v} x_u + W_2 x_v + b`, projecting first."""
+    """GraphSAGE's layer with the mean, `W_1 mean_{u ~ v} x_u + W_2 x_v + b`, projecting first.
+
+    Its bias starts at 0, and no draw of random numbers is that of `SAGEConv`.
+    """
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__()

@@ -26,6 +26,8 @@ EMBEDDING_DEVIATION = 0.02
 class AttentionNetwork(FlatEncoder):
     """Layers with attention of all nodes to all, in time quadratic in the nodes.
 
+    Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns `[nodes, dim]`.
+
     Args:
         ffn_dim: inner width of the feed-forward networks.
         dropout: of the layers.
@@ -177,8 +179,10 @@ class GraphGPS(AttentionNetwork):
 class SpatialAttention(nn.Module):
     r"""Softmax attention with a bias for each distance, `softmax(Q K^T / sqrt d + b[hops]) V`.
 
-    Of nodes `[nodes, dim]` and hops `[nodes, nodes]` below `distances`, a block of scores at a
-    time.
+    Time is quadratic in the nodes, memory is that of a block of scores (`map_row_blocks`).
+
+    Shapes: `[nodes, dim]` and hops `[nodes, nodes]`, whole numbers below `distances`; returns
+    `[nodes, dim]`.
     """
 
     def __init__(self, dim: int, heads: int, distances: int) -> None:

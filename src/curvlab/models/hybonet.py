@@ -17,12 +17,14 @@ from curvlab.options import Activation, Dropout, Passed, PositiveFloat, Positive
 
 
 class HyboNet(Encoder):
-    r"""Graph convolution network that never leaves the hyperboloid, of one curvature.
+    r"""Graph convolution network that never leaves the hyperboloid.
 
         h_0 = exp_o(features),    h_l = aggregate(linear_l(h_{l-1})).
 
-    Shapes: `batch.x [nodes, in_channels]`, `batch.adj_t [nodes, nodes]`; returns `[nodes, 1 +
-    dim]`.
+    All points lie on one hyperboloid of one curvature.
+
+    Shapes: `batch.x [nodes, in_channels]`, `batch.adj_t [nodes, nodes]` (sparse CSR); returns
+    `[nodes, 1 + dim]`.
 
     Args:
         dim: space-like coordinates; the papers count time too and call 15 of them 16.
@@ -97,6 +99,8 @@ class LRN(HyboNet):
         skip_mode: see above.
 
     Paper: LRN: Lorentzian residual neural networks (He et al. 2024, arXiv:2412.14695).
+
+    Source: Section 3, Appendix F.1.1 and code.
     """
 
     def __init__(

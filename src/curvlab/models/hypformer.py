@@ -40,15 +40,21 @@ class HyperbolicTransformer(nn.Module):
         x = HTC(exp_0 X),  x <- x (.) eps HTC'(exp_0 X),  x <- HRC[layer norm, relu, dropout](x);
         in each layer  x <- HRC[layer norm]( attention(x) (.) x );  z = HTC''(x).
 
-    The second term is the positional encoding. A layer has neither activation nor feed-forward: the
-    last HTC is all that the paper's figure means by it. `curvature_mode=recalibrate` has the
-    midpoints on the features' space, as the authors' code for small graphs.
+    The second term, of a map of its own, is the positional encoding. A layer has neither activation
+    nor feed-forward: the last HTC is all that the paper's figure means by it.
+
+    `curvature_mode=recalibrate` has the midpoints on the features' space, as the authors' code for
+    small graphs. Unlike there a point lies on the same space in training and evaluation.
+
+    Shapes: `[nodes, in_channels] -> [nodes, 1 + dim]`; features may be nearly all 0.
 
     Args:
         spaces: space to which the features are lifted, space of the points between the first map
             and the last, space of the result; Eq. 18's change of curvature is that of the last HTC.
         attentions: the layers, from points of the second space to points of it.
         input_functions: of the first HRC.
+
+    Source: Hypformer, Section 4, in the order of the authors' code.
     """
 
     def __init__(

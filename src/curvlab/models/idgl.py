@@ -20,9 +20,13 @@ TINY = 1e-12
 
 
 class WeightedCosine(nn.Module):
-    r"""Similarities of nodes to anchors by several weighted cosines, `[nodes, anchors]`.
+    r"""Similarities of nodes to anchors by several weighted cosines, small ones cut to 0.
 
     `s_ij = 1/m sum_p cos(w_p * x_i, w_p * x_j)`, 0 where not above `threshold`.
+
+    Shapes: `[nodes, dim] -> [nodes, anchors]`.
+
+    Source: Chen, Wu and Zaki 2020 (IDGL).
     """
 
     def __init__(self, dim: int, heads: int, threshold: float = 0.0) -> None:
@@ -68,6 +72,9 @@ def graph_cost(
 ) -> Tensor:
     r"""`alpha/n^2 tr(X^T L X) - beta/n 1^T log(A 1) + gamma/n^2 ||A||_F^2` with `L = D - A`.
 
+    The trace is `sum_ij a_ij |x_i - x_j|^2 / 2`, so that the vectors are multiplied but once for
+    all graphs.
+
     alpha is the `smoothness`, beta the `connectivity`, gamma the `sparsity`; `graph` A
     `[nodes, nodes]` is symmetric, `apart` are the `half_squared_distances`. Source: IDGL.
     """
@@ -84,10 +91,15 @@ class IDGL(FlatEncoder):
         S_1 = cosines(X),  S_t = cosines(Z_(t-1)),  Z_t = drop(relu(P_t X W_1)),  logits P_t Z_t W_2
 
     until `||S_t - S_(t-1)||^2 <= tolerance ||S_1||^2` or t exceeds `iterations`. Evaluation takes
-    the last logits. A training step's loss is that of the first graph (`forward`) plus the mean
-    over the later ones (`later_embeddings`), each with its `graph_cost`. On graphs of more than
-    `all_pairs_up_to` nodes similarities are to `anchors`, drawn in each training step, f goes over
-    them, and the cost is that of the graph between them.
+    the last logits. A training step's loss is that of the first graph plus the mean over the later
+    ones, each with its `graph_cost`: `forward` then returns the first logits, and
+    `later_embeddings` the others.
+
+    On graphs of more than `all_pairs_up_to` nodes similarities are to `anchors`, f goes over them,
+    and the cost is that of the graph between them; training draws them in each step.
+
+    Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]` (sparse CSR);
+    returns `[nodes, num_classes]`.
 
     Args:
         heads: weight vectors of each of the two cosines.

@@ -1,7 +1,8 @@
 """LDS: Learning discrete structures for graph neural networks.
 
-Franceschi et al. 2019, arXiv:1903.11960. A graph convolutional network is trained on graphs that
-are drawn, the edges' probabilities so that it does better on nodes held out from it.
+Franceschi et al. 2019, arXiv:1903.11960. The inner problem trains a graph
+convolutional network on graphs that are drawn; the outer one moves the edges' probabilities so that
+the network, as it is trained, does better on nodes held out from it.
 """
 
 from collections.abc import Sequence
@@ -26,10 +27,12 @@ lowest inner loss, and the steps since it fell."""
 
 
 def sampled_graph(probabilities: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    r"""A symmetric adjacency of 0 and 1 without loops, `A_uv = A_vu ~ Bernoulli(theta_uv)`, u < v.
+    r"""A symmetric adjacency of 0 and 1 without loops, `[nodes, nodes]`, of independent edges.
 
-    The gradient goes straight through the draw: `dL/dtheta_uv = dL/dA_uv + dL/dA_vu`. Source:
-    Franceschi et al. 2019 (LDS), Section 3.
+    `A_uv = A_vu ~ Bernoulli(theta_uv)` for u < v, theta `[nodes, nodes]`. The gradient goes
+    straight through the draw: `dL/dtheta_uv = dL/dA_uv + dL/dA_vu`.
+
+    Source: Franceschi et al. 2019 (LDS), Section 3.
     """
     return _StraightThrough.apply(probabilities, generator)
 
@@ -72,9 +75,10 @@ class Moments(NamedTuple):
 def adam_step(
     weights: Sequence[Tensor], gradients: Sequence[Tensor], moments: Moments, lr: float
 ) -> tuple[tuple[Tensor, ...], Moments]:
-    """One step of Adam as a function of its gradients, `eps` squared under the root.
+    """One step of Adam as a function of its gradients.
 
-    Where a gradient is 0 the root of the second moment alone has no derivative.
+    `eps` is added under the root, as its square: where a gradient is 0 the root of the second
+    moment alone has no derivative.
     """
     beta1, beta2 = BETAS
     steps = moments.steps + 1
@@ -98,12 +102,17 @@ class LDS(FlatEncoder):
 
         w <- Adam(w, d/dw [L_inner(f_w(X, A)) + c/2 ||W_1||^2]),  A ~ Bernoulli(theta),
 
-    and `forward` returns the logits of the last weights, on one more graph. The gradient of the
-    held-out nodes' loss (`HalvedValidation`) goes back through those steps and straight through the
-    draws to theta, which is kept in [0, 1]. The weights, buffers, start again after
-    `inner_patience` steps without a lower inner loss or `inner_limit` steps. Evaluation takes the
-    mean logits of `samples` graphs, the same at each call. Theta and each graph of the `inner_steps
-    + 1` of a step take `[nodes, nodes]`.
+    and `forward` returns the logits of the last weights, on one more graph. Their loss is that of
+    the held-out nodes (`HalvedValidation`); its gradient with respect to theta goes back through
+    those steps and straight through the draws, and theta is kept in [0, 1]. The weights start again
+    after `inner_patience` steps without a lower inner loss or `inner_limit` steps. Evaluation
+    takes the mean logits of `samples` graphs, the same at each call.
+
+    Weights and moments of the inner problem are buffers: the outer optimiser moves theta alone.
+
+    Shapes: `batch.x [nodes, in_channels]`, `batch.y [nodes]`, `batch.inner_mask [nodes]`; returns
+    `[nodes, num_classes]`. Theta and each graph take `[nodes, nodes]`, and a step keeps
+    `inner_steps + 1` graphs.
 
     Args:
         dim: hidden width.

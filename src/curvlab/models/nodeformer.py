@@ -1,7 +1,8 @@
 """NodeFormer: A scalable graph structure learning transformer for node classification.
 
-Wu et al. 2022, arXiv:2306.08385. Positive random features estimate the softmax of all pairs, Gumbel
-noise on the keys makes them samples of edges; the graph's edges enter by a bias and by the loss.
+Wu et al. 2022, arXiv:2306.08385. Message passing along all pairs: positive random features estimate
+the kernel of the softmax, so that its sums over nodes are made once; Gumbel noise on the keys makes
+them samples of edges; the edges of the graph enter by a bias and by a term of the loss.
 """
 
 import torch
@@ -42,8 +43,9 @@ def positive_features(x: Tensor, directions: Tensor, over: tuple[int, ...]) -> T
     Shapes: `[..., nodes, dim]`, directions w `[M, dim]`; returns `[..., nodes, M]`.
 
     The maximum is over the axes `over`: the last for queries, whose factor cancels in each row, the
-    last two for keys, whose factor must be one for all. Source: NodeFormer (Wu et al. 2022), after
-    Performer (Choromanski et al. 2021).
+    last two for keys, whose factor must be one for all.
+
+    Source: NodeFormer (Wu et al. 2022), after Performer (Choromanski et al. 2021).
     """
     count, dim = directions.shape
     exponent = (x @ directions.T) / dim**0.25 - x.square().sum(-1, keepdim=True) / (2 * dim**0.5)
@@ -74,7 +76,10 @@ def _pairwise_products(x: Tensor, y: Tensor) -> Tensor:
 
 
 def edge_logarithms(q: Tensor, k: Tensor, edge_index: Tensor) -> Tensor:
-    """Logarithms `[heads, edges]` of the weight that each edge's target gives its source."""
+    """Logarithms `[heads, edges]` of the weight that each edge's target gives its source.
+
+    Shapes: features q, k `[heads, nodes, M]`, `[2, edges]`.
+    """
     source, target = edge_index
     mass = (q @ k.sum(1).unsqueeze(-1)).squeeze(-1)
     pairs = (q.index_select(1, target) * k.index_select(1, source)).sum(-1)
@@ -82,7 +87,11 @@ def edge_logarithms(q: Tensor, k: Tensor, edge_index: Tensor) -> Tensor:
 
 
 def relational_bias(v: Tensor, weights: Tensor, relations: Tensor | SparseMatrix) -> Tensor:
-    """`sum_r weights_rh A_r v_h` `[nodes, heads, dim]`, A_r in blocks `[orders * nodes, nodes]`."""
+    """`sum_r weights_rh A_r v_h` for symmetric A_r; half precision is raised to float32.
+
+    Shapes: `[nodes, heads, dim]`, `[orders, heads]`, A_r in blocks `[orders * nodes, nodes]`,
+    sparse; returns `[nodes, heads, dim]`.
+    """
     spread = (as_matrix(relations) @ v.flatten(1)).view(-1, *v.shape)
     with torch.autocast(v.device.type, enabled=False):
         return torch.einsum("rh,rnhd->nhd", upcast_half(weights), spread)
@@ -91,11 +100,14 @@ def relational_bias(v: Tensor, weights: Tensor, relations: Tensor | SparseMatrix
 class KernelAttention(nn.Module):
     """One layer of NodeFormer: attention of all pairs, plus the relational bias, heads mixed.
 
-    Queries and keys are divided by `sqrt(tau)`. Each training step redraws the directions of the
-    features and adds Gumbel noise `g / tau` to the exponents of the keys. The bias adds
-    `sigmoid(b_r) A_r v` for every relation and head. Returns `[nodes, dim]` and, of `edge_index`
-    with loops, the mean over edges and heads of `log(weight) / d`, weights without noise and d the
-    number of edges of the target.
+    Queries and keys are divided by `sqrt(tau)`. In training the directions of the features are
+    redrawn in each step, and Gumbel noise `g / tau` is added to the exponents of the keys;
+    evaluation has the directions of the beginning and no noise. The bias adds `sigmoid(b_r) A_r v`
+    for every relation and head.
+
+    Shapes: nodes `[nodes, dim]`, relations as in `relational_bias`, `edge_index [2, edges]` with
+    loops; returns `[nodes, dim]` and the mean over edges and heads of `log(weight) / d`, weights
+    without noise and d the number of edges of the target, or None if no edges are given.
     """
 
     def __init__(

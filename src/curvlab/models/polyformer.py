@@ -107,10 +107,11 @@ class TokenMixer(TokenNetwork):
 
     @torch.no_grad()
     def node_filters(self, batch: Data, read_out: Tensor | None = None) -> Tensor:
-        """Coefficients of the polynomials `[nodes, orders + 1]` (Theorem 3.1), the mean over heads.
+        """Coefficients of the polynomials `[nodes, orders + 1]` (Theorem 3.1).
 
-        With weights r `[dim]` that read a number out of the embedding `x w` of a signal x: `sum_h
-        (r_h . w_h) alpha^(h)`.
+        A head h has the filter `alpha^(h)`, of its part of the width. With weights r `[dim]` that
+        read a number out of the embedding `x w` of a signal x: `sum_h (r_h . w_h) alpha^(h)`; else
+        the mean over heads.
         """
         mixer: Any = self.mixers[0]
         nodes = torch.arange(batch.num_nodes, device=self.input.weight.device)
@@ -123,7 +124,10 @@ class TokenMixer(TokenNetwork):
 
 
 class TokenFeedForward(nn.Module):
-    """`H + drop(W_b gelu(W_a LN(H) + b_a) + b_b)`, the same map for every token."""
+    """`H + drop(W_b gelu(W_a LN(H) + b_a) + b_b)`, the same map for every token.
+
+    Shapes: `[..., dim] -> [..., dim]`.
+    """
 
     def __init__(self, dim: int, hidden: int | None, dropout: float) -> None:
         super().__init__()
@@ -144,6 +148,8 @@ class PolyFormer(TokenMixer):
         layer: makes the attention from `orders`, `dim`, `heads` and `dropout`.
         ffn_dim: inner width of the feed-forward networks; None: `dim`.
         attention_dropout: of the scores and of the outputs of attention and feed-forward networks.
+
+    Source: PolyFormer, Section 3.3, with the differences of `PolynomialAttention`.
     """
 
     def __init__(

@@ -34,9 +34,13 @@ IN_TANGENT_SPACE = (UNWEIGHTED, "tangent_space")
 def simple_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     r"""All-pair attention `(N v + q (k^T v)) / (N + q (k^T 1))` of each head, in linear time.
 
-    q and k are divided by their Frobenius norms, over nodes and heads as in the released code, so
-    that every denominator is positive. Shapes: `[nodes, heads, width]` twice, values `[nodes,
-    heads, dim]` or, the same for all heads, `[nodes, 1, dim]`. Source: SGFormer (Wu et al. 2023).
+    q and k are divided by their Frobenius norms, over nodes and heads, so that every denominator is
+    positive: a node's own value weighs N, all others a number of size 1 together.
+
+    Shapes: `[nodes, heads, width]` twice, values `[nodes, heads, dim]` or, the same for all heads,
+    `[nodes, 1, dim]`; returns `[nodes, heads, dim]`.
+
+    Source: SGFormer (Wu et al. 2023); the released code for the norms over all heads.
     """
     nodes, heads = q.shape[:2]
     tiny = torch.finfo(q.dtype).tiny  # 0 stays 0
@@ -102,6 +106,11 @@ class SimpleTransformer(nn.Module):
 class GCNBranch(Checked, nn.Module):
     """The graph's branch on small graphs, a GCN: `x <- drop(relu(A x W + b))`, the last layer bare.
 
+    Unlike `GraphNetwork` it drops hidden features only.
+
+    Shapes: features `[nodes, in_channels]`, also sparse ones, adjacency A `[nodes, nodes]` (sparse
+    CSR, normalised, with self-loops); returns `[nodes, dim]`.
+
     Args:
         dim: width.
         layers: number of layers.
@@ -144,9 +153,11 @@ class BranchOptions(TypedDict, total=False):
 class TwoBranches(Encoder):
     """SGFormer's attention and a graph network side by side; a subclass merges them.
 
-    The attention's branch is `x <- drop(relu([LN](W x + b)))`, then a few layers of attention, `x
-    <- drop([LN]((attention(x) + x) / 2))` if it `averages`, else without `+ x` and the half. The
-    graph's reads `normalised_adj [nodes, nodes]`, with self-loops.
+    The attention's branch is `x <- drop(relu([LN](W x + b)))`, then a few layers of attention,
+    `x <- drop([LN]((attention(x) + x) / 2))` if it `averages`, else without the residual connection
+    `x <- drop([LN](attention(x)))`; neither activation nor feed-forward follows.
+
+    Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]`, with self-loops.
 
     Args:
         graph_branch: makes the graph's: `GCNBranch` or, on large graphs, `GraphConvolutionBranch`.

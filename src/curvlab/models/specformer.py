@@ -22,7 +22,10 @@ SCALE = 100.0
 
 
 class EigenvalueEncoding(nn.Module):
-    """`rho(l) = W [l, sin(100 l / 10000^(2i/d)), cos(...)] + b` for i < d / 2, `[values, dim]`."""
+    """`rho(l) = W [l, sin(100 l / 10000^(2i/d)), cos(...)] + b` for i < d / 2.
+
+    Shapes: `[eigenvalues] -> [eigenvalues, dim]`.
+    """
 
     def __init__(self, dim: int) -> None:
         super().__init__()
@@ -89,9 +92,11 @@ class LearnedFilters(FlatEncoder):
 class Specformer(LearnedFilters):
     r"""Specformer on all eigenpairs of the Laplacian or on some.
 
-    After an MLP, `drop(W_2 relu(W_1 drop(X)))`, layers with the bases of `LearnedFilters`,
+    With the bases of `LearnedFilters`, layers
 
         x <- w_0 * x + sum_m w_m * (U diag(l_m) U^T x)   (w elementwise, at first 1).
+
+    Before them an MLP, `drop(W_2 relu(W_1 drop(X)))`.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.spectrum_values [eigenvalues]`,
     `batch.spectrum_vectors [nodes, eigenvalues]`; returns `[nodes, dim_out]`.
@@ -137,11 +142,13 @@ class LargeSpecformer(LearnedFilters):
 
         x <- relu(norm(w_0 * x + sum_m w_m * (U diag(l_m) U^T x)))   (w from N(0, 0.01)),
 
-    and embeddings are dropped out before the task's decoder.
+    with the bases of `LearnedFilters`, and embeddings are dropped out before the task's decoder.
 
     Paper: Specformer (Bo et al. 2023, arXiv:2303.01028) as its authors have it on large graphs.
 
     Source: the authors' code for ogbn-arxiv (layer norm) and Penn94 (batch norm).
+
+    Shapes: as of `Specformer`; returns `[nodes, dim]`.
 
     Args:
         norm: of every filtering layer: `layer` or `batch`.

@@ -20,8 +20,14 @@ Basis = Literal["mono", "cheb"]
 class TokenNetwork(FlatEncoder):
     """Embeds each node v by its tokens `h_k = (g_k(A) X)_v`, mapped by `H = W h + b`.
 
-    Nodes never see each other. `batch.tokens` are `[nodes, orders + 1, in_channels]`; where the
-    graph has `normalised_adj` instead, features are mapped first: `g_k(A) (X W^T) + b`.
+    Nodes never see each other, so that a step makes the embeddings of its training nodes only, and
+    mini-batches change nothing.
+
+    Where the graph has `normalised_adj` instead of `tokens`, features are mapped first and then
+    propagated, which is the same: `g_k(A) (X W^T) + b`.
+
+    Shapes: `batch.tokens [nodes, orders + 1, in_channels]`, or `batch.x [nodes, in_channels]` and
+    `batch.normalised_adj [nodes, nodes]` (sparse CSR); returns `[nodes, dim]`.
 
     Args:
         basis: of the polynomials: `mono` (powers) or `cheb` (Chebyshev).

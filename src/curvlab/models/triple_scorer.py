@@ -50,7 +50,8 @@ class TripleScorer(Encoder):
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
         """Function that scores a slice of the queries, and the tensors that it takes.
 
-        A model with an `auxiliary_loss` makes its queries once, as `DotProductScorer` does.
+        Here every block is a batch of its own, after which an `auxiliary_loss` would be the last
+        block's: a model that has one makes its queries once, as `DotProductScorer` does.
         """
 
         def scores(rows: slice, *_: Tensor) -> Tensor:

@@ -20,12 +20,13 @@ def parameter_groups(
     """Split a module's parameters into ordinary ones, points of manifolds and curvatures.
 
     Any optimiser of torch takes the groups: `torch.optim.Adam(parameter_groups(model, lr=0.01))`.
-    A part with an attribute `weight_decay` or `lr` that is not None has a group of its own, and so
-    have numbers and vectors if they decay by another value than matrices.
+    A part with an attribute `weight_decay` or `lr` that is not None has a group of its own that
+    decays by the one and learns at the other. So have numbers and vectors (biases, scales, weights
+    of norms) if they decay by another value than matrices.
 
     Args:
         module: any module.
-        lr: of the others.
+        lr: learning rate.
         curvature_lr: learning rate of the parameters of its `Curvature` modules, which never decay.
         weight_decay: of all other parameters.
         bias_weight_decay: of parameters of less than two dimensions; None: as of the others.

@@ -1,4 +1,8 @@
-"""Optimisers and schedules as configurations choose them: options first, parameters later."""
+"""Optimisers and schedules as configurations choose them: options first, parameters later.
+
+`Adam(lr=0.01).build(model)` is torch's optimiser over the model's parameter groups. Another
+optimiser is a subclass that names it.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,13 +20,15 @@ from curvlab.options import Fraction, Incidental, NonNegativeFloat, PositiveFloa
 
 
 class GroupedOptimizer(Checked):
-    """Options of a torch optimiser with separate rates per parameter group.
+    """Options of an optimiser of torch whose parameter groups have rates of their own.
 
     Args:
         lr: learning rate.
-        curvature_lr: learning rate of the curvatures, which never decay.
+        curvature_lr: learning rate of the curvatures, which never decay; docs/results says what
+            0.01 does.
         weight_decay: weight decay of all other parameters.
-        bias_weight_decay: weight decay of biases, other vectors and numbers; null: as of matrices.
+        bias_weight_decay: weight decay of biases and other vectors and numbers; null: as of
+            matrices.
         manifold_lr: learning rate of points of a manifold, such as a decoder's prototypes.
         manifold_weight_decay: weight decay of these points.
         fused: make one pass over each parameter in a step.

@@ -19,7 +19,8 @@ STABILIZE = 10
 class _WithPoints(torch.optim.Optimizer):
     """An optimiser whose step leaves points of manifolds to Riemannian Adam.
 
-    Their decay is added to their gradient, also by AdamW.
+    Points are projected onto their manifold after every `stabilize` steps. Their decay is added to
+    their gradient, also by AdamW.
     """
 
     def __init__(self, params: Iterable[Any], stabilize: int = STABILIZE, **options: Any) -> None:
@@ -75,7 +76,10 @@ class RiemannianAdam(_WithPoints, Adam):
     """torch's Adam; points of a manifold move along geodesics, their momenta with them.
 
     On `geoopt.ManifoldParameter`s it makes the steps of geoopt's optimiser of this name, several
-    times as fast on a hyperboloid. Source: Becigneul and Ganea 2019.
+    times as fast: the second moment has one number a norm, not one a coordinate, and exponential
+    and transport share what they are made of.
+
+    Source: Becigneul and Ganea 2019.
     """
 
 

@@ -23,7 +23,11 @@ LinkDecoderName = Literal["auto", "lorentzian", "fermi_dirac"]
 class TangentLogits(nn.Linear):
     """A linear map of the logarithm at the origin; on flat space an ordinary linear layer.
 
-    Weight and bias start from U(-b, b), `b = sqrt(maps / dim)`, as the sum of `maps` linear maps.
+    Shapes: `[nodes, dim] -> [nodes, logits]`; points of the Lorentz model and of the
+    pseudo-hyperboloid are `[nodes, 1 + dim]`.
+
+    Weight and bias start from U(-b, b), `b = sqrt(maps / dim)`: it is the sum of `maps` linear
+    maps, each of `dim / maps` coordinates.
     """
 
     def __init__(self, dim: int, logits: int, space: Manifold, maps: int = 1) -> None:
@@ -94,8 +98,11 @@ class LinkDecoder(nn.Module):
 class LorentzianScore(LinkDecoder):
     r"""`2 k + 2 <x, y>_L`, k = -1 / kappa: minus the squared Lorentzian distance; margin loss.
 
-    `L = (margin + mean_i relu(margin - edge_i + none_i)) / 2`, the i-th edge against the i-th pair
-    that is none. Source: the code of HyboNet, which LRN takes over (their papers say Fermi-Dirac).
+    The i-th edge is compared with the i-th pair that is none,
+    `L = (margin + mean_i relu(margin - edge_i + none_i)) / 2`: the mean over both columns of
+    `[edge, none]`; the first is the constant.
+
+    Source: the code of HyboNet, which LRN takes over (their papers say Fermi-Dirac).
     """
 
     def __init__(self, space: Lorentz, margin: float | None) -> None:
@@ -117,8 +124,9 @@ class LorentzianScore(LinkDecoder):
 class FermiDirac(LinkDecoder):
     r"""`p = 1 / (exp((d^2 - radius) / temperature) + 1)` by its logit; cross-entropy.
 
-    d is the geodesic distance of any space. Source: Krioukov et al. 2010; HGCN (Chami et al. 2019),
-    Section 4.3.
+    d is the geodesic distance of any space.
+
+    Source: Krioukov et al. 2010; HGCN (Chami et al. 2019), Section 4.3.
     """
 
     def __init__(self, space: Manifold, radius: float, temperature: float) -> None:

@@ -17,8 +17,11 @@ from curvlab.tasks.task import SelectedTask
 class FilterRegression(SelectedTask):
     """Sum of squared errors of a linear map of the embeddings; the best fit selects the weights.
 
-    Every part of the split has the same scored nodes (`split=fit`). `r2` is `1 - SSE / sum (y -
-    mean y)^2`, not in percent. Source: PolyFormer, Section 4.1.1, after BernNet.
+    Every part of the split has the same scored nodes (`split=fit`): the paper asks how well a
+    model can express node-wise filters, not whether it generalises. `r2` is
+    `1 - SSE / sum (y - mean y)^2`, not in percent.
+
+    Source: PolyFormer, Section 4.1.1, after BernNet.
 
     Args:
         metric: selects the weights: r2.

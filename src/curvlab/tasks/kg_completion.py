@@ -44,14 +44,20 @@ class KnowledgeGraphCompletion(SelectedTask):
     """Trains scores of true triples against others; ranks of the true tails are scored.
 
     By default the loss is the cross-entropy of the true tail against all entities (CAT, Section
-    4.5); `curvlab.tasks.triple_losses` has the others. In evaluation every triple (h, r, t) of a
-    part is the query (h, r, ?), whose other known tails are left out of the ranking (filtered,
-    Bordes et al. 2013); metrics `raw_...` leave them in. With inverse relations (t, r^-1, ?) ranks
-    the heads too: metrics are then over both, and `tail_...` and `head_...` of each alone. Metrics
-    of tails alone are much higher: never compare the two. Of data with `PART_negatives` `[2,
-    triples, samples]` each tail, and each head, is ranked among these alone (OGB). `routing_...`
-    are the mean weights of a model's branches, `at_rim` is the share of points at the rim of a
-    ball.
+    4.5). `training` and `loss` choose among those of Ruffinelli et al. 2020: see
+    `curvlab.tasks.triple_losses`.
+
+    A batch is of a `TripleDataModule`. In evaluation every triple (h, r, t) of a part is the query
+    (h, r, ?), whose other known tails, of all three parts, are left out of the ranking (filtered);
+    metrics `raw_...` leave them in. Where the data have inverse relations, (t, r^-1, ?) ranks the
+    heads too: metrics are then over both, and `tail_...` and `head_...` of each alone. Without
+    them only tails are ranked, whose metrics are much higher than those of both sides: never
+    compare the two. Of data with `PART_negatives` `[2, triples, samples]` each tail, and each head,
+    is ranked among these entities alone (OGB). `routing_...` are the mean weights of a model's
+    branches, `at_rim` is the share of points that are stopped at the rim of a ball, 0 in flat
+    space. Weights are chosen by the validation triples, the test triples are ranked once. The
+    processes of a run share the queries.
+    Source: CAT, Sections 4.5 and 5; filtered ranking: Bordes et al. 2013.
 
     Args:
         metric: metric that weights are chosen by, a fraction.

@@ -57,9 +57,10 @@ class Labels(ABC):
 class OneOfMany(Labels):
     r"""One class per node, `labels [nodes]`; the largest logit predicts it.
 
-    The loss is cross-entropy, or with a margin the mean over nodes and classes c of `relu(margin -
-    logit_y + logit_c)`, y the node's class, which is one of them. Source: the margin loss is
-    HyboNet's (Chen et al. 2022), its code.
+    The loss is cross-entropy, or with a margin the mean over nodes and classes c of
+    `relu(margin - logit_y + logit_c)`, y the node's class, which is one of them.
+
+    Source: the margin loss is HyboNet's (Chen et al. 2022), its code.
     """
 
     def __init__(self, classes: int, margin: float | None = None) -> None:
@@ -156,7 +157,10 @@ def kind_of_labels(
 
 
 def ranks(logits: Tensor) -> Tensor:
-    """Map logits to [0, 1], outside of which torchmetrics applies a sigmoid, with their ties."""
+    """Map logits to [0, 1], keeping their order and ties.
+
+    Torchmetrics applies a sigmoid outside this range, which makes large logits equal.
+    """
     values, positions = logits.unique(return_inverse=True)
     return positions / len(values)
 

@@ -24,12 +24,17 @@ METRICS = ("roc_auc", "average_precision", "auc_ap")
 class LinkPrediction(SelectedTask):
     """Trains on the training edges and as many random pairs; scores held-out edges by ROC-AUC.
 
-    Messages pass along the training edges. Every step draws negatives from all pairs without one;
-    validation and test rank their edges against pairs without an edge in any part, drawn once.
+    Messages pass along the training edges, the graph's `edge_index`. Every step draws negatives
+    uniformly from all pairs without a training edge; a held-out edge may be drawn, since training
+    does not know it. Validation and test rank their edges against pairs without an edge in any
+    part, drawn once. The test edges are scored once, with the weights of the best validation score
+    (`BestValidation`).
 
     Args:
-        metric: selects the weights: roc_auc, average_precision, or auc_ap, the mean of both.
-        decoder: auto (the space's own), lorentzian (margin loss) or fermi_dirac (cross-entropy).
+        metric: selects the weights: roc_auc (the score), average_precision, or auc_ap, the mean
+            of both.
+        decoder: auto (the space's own), lorentzian (product and margin loss) or fermi_dirac
+            (distance and cross-entropy).
         margin: of the loss of lorentzian.
         radius: squared distance at which fermi_dirac is undecided.
         temperature: how slowly fermi_dirac decides around it.

@@ -27,8 +27,9 @@ CURVE_STEPS = 500
 class Reconstruction(Task):
     """Loss over all pairs of nodes, mean average precision on the training graph.
 
-    There is no split: the training graph is scored once, with the final weights. Several processes
-    share the tiles of pairs (`curvlab.manifolds.pairs`). Source: FPS-T, Section 5.1.
+    There is no split. The training graph is scored once, with the final weights; the curve of the
+    metric during training selects nothing. Several processes share the tiles of pairs
+    (`curvlab.manifolds.pairs`). Source: FPS-T, Section 5.1.
 
     Args:
         power: of distances in the loss: 2 squared, 1 plain.

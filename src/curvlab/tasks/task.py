@@ -57,7 +57,8 @@ class SelectedTask(Task):
     The test part is scored once, with the selected weights (`BestValidation`).
 
     Args:
-        scheduler: reduces the learning rate by the validation `score`; None for a constant rate.
+        scheduler: reduces the learning rate by the validation `score` after every epoch; None for a
+            constant rate.
     """
 
     selects_checkpoint = True

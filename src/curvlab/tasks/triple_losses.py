@@ -30,15 +30,19 @@ def one_vs_all_loss(
 ) -> Tensor:
     """The mean cross-entropy of true tails against all entities; one block of scores at a time.
 
-    The target of a triple is 1 - e for its tail and e / (E - 1) for each other of the E entities, e
-    the `smoothing` (CAT, Section 4.5):
+    The target of a triple is 1 - e for its tail and e / (E - 1) for each other of the E entities
+    (CAT, Section 4.5; torch's `label_smoothing` spreads e over all E), so that
 
         loss = mean_b [ logsumexp(S_b) - (1 - e - k) S_bt - k sum_i S_bi ],  k = e / (E - 1).
 
-    The `binary` loss sums softplus(S_bi) - y S_bi over all entities. `per_query` weighs each row
-    once, however many tails it has (Dettmers et al. 2018). `scores` makes those of a slice of the
-    rows, `shape` are the numbers of rows and entities, `query` is the row of each triple
-    `[triples]`.
+    Triples b that share head and relation share a row of S, which is made once and weighted by
+    their number. The `binary` loss sums softplus(S_bi) - y S_bi over all entities, of the same
+    targets y. `per_query` weighs each row once, however many tails it has, which all are its
+    targets ("KvsAll", Dettmers et al. 2018).
+
+    `scores` makes those of a slice of the rows from the detached sources; `shape` are the numbers
+    of rows and entities, `query` the row of each triple `[triples]`, `tail` its true tail,
+    `smoothing` e.
     """
     dtype = torch.promote_types(sources[0].dtype, torch.float32)
     ones = torch.ones(len(query), device=query.device, dtype=torch.float64)

@@ -1,9 +1,10 @@
 """Squared distances of many pairs of points as functions of one bilinear form, with derivatives.
 
-The form is bilinear in features of the two points: `|x - y|^2` in flat space, `u^2 = |x - y|^2 /
-((1 + kappa |x|^2) (1 + kappa |y|^2))` on the stereographic model, and `kappa <x - y, x - y> / 4` on
-the pseudo-hyperboloid. A profile evaluates the function on a tile of pairs, in arrays that its
-caller keeps.
+On every space of the reconstruction task the squared distance `D` of two points is a function of a
+form that is bilinear in features of the two: `|x - y|^2` where it is flat,
+`u^2 = |x - y|^2 / ((1 + kappa |x|^2) (1 + kappa |y|^2))` on the stereographic model, and
+`kappa <x - y, x - y> / 4` on the pseudo-hyperboloid. A profile evaluates that function on a tile of
+pairs, in arrays that its caller keeps.
 """
 
 import math
@@ -68,7 +69,8 @@ class CurvedProfile(Profile):
     `2 asin(sqrt(w / 4))` (spherical) and `r = sqrt(w (1 +- w / 4))`: `D = t^2 / |kappa|`,
     `dD/d(u^2) = 4 t / r`, and at fixed `u^2` `dD/d(kappa) = (w t / r - t^2) / (kappa |kappa|)`.
 
-    On the processor the sign of kappa chooses the branch; on an accelerator both are computed.
+    On the processor the sign of kappa chooses the branch; on an accelerator, where looking at it
+    would wait for the device, both are computed.
     """
 
     by_form = 4.0
@@ -202,7 +204,11 @@ class PairForm(NamedTuple):
 
 
 def form_features(x: Tensor, y: Tensor, norms: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """`[norms, weight, -2 x]` and `[weight, norms, y]`, as `[components, 2 + block, nodes]`."""
+    """`[norms, weight, -2 x]` and `[weight, norms, y]`, as `[components, 2 + block, nodes]`.
+
+    Shapes: blocks x and y of the points `[nodes, components, block]`, norms and weight
+    `[nodes, components, 1]`.
+    """
     left = torch.cat([norms, weight, -2 * x], dim=-1)
     right = torch.cat([weight, norms, y], dim=-1)
     return left.permute(1, 2, 0).contiguous(), right.permute(1, 2, 0).contiguous()

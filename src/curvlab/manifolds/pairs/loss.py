@@ -4,20 +4,27 @@ For every node `u` with neighbours `N(u)` and squared geodesic distances `D`,
 
     loss = sum_u sum_{v in N(u)} [ D_uv + log S_u ],    S_u = sum_{w not in N(u)} exp(-D_uw),
 
-where `w = u` belongs to the sum (`exp(0) = 1`: without it the loss is unbounded below). The
-neighbours' distances are differences of coordinates; the others go through matrix products: `D` is
-a function of one bilinear form of the two nodes' features (`curvlab.manifolds.pairs.form`). A space
-without such a form has plain autograd instead. Only tiles on and above the diagonal are visited, in
-arrays that stay in cache and live from step to step; the backward pass needs half of one matrix per
-component.
+where `w = u` belongs to the sum (`exp(0) = 1`: without it the loss is unbounded below).
+
+The neighbours' distances are differences of coordinates; the others go through matrix products:
+`D` is a function of one bilinear form of the two nodes' features
+(`curvlab.manifolds.pairs.form`). A space without such a form has plain autograd instead.
+Since `D` is symmetric, only tiles on and above the diagonal are visited, in arrays that stay in
+cache, and the backward pass is written out: it needs one matrix per component; half of it is
+kept. The arrays live from step to step, since fresh memory costs more than the arithmetic on it.
 
 With a clamp `c` the loss is, as in the code that the paper builds on,
 
     loss = - sum_u sum_{v in N(u)} log max(c, max(c, exp(-D_uv)) / S_u),
     S_u = sum_{w not in N(u)} max(c, exp(-D_uw)).
 
-Since `S_u >= 1`, the term of an edge is `min(D_uv + log S_u, -log c)`. Several processes that have
-the same points share the tiles (`PairTiles.ranks`): they add up `S_u` and the gradients.
+Since `S_u >= 1`, the quotient is above `c` only where `exp(-D_uv)` is: the term of an edge is
+`min(D_uv + log S_u, -log c)`. Neither an edge at its bound nor a non-neighbour below `c` has a
+gradient.
+
+Several processes that have the same points share the tiles (`PairTiles.ranks`). They add up `S_u`
+in the forward pass, and the gradients by features and curvatures in the backward pass. Each of them
+then has the whole loss and its whole gradient, as one process alone.
 """
 
 from math import log

@@ -2,7 +2,8 @@
 
 They score by distances, made by matrix products. Parameters are tangent vectors at the origin. A
 ball of curvature kappa is the unit ball with lengths times s = sqrt(-kappa): s exp0(v) is the unit
-ball's exp0(s v). The distance is 2 arsinh(u) / s, u^2 = |x - y|^2 / ((1 - |x|^2) (1 - |y|^2)).
+ball's exp0(s v), and sums of points commute with the factor. With
+u^2 = |x - y|^2 / ((1 - |x|^2) (1 - |y|^2)) the distance is 2 arsinh(u) / s.
 """
 
 import math

@@ -156,7 +156,8 @@ class RotatE(_DistanceScorer):
     """score(h, r, t) = -|h o r - t| of complex vectors, r_i = exp(i theta_i): a rotation.
 
     The first half of an embedding is the real, the second the imaginary part; the distance is the
-    Euclidean one, as in PyTorch Geometric (the authors add up the moduli).
+    Euclidean one, as in PyTorch Geometric, for which a matrix product is enough (the authors add
+    up the moduli).
 
     Paper: RotatE, "Knowledge graph embedding by relational rotation in complex space". Sun et al.
     2019, arXiv:1902.10197.

@@ -12,9 +12,10 @@ from curvlab.options import FromData
 
 
 class RelationFrequency(FlatEncoder, TripleScorer):
-    """score(h, r, t) = how many training triples have this relation and tail, times a scale.
+    """score(h, r, t) = how many training triples have this relation and this tail, times a scale.
 
-    The scale is positive and changes no rank; learning it makes a floor a run like any other.
+    The head is ignored. The scale is positive and changes no rank; it is there to be learned, so
+    that a floor is a run like any other. The counts take relations times entities numbers.
 
     Paper: A floor that takes no learning: tails by how often the relation has them.
     """

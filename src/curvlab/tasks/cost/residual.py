@@ -17,6 +17,7 @@ class ResidualCost(CostTask, Task):
     """Times the addition of a network's residual connection instead of training the network.
 
     The operands are the exponential map of the graph's features, and the same in reverse order.
+
     Source: LRN, Table 3.
 
     Args:

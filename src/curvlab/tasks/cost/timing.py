@@ -97,7 +97,10 @@ def held_bytes(model: nn.Module, graph: Data) -> int:
 
 
 def median_ms(works: Mapping[str, Work], device: torch.device, runs: int = 20) -> dict[str, float]:
-    """Median milliseconds of each work, called in turn so that a busy machine slows all alike."""
+    """Median milliseconds of each work, called in turn so that a busy machine slows all alike.
+
+    Each is called three times, or once if it takes more than a second, before it is timed.
+    """
     for work in works.values():
         for _ in range(3):
             if _milliseconds(work, device) > 1e3:
@@ -123,7 +126,8 @@ def _milliseconds(work: Work, device: torch.device) -> float:
 def peak_memory_mb(work: Work, device: torch.device) -> float | None:
     """Peak memory in MB that one call adds: of PyTorch's allocator on a GPU, else of the process.
 
-    None without a GPU outside Linux.
+    The resident set of the process is reset after free memory was returned to the system; None
+    outside Linux.
     """
     work()
     gc.collect()
