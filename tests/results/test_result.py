@@ -197,3 +197,23 @@ def test_no_changed_character_of_a_result_passes(tmp_path, first):
     (reason,) = RunDirectory(tmp_path).discard_damaged().values()
     assert reason == "its checksum does not match"
     assert not path.exists()
+
+
+def test_going_back_to_a_configuration_takes_back_what_it_left(tmp_path):
+    directory = leave_products(tmp_path, "a")
+    directory.restore(hash_of("b"))
+    finish(directory, "b", 70.0)
+    directory.restore(hash_of("a"))
+    assert directory.newest.read_text() == "weights of a"
+    assert directory.conclusion(hash_of("b")) is None
+    directory.restore(hash_of("b"))
+    assert directory.conclusion(hash_of("b")).score == 70.0
+
+
+@pytest.mark.parametrize("file", ["metrics.csv", "embeddings.npz", "filters.npz", "routing.npz"])
+def test_no_finding_of_another_configuration_stays(tmp_path, file):
+    """The next run may write none, and its folder must not say that it has one."""
+    (tmp_path / file).write_text("of another run")
+    RunDirectory(tmp_path).prepare(result("a"), fresh=False)
+    assert not (tmp_path / file).exists()
+    assert (tmp_path / "previous" / "unknown" / file).exists()

@@ -198,3 +198,11 @@ def test_the_interval_of_a_difference_is_that_of_the_paired_t_test(spec, tmp_pat
     assert between("fpst", "fpst") == "+0.0 with each of 4 seeds"
     with pytest.raises(UsageError, match="fpst, power and gcn, power share 1 seeds"):
         between("fpst", "gcn")
+
+
+@pytest.mark.parametrize(
+    ("word", "why"), [("fpst", "CURVED:FLAT"), (":gcn", "CURVED:FLAT"), ("fpst:gnc", "of gnc")]
+)
+def test_a_word_that_is_no_pair_is_refused(write_scores, word, why):
+    with pytest.raises(UsageError, match=why):
+        write_scores(word)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from curvlab.analysis.arrays import load_arrays, save_arrays
+from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
 
 ROWS = ("classes", "nodes")  # fields of an embedding that are numbers of its nodes
@@ -65,6 +66,11 @@ def tangent_coordinates(points: Tensor, space: Euclidean | Stereographic) -> Ten
 
 def principal_components(coordinates: Tensor, count: int = 2) -> tuple[Tensor, list[float]]:
     """Principal components `[nodes, count]`, largest entries positive; shares of the variance."""
+    if min(coordinates.shape) < count:
+        raise UsageError(
+            f"{count} principal components need at least {count} nodes and dimensions; "
+            f"the embedding is {coordinates.shape[0]} x {coordinates.shape[1]}."
+        )
     centred = coordinates - coordinates.mean(dim=0)
     _, singular, directions = torch.linalg.svd(centred, full_matrices=False)
     directions = directions[:count]

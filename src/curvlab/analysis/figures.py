@@ -49,6 +49,10 @@ def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
     kappas = [name for name in columns if name.startswith("kappa/")][:MOST_CURVATURES]
     kinds = {"map": ["map"], "loss": ["loss"] if scores else [], "val": scores, "kappa": kappas}
     drawn = {kind: names for kind, names in kinds.items() if names and names[0] in metrics}
+    if "step" not in metrics or not drawn:
+        raise UsageError(
+            "the curves have no column step with map, val/... or kappa/...: nothing to draw."
+        )
     figure, axes = panels(len(drawn), 7, 2.3, title, sharex=True)
     table = metrics.set_index("step")
     for axis, (kind, names) in zip(axes, drawn.items(), strict=True):
@@ -240,9 +244,9 @@ def _draw_pairs(axis: Axes, pairs: pd.DataFrame, measure: str, label: str) -> No
     look = looks(pairs["curved"])
     for names, own in pairs.dropna(subset=measure).groupby(["curved", "flat"], sort=False):
         options: Any = {**look[str(names[0])], "linestyle": "", "elinewidth": 1}
-        name = " less ".join(map(str, names))
+        name = " minus ".join(map(str, names))
         axis.errorbar(own[measure], own["difference"], own["pm"].fillna(0), label=name, **options)
-    axis.set(xlabel=label, ylabel="curved less flat")
+    axis.set(xlabel=label, ylabel="curved minus flat")
 
 
 @styled

@@ -76,9 +76,8 @@ class BestValidation(Callback):
             return
         score = self._score.new_zeros(())
         together = getattr(pl_module, "evaluates_together", False)
-        if (
-            together and is_distributed()
-        ):  # such as BatchNorm's averages, which each process has made
+        # Such as the averages of BatchNorm, which each process has made.
+        if together and is_distributed():
             for buffer in pl_module.buffers():
                 torch.distributed.broadcast(buffer, src=0)
         if together or trainer.is_global_zero:

@@ -34,10 +34,19 @@ def _adopt(args: argparse.Namespace) -> None:
 
 
 main = Verb("adopt", __doc__, _adopt)
-what = "a search's folder, as curvlab train -m search=... names it, or as from outputs/"
-main.add_argument("searches", nargs="+", type=Path, metavar="SEARCH", help=what)
+main.add_argument(
+    "searches",
+    nargs="+",
+    type=Path,
+    metavar="SEARCH",
+    help="a search's folder, as curvlab train -m search=... names it, or as from outputs/",
+)
 main.add_argument("--show", action="store_true", help="show the best trials, write nothing")
-what = "replace a recipe with a higher validation score, or one that no search has found"
-main.add_argument("--force", action="store_true", help=what)
-what = "folder of configurations (default: configs)"
-main.add_argument("--configs", type=Path, default=CONFIGS, help=what)
+main.add_argument(
+    "--force",
+    action="store_true",
+    help="replace a recipe with a higher validation score, or one that no search has found",
+)
+main.add_argument(
+    "--configs", type=Path, default=CONFIGS, help="folder of configurations (default: configs)"
+)

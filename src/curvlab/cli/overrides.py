@@ -93,6 +93,11 @@ def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> N
     overrides = [parse(word) for word in words]
     for override in overrides:
         _check_override(override, config_dir, multirun)
+    if {"table", "search"} <= {o.key_or_group for o in overrides}:
+        raise UsageError(
+            "table= and search= are two sweeps: search first, adopt the winner by curvlab adopt, "
+            "then fill the table"
+        )
     planned = swept_by_table(overrides, config_dir)
     all_of_them = [*planned, *overrides]
     try:
@@ -173,6 +178,13 @@ def _check_override(override: Override, config_dir: Path, multirun: bool) -> Non
     if not multirun and (swept or key in ("table", "search", "study")):
         what = "asks for several runs" if swept else "is a sweep"
         raise UsageError(f"{line} {what}: add -m, as in curvlab train -m {line}")
+    if override.is_range_sweep() and not spelt_out(override):
+        raise UsageError(f"{line} has no value, so that nothing would run: give {key} one")
+    if override.is_interval_sweep():
+        raise UsageError(
+            f"{line} has infinitely many values: list them, as in {key}=1,2, or search them by "
+            f"search=... and {SPACE}.{key}=[1,2]"
+        )
     if named := re.fullmatch(r"(model|dataset|task|manifold|batching|split)\.name", key):
         raise UsageError(
             f"{line}: the results of one would have the name of another: choose by "
@@ -229,6 +241,10 @@ def swept_by_table(overrides: Sequence[Override], config_dir: Path) -> list[Over
     by_score = any(block.get("metric", "score") == "score" for block in blocks)
     for override in overrides:
         key, line = override.key_or_group, override.input_line
+        if key == "experiment":
+            raise UsageError(
+                f"{line}: the cells of table={name} are kept under its name: drop experiment="
+            )
         if by_score and key in SCORING and key not in swept:
             raise UsageError(
                 f"{line}: table={name} compares the score of each run with the published numbers, "

@@ -171,7 +171,7 @@ def plot_map(arguments: argparse.Namespace) -> None:
 
     x, y, space = arguments.x, arguments.y, arguments.space
     cells = cells_of(arguments.folder, x, y, arguments.model, space)
-    title = f"{space.capitalize() or 'Best curved space'} less flat, {cells['seeds'].max()} seeds"
+    title = f"{space.capitalize() or 'Best curved space'} minus flat, {cells['seeds'].max()} seeds"
     save(grid_figure(cells, x, y, title), arguments.output)
     numbers = arguments.output.with_suffix(".csv")
     write(cells.round(4), numbers)

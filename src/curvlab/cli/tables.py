@@ -8,7 +8,7 @@ curvlab tables page fpst --output fpst.html            all of a paper, one page 
 curvlab tables plan fpst/fig3 seed=0,1                 its runs, the finished ones, hours here
 curvlab tables estimate fpst/table1 model=gcn,fpst     the same, cell by cell
 curvlab tables refresh docs/results/*.md               rewrite the tables inside a text
-curvlab tables leaderboard reconstruction fpst:tokengt all models of a task, curved less flat
+curvlab tables leaderboard reconstruction fpst:tokengt all models of a task, curved minus flat
 curvlab tables outdated --output docs/results/outdated.csv   the cells whose commands have changed
 curvlab tables add outputs/tables                      its runs, checked, to docs/results/tables
 """
@@ -91,9 +91,8 @@ def make_text(arguments: argparse.Namespace) -> str:
                 deliver(refresh(path.read_text("utf-8"), partial(block, results)), output or path)
             return ""
         case ["outdated"]:
-            from curvlab.tables.planning import (
-                outdated_cells,  # Hydra, for which tables do not wait
-            )
+            # Hydra, for which tables do not wait
+            from curvlab.tables.planning import outdated_cells
 
             cells = pd.DataFrame(outdated_cells(CONFIGS, results), columns=["cell", "runs", "why"])
             return cells.to_csv(index=False, lineterminator="\n")
@@ -206,10 +205,13 @@ def deliver(text: str, output: Path | None) -> None:
 
 
 main = Verb("tables", __doc__, lambda words: deliver(make_text(words), words.output))
-what = f"a table, or {'; '.join(USAGE.values())}"
-main.add_argument("words", nargs="+", metavar="WORD", help=what)
-formats = ("terminal", "markdown", "latex", "csv")
-main.add_argument("--format", choices=formats, default="terminal")
+main.add_argument(
+    "words", nargs="+", metavar="WORD", help=f"a table, or {'; '.join(USAGE.values())}"
+)
+main.add_argument("--format", choices=("terminal", "markdown", "latex", "csv"), default="terminal")
 main.add_argument("--output", type=Path, help="write to this file instead of the screen")
-what = "folder of all tables' runs (default: outputs/tables; without any docs/results/tables)"
-main.add_argument("--results", type=Path, help=what)
+main.add_argument(
+    "--results",
+    type=Path,
+    help="folder of all tables' runs (default: outputs/tables; without any docs/results/tables)",
+)

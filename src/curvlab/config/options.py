@@ -57,6 +57,8 @@ def check_setting(key: str, config: DictConfig, value: Any) -> None:
 
 def check_value(key: str, option: Option | None, value: Any) -> None:
     """Check a plain value by its option."""
+    if key.endswith("_target_") and not isinstance(value, str):
+        raise UsageError(f"{key}={shown(value)} must name a class")
     if option is not None and not option.spaces and option.problem(value) is not None:
         typed = f"{key} with keys" if isinstance(value, dict) else f"{key}={shown(value)}"
         raise UsageError(f"{typed} must be {option.says}")

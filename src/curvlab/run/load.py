@@ -172,7 +172,14 @@ class Run:
 
     @torch.no_grad()
     def predict(self, graph: Data | None = None, **query: Any) -> pd.DataFrame:
-        """Predictions of the model, one row each: classes, links, or missing ends of triples.
+        """Predictions of the model, one row each.
+
+        Node classification (`nodes`, `unlabelled=False`): `node`, `predicted`, its `label` and
+        `part` (train, val, test, unlabelled), and the probability of every class by its name.
+        Links (`nodes`, `k=10`, `known=False`): the k likeliest neighbours of these nodes, by name,
+        or of all. Knowledge graphs (`queries`, `k=10`, `known=True`): the k best tails of pairs
+        `(head, relation, None)` or heads of `(None, relation, tail)`, by name; of `(head, relation,
+        tail)` the score, and the filtered rank of the tail.
 
         Args:
             graph: see `embed`.

@@ -184,7 +184,13 @@ def build_trainer(
 def save_best(
     folder: Path, task: LightningModule, data: GraphDataModule, config: DictConfig, result: Result
 ) -> None:
-    """Write the evaluated weights, and what is needed to use them, as plain values."""
+    """Write the evaluated weights and what is needed to use them to `checkpoints/best.ckpt`.
+
+    Plain values, which `torch.load(weights_only=True)` reads: `state_dict`; the result's `score`,
+    `val_score`, `step` and `metrics`; `config`, `config_hash`, `revisions`, `schema` and
+    `versions`, which identify the run; the `vocabulary` of nodes, classes, entities and relations;
+    `facts` and `normalisation`, taken from the data; and the `directory` of relative paths.
+    """
     names = asdict(data.vocabulary)
     of_result = ("score", "val_score", "metrics", "config_hash", "schema", "revisions")
     content = {name: getattr(result, name) for name in of_result} | {

@@ -244,7 +244,7 @@ def _links(
         found = (rows[:, None].expand_as(places), places, best, known.gather(1, places))
         kept.append([each[best != -torch.inf] for each in found])  # NaN is for the caller to refuse
     node, neighbour, score, is_known = (torch.cat(parts) for parts in zip(*kept, strict=True))
-    nodes, neighbours = ([ids[i] for i in of.tolist()] for of in (node, neighbour))
+    nodes, neighbours = ([ids[i] for i in end.tolist()] for end in (node, neighbour))
     table = pd.DataFrame({"node": nodes, "neighbour": neighbours})
     return table.assign(score=score.numpy(), known=is_known.numpy())
 

@@ -179,7 +179,7 @@ def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
 
 
 def _order(graph: Data) -> tuple[Tensor | slice, Tensor | None]:
-    """Rows by `graph.nodes`, and these in order; as they come without numbers."""
+    """The order of rows by `graph.nodes`, and these nodes sorted; unchanged without them."""
     if graph.get("nodes") is None:
         return slice(None), None
     nodes, order = graph.nodes.sort()

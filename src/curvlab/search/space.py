@@ -44,6 +44,8 @@ def check_search(config: DictConfig, words: Mapping[str, str] = MappingProxyType
         if values is not None and not (isinstance(values, ListConfig) and values):
             raise UsageError(f"{SPACE}.{key}={values} must be a list of values, as in [1,2]")
     space = values_by_key(config)
+    if not space:
+        raise UsageError(f"the search has nothing to vary: give {SPACE} some keys with values")
     for key, values in space.items():
         if OmegaConf.select(config, key, default=_ABSENT) is _ABSENT:
             raise UsageError(

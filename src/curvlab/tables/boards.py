@@ -145,7 +145,7 @@ def board(configs: Path, task: str, results: Path, pairs: Sequence[str] = ()) ->
             tables[name] = one_protocol_per_column(runs).assign(table=name)
     if not tables:
         raise UsageError(f"no table has a finished run of {task} on a dataset")
-    every = pd.concat(tables.values())  # of which a cell's best table by validation counts
+    every = pd.concat(tables.values())  # the best table by validation counts
     val = every.groupby([*CELL, "table"], sort=False)["val"].mean().reset_index()
     best = val.sort_values("val", ascending=False, kind="stable", na_position="last")
     chosen = every.merge(best.drop_duplicates(CELL)[[*CELL, "table"]])
@@ -240,6 +240,8 @@ def counterparts(
     found = []
     for word in pairs:
         curved, _, flat = word.partition(":")
+        if not curved or not flat:
+            raise UsageError(f"{word} is not a pair of models: say CURVED:FLAT, as in fpst:tokengt")
         if missing := [name for name in (curved, flat) if name not in labels[0]]:
             raise UsageError(
                 f"{word}: no run of {missing[0]}, but of {', '.join(map(str, labels[0]))}"

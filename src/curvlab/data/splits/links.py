@@ -57,7 +57,7 @@ class LinkSplit(CheckedFields):
     """Holds out edges for validation and test, as HGCN does.
 
     Of M undirected edges `floor(val M)` and `floor(test M)` are held out, with as many pairs that
-    are no edge of the whole graph, all of them distinct. All that is made of the graph later sees
+    are not edges of the whole graph, all of them distinct. All that is made of the graph later sees
     edges of training only.
 
     Args:
