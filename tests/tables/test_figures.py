@@ -10,9 +10,10 @@ from curvlab.cli.main import VERBS
 from curvlab.cli.plot import COMMANDS as PLOTS
 from curvlab.config.folder import find
 from curvlab.tables import load_table, table_names
-from curvlab.tables.overview import paper_figures
+from curvlab.tables.overview import overview, paper_figures, totals_in_words
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+STORED = CONFIGS.parent / "docs/results/tables"
 PRINTED = {  # the highest number of a figure and of a table
     "fpst": (7, 5),
     "hypformer": (6, 5),
@@ -64,3 +65,15 @@ def test_commands_are_of_choices_that_there_are(words):
         if key in ("model", "dataset", "table", "search"):
             for value in values.split(","):
                 assert find(CONFIGS, f"{key}/{value}.yaml").is_file(), (key, value)
+
+
+def test_published_numbers_are_judged_once():
+    """By the first table that has them: `fpst/table1_width16` repeats those of `fpst/table1`."""
+    names = "fpst/table1", "fpst/table1_width16"
+    specs = [spec for name in names for spec in load_table(CONFIGS, name)]
+    both, _ = overview(specs, STORED)
+    first, _ = overview(specs[:1], STORED)
+    assert both["again"].tolist() == [False, True]
+    assert both["within"].iloc[1] > 0
+    judged = totals_in_words(both).partition("judged")[2]
+    assert judged == totals_in_words(first).partition("judged")[2]

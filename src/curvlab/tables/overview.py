@@ -26,9 +26,10 @@ def overview(specs: list[TableSpec], results: Path) -> tuple[pd.DataFrame, list[
     for spec in specs:
         of_runs = (spec.name, spec.report.rows, spec.report.columns, *spec.report.where.items())
         panels.setdefault(of_runs, spec)
-    rows, remarks = [], []
+    rows, remarks, published = [], [], set()
     for spec in panels.values():
         report = build_report(spec, results)
+        numbers = spec.report.paper, str(spec.report.select)
         cells = report.cells
         cells = cells[
             cells["row"].isin(spec.planned_rows) & cells["column"].isin(spec.planned_columns)
@@ -43,10 +44,12 @@ def overview(specs: list[TableSpec], results: Path) -> tuple[pd.DataFrame, list[
                 "runs": int(cells["planned_seeds"].sum()),
                 "runs planned": planned * len(spec.planned_seeds),
                 **verdicts(cells),
+                "again": numbers in published,
                 "hours": hours,
                 "title": spec.report.title,
             }
         )
+        published.add(numbers)
         remarks += [
             f"{spec.name}: {s[0].lower()}{s[1:]}" for s in deviations(report.collected).values()
         ]
@@ -72,7 +75,7 @@ def _rows_of(status: str, report: Report) -> str:
 def totals(tables: pd.DataFrame, pages: Path) -> str:
     """One line per paper, with a link to its page, and one for all: sums of `overview`."""
     papers = tables["table"].str.partition("/")[0]
-    counts = tables.drop(columns=["table", "title"])
+    counts = _counts(tables)
     sums = counts.groupby(papers, sort=False).sum()
     sums.index = pd.Index(
         [f"[{p}]({p}.md)" if (pages / f"{p}.md").is_file() else p for p in sums.index]
@@ -86,9 +89,16 @@ def totals(tables: pd.DataFrame, pages: Path) -> str:
     )
 
 
+def _counts(tables: pd.DataFrame) -> pd.DataFrame:
+    """The columns that are summed; published numbers are judged by the first table with them."""
+    counts = tables.drop(columns=["table", "title", "again"])
+    counts.loc[tables["again"], list(VERDICTS)] = 0
+    return counts
+
+
 def totals_in_words(tables: pd.DataFrame) -> str:
     """The sums of `overview` as one sentence."""
-    sums = tables.drop(columns=["table", "title"]).sum()
+    sums = _counts(tables).sum()
     return (
         f"{sums['cells']:.0f} of {sums['cells planned']:,.0f} cells are complete; of those that "
         f"can be judged, {sums['within']:.0f} agree with the paper, {sums['below']:.0f} are below "
@@ -97,7 +107,8 @@ def totals_in_words(tables: pd.DataFrame) -> str:
 
 
 def _texts(tables: pd.DataFrame, form: str = "d") -> pd.DataFrame:
-    texts = tables.drop(columns=[f"{name} planned" for name in OF_PLANNED])
+    others = [f"{name} planned" for name in OF_PLANNED]
+    texts = tables.drop(columns=[*others, "again"], errors="ignore")
     for name in OF_PLANNED:
         pairs = zip(tables[name], tables[f"{name} planned"], strict=True)
         texts[name] = [f"{done:{form}} of {planned:{form}}" for done, planned in pairs]
