@@ -80,17 +80,3 @@ def default_dtype(precision: str) -> Iterator[None]:
         yield
     finally:
         torch.set_default_dtype(before)
-
-
-def summed_over_processes(x: Tensor) -> Tensor:
-    """Sum a tensor, and its gradients, over all processes.
-
-    All processes call this and backward equally often and in the same order. `attend` on the sums
-    of a `summary` is linear attention over all nodes.
-    """
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        from torch.distributed.nn.functional import all_reduce  # not in builds without processes
-
-        summed: Tensor = all_reduce(x)
-        return summed
-    return x

@@ -34,27 +34,6 @@ def test_one_that_is_killed_is_named():
         launch(work.second_is_killed, 2)
 
 
-def test_attention_over_a_shared_out_graph_is_exact(tmp_path):
-    """Outputs, gradients of the nodes, and the sum of the parameters' gradients."""
-    layer, x, weights = work.attention()
-    x.requires_grad_()
-    out = layer(x)
-    (out * weights).sum().backward()
-    launch(work.attend_to_all, 2, str(tmp_path))
-    first, second = (
-        torch.load(tmp_path / f"attention{rank}.pt", weights_only=True) for rank in range(2)
-    )
-    close = {"rtol": 1e-10, "atol": 1e-12}
-    assert torch.allclose(torch.cat([first["out"], second["out"]]), out.detach(), **close)
-    assert torch.allclose(torch.cat([first["x"], second["x"]]), x.grad, **close)
-    expected = {name: p.grad for name, p in layer.named_parameters() if p.grad is not None}
-    assert expected.keys() == first["gradients"].keys() == second["gradients"].keys()
-    for name, gradient in expected.items():
-        assert torch.allclose(
-            first["gradients"][name] + second["gradients"][name], gradient, **close
-        )
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("ranks", [3, pytest.param(2, marks=pytest.mark.nightly)])
 def test_every_process_has_the_loss_and_gradients_of_all_pairs(tmp_path, ranks):

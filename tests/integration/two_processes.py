@@ -14,14 +14,12 @@ from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
 from curvlab.data.loaders.triple_batches import add_inverses
 from curvlab.errors import UsageError
-from curvlab.layers import LorentzLinearAttention
-from curvlab.manifolds import Euclidean, Lorentz, Stereographic
+from curvlab.manifolds import Euclidean, Stereographic
 from curvlab.manifolds.pairs.loss import reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.models.cat import CAT
 from curvlab.models.polyformer import PolyFormer
 from curvlab.models.triples.ball import MuRP
-from curvlab.process import summed_over_processes
 from curvlab.run import fit
 from curvlab.tasks import kg_completion, reconstruction
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
@@ -51,30 +49,6 @@ def train_and_note(rank, config, result, folder, checkpoint):
 
     NodeClassification.training_step = noting
     fit._run_process(rank, config, result, folder, checkpoint)
-
-
-def attention():
-    torch.manual_seed(0)
-    space = Lorentz(kappa=-1.0, learnable=False)
-    layer = LorentzLinearAttention(6, 2, space, power=2.0)
-    x = space.expmap0(torch.randn(40, 6, dtype=torch.float64))
-    return layer.double(), x, torch.randn(40, 7, dtype=torch.float64)
-
-
-def attend_to_all(rank, port_folder):
-    """Attention of a graph of 40 nodes, of which the first process has 15; loss, gradients."""
-    torch.distributed.init_process_group("gloo")
-    layer, x, weights = attention()
-    mine = slice(0, 15) if rank == 0 else slice(15, 40)
-    x = x[mine].clone().requires_grad_()
-    S, n = (summed_over_processes(part) for part in layer.summary(x))
-    out = layer.attend(x, S, n)
-    (out * weights[mine]).sum().backward()
-    gradients = {name: p.grad for name, p in layer.named_parameters() if p.grad is not None}
-    torch.save(
-        {"out": out.detach(), "x": x.grad, "gradients": gradients},
-        Path(port_folder) / f"attention{rank}.pt",
-    )
 
 
 ENTRIES = 300

@@ -53,21 +53,6 @@ def focused_features(e: Tensor, power: float, smallest: float = SMALLEST) -> Ten
     return v * (length / size)
 
 
-def attention_sums(key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """`S = phi(k)^T v` `[heads, dim, width]` and `n = phi(k)^T 1` `[heads, dim]`.
-
-    Shapes: key, of features phi(k), `[nodes, heads, dim]`, value `[nodes, heads, width]`.
-    """
-    return key.movedim(-2, 0).mT @ value.movedim(-2, 0), key.sum(0)
-
-
-def attention_quotient(query: Tensor, S: Tensor, n: Tensor, smallest: float = SMALLEST) -> Tensor:
-    """`phi(q) S / (phi(q) n + smallest)`, `[nodes, heads, width]` from phi(q) as in the sums."""
-    numerator = (query.movedim(-2, 0) @ S).movedim(0, -2)
-    denominator = (query.movedim(-2, 0) @ n.unsqueeze(-1)).movedim(0, -2)
-    return numerator / (denominator + smallest)
-
-
 def focused_attention(
     query: Tensor, key: Tensor, value: Tensor, power: float, smallest: float = SMALLEST
 ) -> Tensor:
@@ -78,8 +63,10 @@ def focused_attention(
     Shapes: query and key `[nodes, heads, dim]`, value `[nodes, heads, width]`; returns
     `[nodes, heads, width]`.
     """
-    S, n = attention_sums(focused_features(key, power, smallest), value)
-    return attention_quotient(focused_features(query, power, smallest), S, n, smallest)
+    q, k = (focused_features(x, power, smallest).movedim(-2, 0) for x in (query, key))
+    numerator = q @ (k.mT @ value.movedim(-2, 0))
+    denominator = q @ k.sum(1).unsqueeze(-1)
+    return (numerator / (denominator + smallest)).movedim(0, -2)
 
 
 class _Heads(TakesManifold, nn.Module):
@@ -121,8 +108,7 @@ class LorentzLinearAttention(_Heads):
     r"""Linear attention on space parts with the focused feature map (Hypformer, Eqs. 14 to 19).
 
     The space part is `mean_heads( phi(q) S / (phi(q) n) + psi(v) )`, with `S = phi(k)^T v`,
-    `n = phi(k)^T 1` and psi a linear map that all heads share. `summary` of the chunks of a graph
-    adds up to that of the whole, and `attend` takes it.
+    `n = phi(k)^T 1` and psi a linear map that all heads share.
 
     Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`, the time of the input enters the queries, keys
     and values as a coordinate.
@@ -151,32 +137,10 @@ class LorentzLinearAttention(_Heads):
         self.psi = nn.Linear(dim, dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        query, key, value = self._features(x)
-        return self._fuse(query, value, *attention_sums(key, value))
-
-    def summary(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """S `[heads, dim, dim]` and n `[heads, dim]` of points `[nodes, 1 + dim]`.
-
-        Those of disjoint sets of nodes add up to those of their union.
-        """
-        _, key, value = self._features(x)
-        return attention_sums(key, value)
-
-    def attend(self, x: Tensor, S: Tensor, n: Tensor) -> Tensor:
-        """Map points `[nodes, 1 + dim]` that attend to all nodes that S and n sum."""
-        query, _, value = self._features(x)
-        return self._fuse(query, value, S, n)
-
-    def _features(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         query, key, value = self.split(x)
-        return focused_features(query, self.power), focused_features(key, self.power), value
-
-    def _fuse(self, query: Tensor, value: Tensor, S: Tensor, n: Tensor) -> Tensor:
+        attended = focused_attention(query, key, value, self.power)
         # psi is affine, so that of the mean is the mean of it.
-        mixed, mean = (
-            x.squeeze(-2) if self.heads == 1 else x.mean(-2)
-            for x in (attention_quotient(query, S, n), value)
-        )
+        mixed, mean = (x.squeeze(-2) if self.heads == 1 else x.mean(-2) for x in (attended, value))
         return from_space_part(mixed + self.psi(mean), self.space)
 
 

@@ -1,1 +1,1 @@
-"""Metrics that torchmetrics and scikit-learn do not have, and those of OGB's evaluator."""
+"""Metrics that torchmetrics and scikit-learn do not have."""

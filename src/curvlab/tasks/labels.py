@@ -18,7 +18,6 @@ from torchmetrics.functional.classification import (
 
 from curvlab.errors import UsageError
 from curvlab.finite import finite_or_nan
-from curvlab.metrics.ogb import ogb_accuracy, ogb_roc_auc
 
 Metric = Callable[[Tensor, Tensor], Tensor]
 
@@ -30,7 +29,8 @@ class Labels(ABC):
         logits: number of logits of a node.
         exclusive: whether a node has exactly one class.
         metrics: functions of logits `[nodes, logits]` and labels, by name.
-        on_request: further metrics, computed only if one selects the weights.
+        on_request: further metrics, computed only if one selects the weights; those of OGB's
+            evaluator, `ogb_acc` and `ogb_rocauc`, under its names.
     """
 
     exclusive = True
@@ -71,7 +71,7 @@ class OneOfMany(Labels):
             "f1_micro": partial(multiclass_f1_score, average="micro", **of),
             "f1_macro": partial(multiclass_f1_score, average="macro", **of),
         }
-        self.on_request = {"ogb_acc": ogb_accuracy}
+        self.on_request = {"ogb_acc": self.metrics["accuracy"]}
         if classes == 2:  # F1 of the second class is HGCN's metric on Disease
             self.metrics["f1_binary"] = lambda logits, y: binary_f1_score(
                 logits.argmax(1), y, validate_args=False
@@ -119,7 +119,7 @@ class ManyOfMany(Labels):
             score = partial(multilabel_f1_score, average=average, validate_args=False)
             return lambda x, y: score((x > 0).long(), y.long(), num_labels=count)
 
-        self.logits, self.on_request = count, {"ogb_rocauc": ogb_roc_auc}
+        self.logits, self.on_request = count, {"ogb_rocauc": _roc_auc}
         self.metrics = {"f1_micro": f1("micro"), "f1_macro": f1("macro"), "roc_auc": _roc_auc}
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from curvlab.layers.stereographic import LogitCurvature
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import FromData, Passed, PositiveFloat
-from curvlab.process import all_gather_pieces, alone, own_share, summed_over_processes
+from curvlab.process import all_gather_pieces, alone, own_share
 from curvlab.tasks.decoders import Decoder, decoder_of
 from curvlab.tasks.labels import kind_of_labels
 from curvlab.tasks.task import SelectedTask
@@ -39,8 +39,7 @@ class NodeClassification(SelectedTask):
     """Trains on the training nodes; the validation score selects the weights.
 
     Parts are given by the masks `train_mask`, `val_mask`, `test_mask` `[nodes]`. A mini-batch has
-    `train_nodes` instead; with `all_train_nodes`, their number in all processes, the loss is the
-    mean over these. A graph with `chunk` is evaluated once per set of weights; one with
+    `train_nodes` instead. A graph with `chunk` is evaluated once per set of weights; one with
     `evaluate_parts` in subgraphs.
 
     Args:
@@ -100,9 +99,6 @@ class NodeClassification(SelectedTask):
         logits, labels = self(batch, "train")
         # Without training nodes there is no loss, but the other processes wait for a gradient.
         loss = self.labels.loss(logits, labels) if len(labels) else logits.sum()
-        if "all_train_nodes" in batch:
-            # The mean over the nodes of all processes; DDP averages the gradients.
-            loss = summed_over_processes(loss * (len(labels) / batch.all_train_nodes))
         if later := self.encoder.later_embeddings():
             nodes = self._part(batch, "train").nodes
             every = (self.decoder(embedded.index_select(0, nodes)) for embedded in later)
