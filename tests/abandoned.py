@@ -11,6 +11,6 @@ def abandon(path: Path) -> None:
     child = os.fork()
     if child == 0:
         lease = take(path)
-        os._exit(0 if lease.is_locked else 1)  # which gives nothing back
+        os._exit(0 if lease.lock.is_locked else 1)  # which gives nothing back
     assert os.waitpid(child, 0)[1] == 0
     assert path.exists()

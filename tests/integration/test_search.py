@@ -13,7 +13,6 @@ from tiny_runs import ROOT, TREE, composed
 
 import composing
 import curvlab.search.run as search_run
-from abandoned import abandon
 from curvlab.cli.adopt import main
 from curvlab.cli.overrides import check_overrides
 from curvlab.errors import DivergedError, UsageError
@@ -50,7 +49,7 @@ def scored(monkeypatch):
     """Replace training by a formula; returns what has been scored as (dropout, layers, seed)."""
     calls = []
 
-    def score(run, folder, report=None):
+    def score(run, report=None):
         calls.append((run.model.dropout, run.model.layers, run.seed))
         return 90 - 50 * run.model.dropout - 5 * abs(run.model.layers - 2) + run.seed
 
@@ -122,7 +121,7 @@ def test_a_search_repeats_nothing_a_longer_one_goes_on_and_another_begins(
 
 
 def test_what_a_kill_leaves_is_put_in_order(search_here, scored, folder):
-    """A trial that nobody runs any more, half a line, and a lock."""
+    """A trial that nobody runs any more, and half a line."""
     search_here(*SEARCH, "search.trials=8")
     whole = parameters(folder)
     search_here(*SEARCH, "search.trials=4", "rerun=true")
@@ -131,7 +130,6 @@ def test_what_a_kill_leaves_is_put_in_order(search_here, scored, folder):
     study.ask().suggest_categorical("model.layers", [1, 2, 3])
     journal = folder / "study.journal"
     journal.write_bytes(journal.read_bytes() + b'{"op_code":5,"work')
-    abandon(journal.with_name("study.journal.lease"))
     search_here(*SEARCH, "search.trials=8")
     assert parameters(folder) == whole
     states = [trial.state for trial in read_study(folder).trials]
@@ -181,7 +179,7 @@ def test_a_combination_that_is_worse_than_half_gets_no_more_seeds(search_here, s
 
 @pytest.mark.smoke
 def test_failing_trials_are_recorded_and_others_win(search_here, monkeypatch, folder):
-    def score(run, folder, report=None):
+    def score(run, report=None):
         if run.model.layers > 1:
             raise DivergedError("not finite at step 3")
         return 50.0

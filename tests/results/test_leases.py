@@ -33,11 +33,10 @@ while taken < 40 and time.monotonic() < end:
         lease = take(path)
     except HeldError:
         continue
-    with log.open("a") as file:
+    with lease, log.open("a") as file:
         file.write("+")
         file.flush()
         file.write("-")
-    lease.release()
     taken += 1
 print(taken)
 """
@@ -80,7 +79,8 @@ def test_a_lease_is_held_by_one_and_leaves_nothing(path):
         assert lease.is_locked
     assert look(path) is None
     assert list(path.parent.iterdir()) == []
-    take(path).release()
+    with take(path):
+        pass
 
 
 def test_a_process_of_this_machine_that_is_killed_holds_nothing(path, holding):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from curvlab.checksums import add_checksum, add_facts
-from curvlab.results.folder import EARLIER, RunDirectory
+from curvlab.results.folder import EARLIER, LAST, RunDirectory
 from curvlab.results.identity import identity_hash
 from curvlab.results.leases import take
 from curvlab.results.result import Result, read_result
@@ -69,17 +69,17 @@ def leave_products(folder, name):
     """A run that was interrupted after its first checkpoint."""
     directory = RunDirectory(folder)
     directory.prepare(result(name), fresh=False)
-    directory.checkpoint.parent.mkdir()
-    directory.checkpoint.write_text(f"weights of {name}")
+    (directory.path / LAST).parent.mkdir()
+    (directory.path / LAST).write_text(f"weights of {name}")
     return directory
 
 
 def test_files_of_another_configuration_or_a_fresh_run_are_set_aside(tmp_path):
     directory = leave_products(tmp_path, "a")
     directory.prepare(result("a"), fresh=False)
-    assert directory.checkpoint.read_text() == "weights of a"
+    assert (directory.path / LAST).read_text() == "weights of a"
     for name, fresh in (("b", False), ("b", True)):
-        before = directory.checkpoint.read_text()
+        before = (directory.path / LAST).read_text()
         directory.prepare(result(name), fresh=fresh)
         assert directory.newest is None
         aside = tmp_path / "previous" / hash_of(before[-1]) / "checkpoints" / "last.ckpt"
@@ -130,11 +130,11 @@ DAMAGES = {
 def test_the_checkpoint_before_is_taken_where_the_last_is_damaged(tmp_path, damage):
     directory = leave_products(tmp_path, "a")
     earlier = tmp_path / EARLIER
-    leave_checkpoint(directory.checkpoint, "a", step=2)
+    leave_checkpoint((directory.path / LAST), "a", step=2)
     leave_checkpoint(earlier, "a", step=1)
     assert (directory.discard_damaged(), directory.step()) == ({}, 2)
-    damage(directory.checkpoint)
-    assert list(directory.discard_damaged()) == [directory.checkpoint]
+    damage(directory.path / LAST)
+    assert list(directory.discard_damaged()) == [(directory.path / LAST)]
     assert (directory.newest, directory.step()) == (earlier, 1)
     damage(earlier)
     assert list(directory.discard_damaged()) == [earlier]
@@ -162,7 +162,7 @@ def test_a_run_that_has_finished_in_another_folder_is_copied(tmp_path):
     assert (taken.score, taken.experiment, taken.changed) == (81.5, None, ["model.dim=8"])
     assert (own / "metrics.csv").read_text() == "step\n"
     assert (own / "plots" / "curves.png").read_text() == "picture"
-    assert not directory.checkpoint.exists()
+    assert not (directory.path / LAST).exists()
     assert read_result(other).experiment == "a/one"
     result("a", "failed").write(other)
     assert (
@@ -180,7 +180,7 @@ def test_a_run_that_was_interrupted_in_another_folder_is_moved(tmp_path):
         assert directory.take_over(found, result("a")) is None
         assert begun.newest
     assert directory.take_over(found, result("a")) is None
-    assert (directory.checkpoint.read_text(), begun.newest) == ("weights of a", None)
+    assert ((directory.path / LAST).read_text(), begun.newest) == ("weights of a", None)
     assert (own / "previous" / hash_of("b") / "checkpoints" / "last.ckpt").exists()
 
 

@@ -19,8 +19,8 @@ from curvlab.config.folder import CONFIGS, REPOSITORY, choices
 from curvlab.config.options import decides
 from curvlab.config.resolvers import run_name
 from curvlab.program import format_time
-from curvlab.results.folder import LEASE
 from curvlab.results.identity import identity_hash, stored_config
+from curvlab.results.leases import SUFFIX as LEASE
 from curvlab.results.leases import look
 from curvlab.results.result import CONCLUSIVE, load, result_files
 from curvlab.results.run_tables import SUFFIX, folder_of, read_rows

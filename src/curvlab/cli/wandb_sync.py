@@ -45,7 +45,7 @@ def offline_runs(folder: Path) -> list[Path]:
         if SET_ASIDE not in path.relative_to(folder).parts
         and any(path.glob("*.wandb"))
         and not any(path.glob("*.wandb.synced"))
-        and (REPLAYED in path.parts or RunDirectory(path.parents[1]).has_ended())
+        and (REPLAYED in path.parts or RunDirectory(path.parents[1]).conclusion())
     ]
 
 

@@ -4,7 +4,7 @@ import glob
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from curvlab.results.leases import SUFFIX, HeldError, Holder, held, take
 from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, check_schema, read_result
 from curvlab.results.run_tables import FILES, row_of, runs_in_tables
 
-LEASE = SUFFIX  # of the run
 CONFIG = "config.yaml"
 BEST = "checkpoints/best.ckpt"
 LAST, EARLIER = "checkpoints/last.ckpt", "checkpoints/earlier.ckpt"
@@ -31,7 +30,6 @@ FINDINGS = (
 )  # fmt: skip
 LOGS = ("wandb", "tensorboard")
 PRODUCTS = (FILE, CONFIG, TRACEBACK, "checkpoints", *LOGS, "study.journal", *FINDINGS)
-UNREADABLE = (OSError, yaml.YAMLError, LookupError, TypeError, ValueError, AttributeError)
 
 
 class RunDirectory:
@@ -39,7 +37,6 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.checkpoint = path / LAST
         self._states = (path / LAST, path / EARLIER)
 
     @property
@@ -51,26 +48,20 @@ class RunDirectory:
     def locked(self, wait: Callable[[Holder], None] | None) -> Iterator[None]:
         """Hold the folder's lease if it is writable; without `wait` a held one is a `HeldError`."""
         self.path.mkdir(parents=True, exist_ok=True)
-        lease: AbstractContextManager[object] = nullcontext()
-        if os.access(self.path, os.W_OK):
-            path = self.path / LEASE
-            lease = take(path) if wait is None else held(path, wait)
+        path, writable = self.path / SUFFIX, os.access(self.path, os.W_OK)
+        lease = nullcontext() if not writable else held(path, wait) if wait else take(path)
         with lease:
             for left in (*self.path.glob(".*.part"), *self.path.glob("checkpoints/.*.part")):
                 remove(left)  # of a process that was killed
             yield
 
-    def conclusion(self, config_hash: str) -> Result | None:
-        """The result of an earlier run of the same configuration, if it is final."""
+    def conclusion(self, config_hash: str | None = None) -> Result | None:
+        """The final result of an earlier run of a configuration; None for any configuration."""
         result = read_result(self.path)
         if result is None or result.status not in CONCLUSIVE:
             return None
-        return result if identity_hash(result.config, result.revisions) == config_hash else None
-
-    def has_ended(self) -> bool:
-        """Whether there is a final result, of any configuration."""
-        result = read_result(self.path)
-        return result is not None and result.status in CONCLUSIVE
+        same = config_hash in (None, identity_hash(result.config, result.revisions))
+        return result if same else None
 
     def elsewhere(self, outputs: Path, config_hash: str) -> "RunDirectory | None":
         """Another folder where this run has finished, or else was interrupted."""
@@ -86,7 +77,7 @@ class RunDirectory:
         found += [run for run, row in rows if row and row["config_hash"] == config_hash]
         others = [RunDirectory(path) for path in found if path.resolve() != own]
         ended = (run for run in others if run.conclusion(config_hash))
-        begun = (run for run in others if run.newest and run.is_own(config_hash))
+        begun = (run for run in others if run.newest and run.config_hash == config_hash)
         return next(ended, None) or (next(begun, None) if self.newest is None else None)
 
     def take_over(self, other: "RunDirectory", result: Result) -> Result | None:
@@ -98,19 +89,13 @@ class RunDirectory:
                 _move_products(other.path, self.path)
             return None
         self.prepare(result, fresh=True)
-        if not (other.path / FILE).exists() and (row := row_of(other.path)) is not None:
-            for name, text in row[FILES].items():
-                atomic_write(self.path / name, text)
-        for name in FINDINGS:
-            if (path := other.path / name).exists():
-                copy = shutil.copytree if path.is_dir() else shutil.copy2
-                copy(path, self.path / name)
-        if (other.path / BEST).exists():
-            (self.path / BEST).parent.mkdir(exist_ok=True)
-            try:
-                os.link(other.path / BEST, self.path / BEST)  # never written to, only replaced
-            except OSError:  # another disk, or a system without links
-                shutil.copy2(other.path / BEST, self.path / BEST)
+        for name, text in (row_of(other.path) or {FILES: {}})[FILES].items():
+            atomic_write(self.path / name, text)
+        for name in (*FINDINGS, BEST):
+            path, target = other.path / name, self.path / name
+            if path.exists():
+                target.parent.mkdir(exist_ok=True)
+                (shutil.copytree if path.is_dir() else shutil.copy2)(path, target)
         ended.experiment, ended.config_hash = result.experiment, result.config_hash
         ended.changed = result.changed
         ended.save(self.path)
@@ -118,7 +103,7 @@ class RunDirectory:
 
     def prepare(self, result: Result, fresh: bool) -> None:
         """Move files of another configuration, or all if `fresh`, to `previous/HASH`."""
-        if fresh or not self.is_own(result.config_hash):
+        if fresh or self.config_hash != result.config_hash:
             self._make_room()
         kept = {name: getattr(result, name) for name in ("config_hash", "schema", "revisions")}
         text = yaml.safe_dump({**kept, **result.config}, sort_keys=False)
@@ -129,7 +114,7 @@ class RunDirectory:
     def restore(self, config_hash: str) -> None:
         """Move back from `previous/HASH` what a run of this configuration left there."""
         aside = self.path / SET_ASIDE / config_hash
-        if not self.is_own(config_hash) and aside.is_dir():
+        if self.config_hash != config_hash and aside.is_dir():
             self._make_room()
             _move_products(aside, self.path)
             aside.rmdir()
@@ -141,26 +126,20 @@ class RunDirectory:
 
     def discard_damaged(self) -> dict[Path, str]:
         """Delete a damaged result and damaged checkpoints; return the reasons."""
-        own, damaged = self._hash_of_contents(), {}
-        with suppress(FileNotFoundError):
+        own, damaged = self.config_hash, {}
+        for path in filter(Path.exists, (self.path / FILE, *self._states)):
             try:
-                read_json(self.path / FILE, required=False)
-            except DamagedError as error:
-                damaged[self.path / FILE] = str(error)
-        for path in filter(Path.exists, self._states):
-            try:
-                if own == _identity(check_archive(path)):
+                if path.name == FILE:
+                    read_json(path, required=False)
+                elif own == _identity(check_archive(path)):
                     break
-                damaged[path] = "it is of another run"
+                else:
+                    damaged[path] = "it is of another run"
             except DamagedError as error:
                 damaged[path] = str(error)
         for path in damaged:
             remove(path)
         return damaged
-
-    def is_own(self, config_hash: str) -> bool:
-        """Whether the folder is prepared for a configuration."""
-        return self._hash_of_contents() == config_hash
 
     def step(self) -> int:
         """The step that an interrupted run continues from; 0 without a checkpoint."""
@@ -169,25 +148,21 @@ class RunDirectory:
         except DamagedError:
             return 0
 
-    def _hash_of_contents(self) -> str | None:
+    @property
+    def config_hash(self) -> str | None:
         """The hash of the configuration whose files are here; None if there are none."""
-        try:
-            config = yaml.safe_load((self.path / CONFIG).read_text("utf-8"))
-            del config["config_hash"]
-            check_schema(config)
-            del config["schema"]
-            revisions = config.pop("revisions", None) or {}
-            return identity_hash(config, revisions)
-        except UNREADABLE:
-            return "unknown" if any(_products(self.path)) else None
+        with suppress(OSError, yaml.YAMLError, ValueError, TypeError):
+            stored = yaml.safe_load((self.path / CONFIG).read_text("utf-8"))
+            if found := _identity({"revisions": {}, **stored, "config": stored}):
+                return found
+        return "unknown" if any(_products(self.path)) else None
 
     def _make_room(self) -> None:
         """Move the files here to `previous/HASH`; a result that ended is never replaced."""
-        name = self._hash_of_contents()
-        if name is None:
+        if (name := self.config_hash) is None:
             return
         aside = RunDirectory(self.path / SET_ASIDE / name)
-        if aside.has_ended() and not self.has_ended():
+        if aside.conclusion() and not self.conclusion():
             for product in _products(self.path):
                 remove(product)
             return
@@ -196,11 +171,12 @@ class RunDirectory:
         _move_products(self.path, aside.path)
 
 
-def _identity(facts: dict[str, Any]) -> str | None:
+def _identity(facts: Any) -> str | None:
+    """The hash of the run that facts in a file are about; None if they are about none."""
     try:
         check_schema(facts)
         return identity_hash(facts["config"], facts["revisions"])
-    except UNREADABLE:
+    except (LookupError, TypeError, ValueError, AttributeError):
         return None
 
 

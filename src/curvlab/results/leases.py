@@ -12,10 +12,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Self
 
 import psutil
-from filelock import LeaseCompromise, SoftFileLease, SoftFileLock, Timeout
+from filelock import AcquireReturnProxy, LeaseCompromise, SoftFileLease, SoftFileLock, Timeout
 
 SUFFIX = ".lease"  # suffix of the names of leases
 RENEWED, MISSED, ABANDONED, UNWRITTEN = 5.0, 20.0, 120.0, 15.0
@@ -47,16 +46,9 @@ class HeldError(Exception):
         return f"{self.path.parent} is held by {self.holder}"
 
 
-class Lease(SoftFileLease):
-    """A lease that this process holds until its release, or the end of a `with` block."""
-
-    def __enter__(self) -> Self:
-        return self  # it is held already
-
-
-def take(path: Path) -> Lease:
-    """Take a free lease; this process ends if it was suspended and has lost it."""
-    lease = Lease(
+def take(path: Path) -> AcquireReturnProxy[SoftFileLease]:
+    """Take a free lease until the end of a `with` block; a process that has lost its lease ends."""
+    lease = SoftFileLease(
         path,
         lease_duration=ABANDONED,
         heartbeat_interval=RENEWED,
@@ -69,14 +61,13 @@ def take(path: Path) -> Lease:
             if look(path) is None:
                 lease.force_break()
     try:
-        lease.acquire(blocking=False)
+        return lease.acquire(blocking=False)
     except Timeout:
         raise HeldError(path, look(path) or Holder()) from None
     except OSError as error:
         if (holder := look(path)) is not None:  # of another user
             raise HeldError(path, holder) from None
         raise OSError(error.errno, error.strerror, str(path)) from None
-    return lease
 
 
 @contextmanager

@@ -8,8 +8,8 @@ import pickle
 import socket
 import sys
 import traceback
-from collections.abc import Callable
-from contextlib import nullcontext, redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -127,6 +127,7 @@ def start_context() -> BaseContext:
 def _run(
     rank: int, work: Callable[..., None], size: int, port: int, failures: Any, arguments: Any
 ) -> None:
+    """Do the work of one process that `launch` has started."""
     import torch
 
     os.environ |= {
@@ -142,17 +143,10 @@ def _run(
     stay_on_this_machine()
     end_with_parent()
     signals.install(speaks=False)
-    try:
-        with nullcontext() if rank == 0 else redirect_stdout(StringIO()):
-            work(rank, *arguments)
+    with _end_on_error(failures.put), nullcontext() if rank == 0 else redirect_stdout(StringIO()):
+        work(rank, *arguments)
         if torch.distributed.is_initialized():
             torch.distributed.destroy_process_group()
-    except BaseException as error:
-        if not isinstance(error, signals.Interrupted):
-            failures.put((_portable(error), traceback.format_exc()))
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(1)  # the usual way out would wait for the others
 
 
 def _lead(work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
@@ -187,14 +181,12 @@ def follow(rank: int) -> None:
         if handed is None:
             return
         work, arguments = handed
-        try:
-            with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-                work(rank, *arguments)
-        except SystemExit:  # by a signal, which all have received
-            raise
-        except BaseException as error:
-            store.set("failed", pickle.dumps((_portable(error), traceback.format_exc())))
-            os._exit(1)  # the usual way out would wait for the others
+        with (
+            _end_on_error(lambda failure: store.set("failed", pickle.dumps(failure))),
+            redirect_stdout(StringIO()),
+            redirect_stderr(StringIO()),
+        ):
+            work(rank, *arguments)
 
 
 _orders = count()  # numbers the orders of the first process, in each process
@@ -235,12 +227,22 @@ def _killed(who: str) -> ProcessError:
     )
 
 
-def _portable(error: BaseException) -> Exception:
+@contextmanager
+def _end_on_error(report: Callable[[tuple[Exception, str]], object]) -> Iterator[None]:
+    """End this process by an error in the block, once it is reported with its traceback."""
     try:
-        copy = pickle.loads(pickle.dumps(error))
-    except Exception:
-        copy = None
-    return copy if isinstance(copy, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
+        yield
+    except BaseException as error:
+        if not isinstance(error, signals.Interrupted):  # which all processes have received
+            copy: Any = None
+            with suppress(Exception):
+                copy = pickle.loads(pickle.dumps(error))
+            if not isinstance(copy, Exception):
+                copy = RuntimeError(f"{type(error).__name__}: {error}")
+            report((copy, traceback.format_exc()))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)  # the usual way out would wait for the others
 
 
 def end_with_parent() -> None:

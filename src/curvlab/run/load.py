@@ -1,5 +1,6 @@
 """Load a trained run from its folder or its `best.ckpt`: `curvlab.load(path)`."""
 
+import copy
 import logging
 import os
 from collections.abc import Mapping
@@ -96,12 +97,6 @@ class Run:
         return self.task.encoder
 
     @property
-    def _scorer(self) -> TripleScorer | None:
-        """The model, if it scores triples."""
-        model, triples = self.model, self.task.data_kind == "triples"
-        return model if triples and isinstance(model, TripleScorer) else None
-
-    @property
     def space(self) -> Manifold:
         """The space that embeddings lie in."""
         return self.model.manifold_out
@@ -141,10 +136,10 @@ class Run:
             UsageError: the model works on its own graph alone, or features have another width.
             DivergedError: an embedding is not finite, as of features that are too large.
         """
-        if self._scorer is not None:
+        if isinstance(self.model, TripleScorer):
             if graph is not None:
                 self.check_own()
-            return self._scorer.entity_points.detach().clone()
+            return self.model.entity_points.detach().clone()
         with default_dtype(self.config.trainer.precision):
             batch = self.prepare(graph)
             if "evaluate_parts" in batch:
@@ -160,14 +155,11 @@ class Run:
 
     def ids(self, graph: Data | None = None) -> list[str]:
         """Names of the rows of `embed`, numbers from 0 where there are none."""
-        if self._scorer is not None:
-            return list(self.vocabulary.entities or map(str, range(self._scorer.num_entities)))
+        if isinstance(self.model, TripleScorer):
+            return list(self.vocabulary.entities or map(str, range(self.model.num_entities)))
         batch = self.prepare(graph)
         names = self.vocabulary.nodes if graph is None else vocabulary_of(graph).nodes
-        if "nodes" in batch:
-            numbers = batch.nodes.sort().values.tolist()
-        else:
-            numbers = range(int(batch.num_nodes or 0))
+        numbers = batch.get("nodes", torch.arange(int(batch.num_nodes or 0))).sort().values.tolist()
         return [str(number) if names is None else names[number] for number in numbers]
 
     @torch.no_grad()
@@ -196,10 +188,10 @@ class Run:
                     "unlabelled=true asks for classes of nodes, which "
                     f"task={self.config.task.name} does not predict: ask without it"
                 )
-            found = predictions(self.task, self, graph, fields)
+            predict = partial(predictions, self.task, self, graph, fields)
+            found = predict()
             numbers = found.select_dtypes("number").to_numpy(copy=True)
-            act = partial(predictions, self.task, self, graph, fields)
-            check_finite("predictions", numbers, self.task, act)
+            check_finite("predictions", numbers, self.task, predict)
             return found
 
     def evaluate(self, accelerator: str | None = None, graph: Data | None = None) -> Scores:
@@ -218,8 +210,8 @@ class Run:
                 on = partial(scores_on, self.task, self, graph)
                 return finite_scores(self.task, self.task.score, on)
         threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-        config = OmegaConf.merge(self.config, {"trainer": {"devices": 1}})
-        assert isinstance(config, DictConfig)
+        config = copy.deepcopy(self.config)
+        config.trainer.devices = 1
         config.trainer.accelerator = accelerator or config.trainer.accelerator
         try:
             prepare_processor(config.trainer.threads)
@@ -310,11 +302,9 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
             f"{file} was written with {', '.join(outdated)}, which computes other numbers today: "
             "run it again, or load it with the version that wrote it"
         )
-    moved = {"data_dir": data_dir, "mirror": mirror}
-    places = {key: place for key, place in moved.items() if place is not None}
-    start = Path(kept.pop("directory", "."))
+    places = {k: v for k, v in {"data_dir": data_dir, "mirror": mirror}.items() if v is not None}
     gone: list[str] = []
-    content = replace_places(kept.pop("config"), places, start)
+    content = replace_places(kept.pop("config"), places, Path(kept.pop("directory", ".")))
 
     def drop_unknown_options(node: dict[str, Any]) -> dict[str, Any]:
         known = options_of(node.get("_target_", ""))
@@ -334,9 +324,9 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
         task = build_task(config, known)
     task.load_state_dict(kept.pop("state_dict"))
     folder = file.resolve().parents[1]
-    own = (folder / BEST).is_file() and (folder / BEST).samefile(file)
-    result, place = (read_result(folder), folder) if own else (None, None)
-    return Run(task.eval(), config, kept, result, known, place)
+    if file.resolve() != folder / BEST:
+        return Run(task.eval(), config, kept, None, known)
+    return Run(task.eval(), config, kept, read_result(folder), known, folder)
 
 
 def shipped_runs() -> list[str]:

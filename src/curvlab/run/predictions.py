@@ -21,7 +21,6 @@ from curvlab.data.datasets.triples import KnownTails
 from curvlab.errors import UsageError
 from curvlab.finite import Scores
 from curvlab.metrics.ranking import rank_counts, ranks
-from curvlab.tasks.filter_regression import FilterRegression
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 from curvlab.tasks.link_prediction import LinkPrediction
 from curvlab.tasks.node_classification import PARTS, NodeClassification
@@ -134,16 +133,6 @@ def _near_nodes(
     links = _links(run, graph, query, scores, 1)
     links["distance"] = (-links.pop("score")).clip(lower=0) ** 0.5
     return links
-
-
-@predictions.register(FilterRegression)
-def _values(
-    task: FilterRegression, run: "Run", graph: Data | None, query: PredictionQuery
-) -> pd.DataFrame:
-    points, ids = run.embed(graph), run.ids(graph)
-    chosen = _numbers(query.nodes, ids, "node")
-    values = task.read_out(points[chosen]).squeeze(-1)
-    return pd.DataFrame({"node": [ids[i] for i in chosen], "predicted": values.cpu().numpy()})
 
 
 @predictions.register(KnowledgeGraphCompletion)

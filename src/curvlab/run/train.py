@@ -73,7 +73,7 @@ def train_in(
             for path, reason in folder.discard_damaged().items():
                 way = f"goes on from {folder.newest.name}" if folder.newest else "starts over"
                 say(f"{shown(path)} was damaged ({reason}): the run {way}")
-            own = folder.is_own(result.config_hash) and not config.rerun
+            own = folder.config_hash == result.config_hash and not config.rerun
             checkpoint = folder.newest if own else None
             try:
                 run(config, result, folder, checkpoint)
@@ -131,7 +131,7 @@ def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
         kept = f"its state after step {step} is kept" if step else "nothing was there before"
         way = "the same command goes on when that is mended"
         result.error = f"{system_message(error, folder.path)}; {kept}: {way}"
-    if isinstance(error, UsageError) and folder.has_ended():
+    if isinstance(error, UsageError) and folder.conclusion():
         return
     with suppress(OSError):
         folder.prepare(result, fresh=False)
@@ -149,7 +149,7 @@ def write_interrupted(error: signals.Interrupted, result: Result, folder: RunDir
     result.status, result.steps = INTERRUPTED, folder.step()
     result.error = f"{name} ended it; the same command goes on from step {result.steps}"
     signals.say(f"ended by {name}; the same command goes on from step {result.steps}")
-    if folder.is_own(result.config_hash):
+    if folder.config_hash == result.config_hash:
         result.write(folder.path)
 
 

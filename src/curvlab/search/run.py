@@ -6,7 +6,7 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, suppress
 from math import prod
 from pathlib import Path
 from statistics import mean
@@ -28,7 +28,7 @@ from curvlab.config.options import validate
 from curvlab.errors import UsageError, one_sentence
 from curvlab.program import plain_console
 from curvlab.results.folder import RunDirectory
-from curvlab.results.leases import SUFFIX, HeldError, Holder, held, look, take
+from curvlab.results.leases import SUFFIX, HeldError, Holder, look, take
 from curvlab.results.result import Result, git_commit
 from curvlab.run.hardware import prepare_determinism, prepare_processor
 from curvlab.run.parts import build_data, build_selection, build_task, build_trainer
@@ -43,6 +43,7 @@ SCORES = "scores"  # likewise: the score of each seed
 PLACE = "place"  # likewise: in the sampler's order; a repeated trial has the same
 WORKER = "worker"  # likewise: the name of the lease of its worker
 COMMAND, COMMIT = "command", "commit"  # of the study's attributes: what ran it last
+ENDS = {TrialState.COMPLETE: "complete", TrialState.PRUNED: "pruned", TrialState.FAIL: "failed"}
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 _console = plain_console(soft_wrap=True)
@@ -66,7 +67,7 @@ def search(config: DictConfig) -> Result:
             with _alone_in(folder):
                 others = {*folder.path.glob(f"worker-*{SUFFIX}")} - {worker}
                 begun = any(map(look, others))
-                fresh = config.rerun and not (begun and folder.is_own(result.config_hash))
+                fresh = config.rerun and not (begun and folder.config_hash == result.config_hash)
                 if not fresh:
                     folder.restore(result.config_hash)
                 folder.prepare(result, fresh)
@@ -88,11 +89,10 @@ def _search(
     config: DictConfig, study: optuna.Study, result: Result, place: RunDirectory, worker: str
 ) -> None:
     """Run trials until the budget is spent; write the result if no other worker is running."""
-    run = OmegaConf.masked_copy(config, [str(key) for key in config if key != "search"])
     folder, options = place.path, config.search
     prepare_processor(config.trainer.threads)
-    prepare_determinism(run.trainer.accelerator)
-    _ = build_data(run).graph  # what is wrong with the data is not the fault of a trial
+    prepare_determinism(config.trainer.accelerator)
+    _ = build_data(config).graph  # what is wrong with the data is not the fault of a trial
     choices, done = values_by_key(config).values(), ended(study)
     limit = f" or {options.minutes} minutes" if options.minutes else ""
     _console.print(
@@ -109,7 +109,7 @@ def _search(
                 _write(study, result, folder)
                 return
         if trial is not None:
-            _run_trial(study, trial, config, run, folder)
+            _run_trial(study, trial, config)
         elif all(holder.alive for holder in others.values()):
             who = ", ".join(f"trial {number} by {holder}" for number, holder in others.items())
             _console.print(
@@ -145,12 +145,10 @@ def _next_trial(
     return trial
 
 
-def _run_trial(
-    study: optuna.Study, trial: optuna.Trial, config: DictConfig, run: DictConfig, folder: Path
-) -> None:
+def _run_trial(study: optuna.Study, trial: optuna.Trial, config: DictConfig) -> None:
     start, end = time.monotonic(), ""
     try:
-        score = _mean_score(trial, config, run, folder)
+        score = _mean_score(trial, config)
         study.tell(trial, score)
         end = f"{score:.2f}"
     except optuna.TrialPruned:
@@ -167,10 +165,11 @@ def _run_trial(
     _console.print(f"trial {trial.number}  {end}  {best}{seconds:.1f} s  {_words(trial.params)}")
 
 
-def _mean_score(trial: optuna.Trial, config: DictConfig, run: DictConfig, folder: Path) -> float:
+def _mean_score(trial: optuna.Trial, config: DictConfig) -> float:
     """The mean over seeds of a combination's best validation scores, unless it is pruned."""
-    choices = values_by_key(config)
-    run = _set_values(run, {key: trial.suggest_categorical(key, choices[key]) for key in choices})
+    run = OmegaConf.masked_copy(config, [str(key) for key in config if key != "search"])
+    for key, values in values_by_key(config).items():
+        OmegaConf.update(run, key, trial.suggest_categorical(key, values))
     validate(run)
     same = [t.user_attrs for t in ended(trial.study) if t.params == trial.params]
     known: list[float] = max((a.get(SCORES, []) for a in same), key=len, default=[])
@@ -187,15 +186,13 @@ def _mean_score(trial: optuna.Trial, config: DictConfig, run: DictConfig, folder
         if i < len(known):
             scores.append(known[i])
         else:
-            changed = _set_values(run, {"seed": seed})
-            scores.append(validation_score(changed, folder, None if i else report))
+            run.seed = seed
+            scores.append(validation_score(run, None if i else report))
         trial.set_user_attr(SCORES, scores)
     return mean(scores)
 
 
-def validation_score(
-    run: DictConfig, folder: Path, report: Callable[[int, float], None] | None = None
-) -> float:
+def validation_score(run: DictConfig, report: Callable[[int, float], None] | None = None) -> float:
     """Train one run and return its best validation score, with nothing written or drawn."""
     lightning.seed_everything(run.seed, workers=True, verbose=False)
     data = build_data(run)
@@ -207,7 +204,7 @@ def validation_score(
         callbacks.append(told)
     with quiet():
         # `best` validates
-        trainer = build_trainer(run, folder, callbacks, logger=None, limit_val_batches=0)
+        trainer = build_trainer(run, Path(), callbacks, logger=None, limit_val_batches=0)
         trainer.fit(task, datamodule=data)
     return best.score
 
@@ -215,8 +212,8 @@ def validation_score(
 def _write(study: optuna.Study, result: Result, folder: Path) -> None:
     """Write and print the result of a finished search, and fail the trials of killed workers."""
     for path in folder.glob(f"worker-*{SUFFIX}"):
-        with suppress(HeldError):
-            take(path).release()
+        with suppress(HeldError), take(path):
+            pass
     done = ended(study)
     if not (ranking := best_first(study)):
         raise UsageError(
@@ -239,13 +236,6 @@ def _write(study: optuna.Study, result: Result, folder: Path) -> None:
 def _words(params: Mapping[str, Any]) -> str:
     words = {key: str(v).lower() if isinstance(v, bool) else v for key, v in params.items()}
     return " ".join(f"{key}={word}" for key, word in words.items())
-
-
-def _set_values(config: DictConfig, values: Mapping[str, Any]) -> DictConfig:
-    changed = copy.deepcopy(config)
-    for key, value in values.items():
-        OmegaConf.update(changed, key, value)
-    return changed
 
 
 def open_study(folder: Path, options: DictConfig, config_hash: str) -> optuna.Study:
@@ -290,20 +280,14 @@ class _JournalLock(JournalFileOpenLock):
     def __init__(self, journal: Path) -> None:
         super().__init__(str(journal))
         self._journal = journal
-        self._held = ExitStack()
 
     def acquire(self) -> bool:
-        """Wait for the lease."""
-        lease = self._journal.with_name(f"{JOURNAL}{SUFFIX}")
-        self._held.enter_context(held(lease, lambda _: None))
+        """Wait for the lock; that of a killed writer is free after Optuna's 30 seconds."""
+        super().acquire()
         content = self._journal.read_bytes()
         if not content.endswith(b"\n"):
             os.truncate(self._journal, content.rfind(b"\n") + 1)
         return True
-
-    def release(self) -> None:
-        """Give it back."""
-        self._held.close()
 
 
 def ended(study: optuna.Study) -> list[FrozenTrial]:
@@ -321,9 +305,7 @@ def minutes(trials: Sequence[FrozenTrial]) -> float:
 def count(trials: Sequence[FrozenTrial]) -> dict[str, int]:
     """Number of trials by their end: complete, pruned, failed."""
     found = Counter(trial.state for trial in trials)
-    states = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
-    words = dict(zip(states, ("complete", "pruned", "failed"), strict=True))
-    return {word: found[state] for state, word in words.items() if found[state]}
+    return {end: found[state] for state, end in ENDS.items() if found[state]}
 
 
 def best_first(study: optuna.Study) -> list[FrozenTrial]:
