@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from curvlab.cli.overrides import check_command_line, check_overrides
-from curvlab.config.folder import CONFIGS
 from curvlab.config.schema import complete_options
 from curvlab.errors import LONGEST, UsageError, shorten_sentence
 
@@ -107,14 +106,14 @@ RIGHT_IN_A_SWEEP = [
 def test_wrong_words_are_refused_with_what_is_near(words, answer):
     """Of a sweep if all its cells would be wrong."""
     with pytest.raises(UsageError, match=answer) as refused:
-        check_overrides(words.split(), CONFIGS, multirun=words in WRONG_IN_A_SWEEP)
+        check_overrides(words.split(), multirun=words in WRONG_IN_A_SWEEP)
     assert len(shorten_sentence(str(refused.value))) <= LONGEST  # as it is said
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", RIGHT + RIGHT_IN_A_SWEEP)
 def test_right_words_pass(words):
-    check_overrides(words.split(), CONFIGS, multirun=words in RIGHT_IN_A_SWEEP)
+    check_overrides(words.split(), multirun=words in RIGHT_IN_A_SWEEP)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +127,7 @@ def test_right_words_pass(words):
 )
 def test_what_is_answered_and_not_run(words, code, said, capsys):
     with pytest.raises(UsageError if code else SystemExit) as stop:
-        check_command_line(words.split(), CONFIGS)
+        check_command_line(words.split())
     answer = str(stop.value) if code else capsys.readouterr().out
     assert said in answer
     assert len(answer.splitlines()) <= (1 if code else 40)
@@ -139,14 +138,14 @@ def test_a_sweep_may_set_keys_that_only_its_cells_have():
     """Hydra composes the sweep without the swept choices first, where the key is unknown."""
     words = ["-m", "dataset=cora,texas", "model=gcn", "trainer.patience=50", "model.layers=2"]
     expected = ["-m", "dataset=cora,texas", "model=gcn", "++trainer.patience=50", "model.layers=2"]
-    assert check_command_line(words, CONFIGS) == expected
+    assert check_command_line(words) == expected
     one = ["-m", "dataset=cora", "model=gcn", "trainer.patience=50", "seed=0,1"]
-    assert check_command_line(one, CONFIGS) == one
+    assert check_command_line(one) == one
 
 
 def test_help_of_a_choice_has_every_option_with_type_bounds_and_default(capsys):
     with pytest.raises(SystemExit) as stop:
-        check_command_line(["help=model/fpst"], CONFIGS)
+        check_command_line(["help=model/fpst"])
     assert stop.value.code == 0
     said = " ".join(capsys.readouterr().out.split())
     for name, option in complete_options("curvlab.models.fpst.FPST").items():
@@ -159,9 +158,9 @@ def test_help_of_a_choice_has_every_option_with_type_bounds_and_default(capsys):
 @pytest.mark.slow
 def test_wrong_words_are_answered_without_waiting_for_torch(tmp_path):
     code = (
-        "import sys; from pathlib import Path; "
+        "import sys; "
         "from curvlab.cli.overrides import check_overrides; "
-        f"check_overrides(['model=gcn'], Path({str(CONFIGS)!r}), multirun=False); "
+        "check_overrides(['model=gcn'], multirun=False); "
         "sys.exit('torch' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
@@ -177,6 +176,6 @@ def test_what_this_machine_lacks_is_refused_before_anything_is_written(monkeypat
     }.items():
         for multirun in (False, True):
             with pytest.raises(UsageError, match=says):
-                check_overrides(words, CONFIGS, multirun)
+                check_overrides(words, multirun)
     remote = ("trainer.accelerator=cuda", "hydra/launcher=submitit_slurm")
-    check_overrides(remote, CONFIGS, multirun=True)
+    check_overrides(remote, multirun=True)

@@ -13,7 +13,6 @@ from hydra.utils import get_object
 
 from commands_of_pages import PAGES, ROOT, commands
 from curvlab.cli.overrides import check_overrides
-from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 
 MODELS = sorted((ROOT / "docs" / "models").glob("*.md"))
@@ -72,7 +71,7 @@ def test_commands_of_a_page_are_taken(page, monkeypatch):
             multirun = "-m" in words
             overrides = [word for word in words if word not in ("-m", "--dry-run")]
             try:
-                check_overrides(overrides, CONFIGS, multirun=multirun)
+                check_overrides(overrides, multirun=multirun)
             except UsageError as missing:  # a logger's package, which is optional
                 if "pip install 'curvlab[" not in str(missing):
                     raise

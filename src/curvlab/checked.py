@@ -10,7 +10,7 @@ from inspect import signature
 from numbers import Number
 from typing import Any, ClassVar, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
-from annotated_types import BaseMetadata, Ge, GroupedMetadata, Gt, Le, Lt, Predicate
+from annotated_types import BaseMetadata, GroupedMetadata, Predicate
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import core_schema
 
@@ -32,7 +32,7 @@ PLAIN = {
     str: "a word",
     Any: "any value",
 }
-LIMITS = {Ge: "at least", Gt: "greater than", Le: "at most", Lt: "less than"}
+LIMITS = {"ge": "at least", "gt": "greater than", "le": "at most", "lt": "less than"}
 
 
 class Part:
@@ -84,12 +84,8 @@ def describe_type(kind: Any) -> str:
             if isinstance(mark, Predicate):
                 words = (mark.func.__doc__ or "").rstrip(".")
                 return words[0].lower() + words[1:]
-        limits = [
-            f"{says} {getattr(mark, limit.__name__.lower())}"
-            for mark in marks_of(kind)
-            for limit, says in LIMITS.items()
-            if isinstance(mark, limit)
-        ]
+        bounds = [(name, mark) for mark in marks_of(kind) for name in LIMITS if hasattr(mark, name)]
+        limits = [f"{LIMITS[name]} {getattr(mark, name)}" for name, mark in bounds]
         of = " of " if limits and limits[0].startswith("at") else " " if limits else ""
         return f"{describe_type(args[0])}{of}{' and '.join(limits)}"
     if origin is typing.Literal:

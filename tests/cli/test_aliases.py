@@ -29,7 +29,7 @@ from curvlab.results.result import Result
 )
 def test_other_names_are_those_of_the_choice(words, resolved, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert resolve_aliases(words.split(), CONFIGS) == resolved.split()
+    assert resolve_aliases(words.split()) == resolved.split()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_word_that_fits_several_is_answered_in_one_sentence(
 )
 def test_help_finds_a_choice_by_its_name_and_an_option_by_its_key(topic, said, capsys):
     with pytest.raises(SystemExit) as left:
-        check_command_line([f"help={topic}"], CONFIGS)
+        check_command_line([f"help={topic}"])
     assert left.value.code == 0
     assert said in capsys.readouterr().out
 

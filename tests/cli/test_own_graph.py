@@ -4,7 +4,6 @@ import pytest
 
 from curvlab.cli.aliases import add_task_of_labels, resolve_aliases
 from curvlab.cli.init_graph import main as init_graph
-from curvlab.config.folder import CONFIGS
 from curvlab.data.datasets import own_graph
 from curvlab.errors import UsageError
 
@@ -84,7 +83,7 @@ def test_what_is_malformed_ends_the_command_in_a_sentence(folder, tmp_path):
 def test_a_path_is_a_data_set(folder, tmp_path, words, expected):
     (tmp_path / "triples").mkdir()
     (tmp_path / "triples" / "train.txt").write_text("a\tr\tb\n")
-    assert resolve_aliases(words, CONFIGS) == expected
+    assert resolve_aliases(words) == expected
 
 
 def test_init_graph_prints_columns_shape_and_the_command(folder, capsys, tmp_path):

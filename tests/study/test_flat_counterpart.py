@@ -4,7 +4,6 @@ import pytest
 
 from composing import composed
 from curvlab.cli.overrides import check_overrides
-from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, stored_config
 from curvlab.study.flat_counterpart import spaces_of
@@ -63,4 +62,4 @@ def test_what_the_command_line_says_wins():
 )
 def test_wrong_words_are_refused_before_the_first_run(words, says):
     with pytest.raises(UsageError, match=says):
-        check_overrides(["study=spaces", words], CONFIGS, multirun=True)
+        check_overrides(["study=spaces", words], multirun=True)

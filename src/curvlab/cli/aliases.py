@@ -13,7 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 from curvlab.cli.overrides import parse, variations
 from curvlab.config.building import build, name_keys_in_errors
 from curvlab.config.compose import compose
-from curvlab.config.folder import choices, is_group
+from curvlab.config.folder import CONFIGS, choices, is_group
 from curvlab.config.options import check_options
 from curvlab.config.schema import is_subclass
 from curvlab.errors import UsageError
@@ -26,8 +26,6 @@ ALIASES = {
 HINTS = {
     "manifold=hyperbolic": "say manifold=poincare for the ball, manifold=lorentz for the "
     "hyperboloid",
-    "manifold=product": "say manifold=stereographic, whose components, FPS-T's heads, have a "
-    "curvature each, or manifold=pseudo_hyperboloid",
     "epochs": "say trainer.max_steps, which are epochs where a batch is the whole graph, or "
     "trainer.epochs where the task has batches",
 }
@@ -46,10 +44,10 @@ LABELLED = "node_classification"
 ELSEWHERE = ("table", "help")  # words with which no single graph is trained on
 
 
-def resolve_aliases(words: Sequence[str], configs: Path) -> list[str]:
+def resolve_aliases(words: Sequence[str]) -> list[str]:
     """Replace aliases of choices, other spellings (`model=FPS-T`) and paths of graphs."""
-    words = _add_reader(words, configs)
-    return [_resolve(word, configs) for word in words]
+    words = _add_reader(words)
+    return [_resolve(word) for word in words]
 
 
 def squash(name: str) -> str:
@@ -57,13 +55,13 @@ def squash(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
 
 
-def _resolve(word: str, configs: Path) -> str:
+def _resolve(word: str) -> str:
     group, _, value = word.partition("=")
     if group in HINTS:
         raise UsageError(f"{word}: {HINTS[group]}")
-    if not value or not group.isidentifier() or not is_group(configs, group):
+    if not value or not group.isidentifier() or not is_group(CONFIGS, group):
         return word
-    names = choices(configs, group)
+    names = choices(CONFIGS, group)
     spellings = {squash(name): name for name in names} | ALIASES.get(group, {})
     resolved = []
     for choice in value.split(","):
@@ -74,26 +72,26 @@ def _resolve(word: str, configs: Path) -> str:
     return f"{group}={','.join(resolved)}"
 
 
-def _add_reader(words: Sequence[str], configs: Path) -> list[str]:
+def _add_reader(words: Sequence[str]) -> list[str]:
     """Add the data set that reads a user's files: `dataset=FOLDER`, `dataset=edges.csv`."""
     found = [word.partition("=")[2] for word in words if word.startswith("dataset=")]
-    names = {*READERS, *([] if not found else choices(configs, "dataset"))}
-    readers = {_reader(value) for value in found[-1].split(",")} if found else set()
-    if found and not names.issuperset(found[-1].split(",")) and readers.isdisjoint({""}):
-        reader, *others = readers
-        if not others:
-            path = "dataset.source.path" if reader == "kg_folder" else "dataset.path"
-            value = found[-1] if re.fullmatch(r"[\w./~+,-]+", found[-1]) else f"'{found[-1]}'"
-            kept = [word for word in words if not word.startswith("dataset=")]
-            words, found = [*kept, f"dataset={reader}", f"{path}={value}"], [reader]
-    if not found or found[-1] not in READERS:
+    chosen = found[-1] if found else ""
+    readers = {_reader(value) for value in chosen.split(",")}
+    names = {*READERS, *choices(CONFIGS, "dataset")}
+    if chosen and len(readers) == 1 and readers != {""} and not names.issuperset(chosen.split(",")):
+        (reader,) = readers
+        path = "dataset.source.path" if reader == "kg_folder" else "dataset.path"
+        value = chosen if re.fullmatch(r"[\w./~+,-]+", chosen) else f"'{chosen}'"
+        kept = [word for word in words if not word.startswith("dataset=")]
+        words, chosen = [*kept, f"dataset={reader}", f"{path}={value}"], reader
+    if chosen not in READERS:
         return list(words)
     kind = r"^dataset\.features=(?!null$)(?=[\w+,]+$)"
     return [re.sub(kind, "dataset.features.kind=", word) for word in words]
 
 
 def _reader(value: str) -> str:
-    """The data set that reads a path; None if it is not a path."""
+    """The data set that reads a path; empty if it is not a path."""
     place = Path(value).expanduser()
     if place.is_dir():
         triples = any((place / f"train.txt{end}").exists() for end in ("", ".gz"))

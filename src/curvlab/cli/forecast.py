@@ -1,7 +1,6 @@
 """The number of runs that a command starts and their time, from the costs of stored runs."""
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,12 +9,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from hydra.core.override_parser.types import Glob, Override, ValueType
 from omegaconf import DictConfig
 
 from curvlab.cli.overrides import parse, spelt_out, swept_by_table, variations
 from curvlab.config.compose import compose
-from curvlab.config.folder import CONFIGS, REPOSITORY, choices
+from curvlab.config.folder import REPOSITORY
 from curvlab.config.options import decides
 from curvlab.config.resolvers import run_name
 from curvlab.program import format_time
@@ -72,52 +70,49 @@ class Forecast:
     scaled by the ratio between the user's own runs and shipped ones of their kind.
     """
 
-    def __init__(self, words: Sequence[str], configs: Path = CONFIGS) -> None:
+    def __init__(self, words: Sequence[str]) -> None:
         words = [word for word in words if not word.startswith("-")]
         overrides = [parse(word) for word in words]
-        overrides = [*swept_by_table(overrides, configs), *overrides]
+        overrides = [*swept_by_table(overrides), *overrides]
         table = [word for word in words if word.startswith("table=")]
-        self.base = base = compose([*next(variations(overrides)), *table], configs)
-        self.keys = [override.key_or_group for override in overrides]
-        spelt = product(*(_values(override, configs) for override in overrides))
-        cells: list[Cell] = [dict(zip(self.keys, each, strict=True)) for each in spelt]
+        self.base = base = compose([*next(variations(overrides)), *table])
+        values = {override.key_or_group: spelt_out(override) for override in overrides}
+        spelt = product(*values.values())
+        cells: list[Cell] = [dict(zip(values, each, strict=True)) for each in spelt]
         if "study" in base:
             cells = list(_study_runs(base, words))
         elif "search" in base:
             cells *= base.search.trials * len(base.search.seeds)
         self.several = "study" in base or "search" in base  # which know their finished runs
-        self.runs, self.swept = len(cells), len(cells) > 1 and not self.several
+        self.keys, self.runs = list(values), len(cells)
+        self.swept = self.runs > 1 and not self.several
         self.config, self.own = stored_config(base), list(_own(Path(base.paths.output_dir)))
         self.shipped = list(_read_shipped())
         self.factor = _factor(self.own, self.shipped)
         self.left = [c for c in cells if self.several or base.rerun or not self._is_finished(c)]
-        jobs = re.findall(r"hydra\.launcher\.n_jobs=(\d+)", " ".join(words)) or ["1"]
-        self.at_once = min(os.cpu_count() or 1 if "study" in base else int(jobs[-1]), self.runs)
+        (jobs,) = values.get("hydra.launcher.n_jobs", (1,))
+        self.at_once = min(os.cpu_count() or 1 if "study" in base else jobs, self.runs)
 
     def seconds(self, cell: Cell) -> float | None:
         """Time of a cell's run; None without a stored run of its model, data set and task."""
         base, table = self.base, self.base.experiment
-        model, dataset = (str(cell.get(key, base[key].name)) for key in ("model", "dataset"))
-        task = cell.get("task", base.task.name)
-        shared: dict[float, list[Stored]] = {}
+        task, *kind = (str(cell.get(key, base[key].name)) for key in ("task", "model", "dataset"))
+        shared: dict[float, list[float]] = {}
         for run in (*self.own, *self.shipped):
-            if run.kind[1:] != (model, dataset) or not run.cost:
+            own_task, *own_kind = run.kind
+            if own_kind != kind or not run.cost:
                 continue
-            tasks = run.result["config"]["dataset"]["tasks"]  # the first is the default
-            of_task = run.kind[0] == (task if task in tasks else tasks[0])
-            if of_task or run.result["experiment"] == table is not None:
+            config, of_table = run.result["config"], table and run.result["experiment"] == table
+            tasks = config["dataset"]["tasks"]  # the first is the default
+            if own_task == (task if task in tasks else tasks[0]) or of_table:
+                taken, limit = int(run.result["steps"]), config["trainer"]["max_steps"]
+                as_long = self.swept and run.result["experiment"] == table
+                most = cell.get(STEPS, taken if as_long else base.trainer.max_steps)
+                steps = min(taken, most) if taken < limit else most
                 same = sum(run.has(key, value) for key, value in self._decisive(cell))
-                shared.setdefault(same + run.own / 2, []).append(run)
-        if not shared:
-            return None
-        times = []
-        for run in shared[max(shared)]:
-            taken, limit = int(run.result["steps"]), run.result["config"]["trainer"]["max_steps"]
-            same = self.swept and run.result["experiment"] == table  # as many steps as that took
-            most = cell.get(STEPS, taken if same else base.trainer.max_steps)
-            steps = min(taken, most) if taken < limit else most
-            times.append(START + run.cost * steps * (1 if run.own else self.factor))
-        return median(times)
+                time = START + run.cost * steps * (1 if run.own else self.factor)
+                shared.setdefault(same + run.own / 2, []).append(time)
+        return median(shared[max(shared)]) if shared else None
 
     def lines(self, each: bool = False) -> Iterator[str]:
         """Report the number of runs and their time; after Ctrl-C, of the cells seen so far."""
@@ -137,9 +132,8 @@ class Forecast:
         line += "" if self.several else f", {self.runs - len(self.left):,} finished"
         if known:
             which = f" for {known:,} of them" if known < len(self.left) else ""
-            line += (
-                f", about {format_time(total)} on this machine{which}, by the cost of stored runs"
-            )
+            line += f", about {format_time(total)} on this machine{which}"
+            line += ", by the cost of stored runs"
             line += f", {self.at_once} at once" if self.at_once > 1 else ""
         elif self.left:
             line += "; no stored run tells how long they take"
@@ -186,15 +180,6 @@ class Forecast:
             return f"give {STEPS}=1000, or fewer values of what is swept"
         ways = [f"{key}=..." for key in ("seed", "model", "dataset") if key in self.keys]
         return f"choose by {', '.join(ways)}; curvlab tables estimate has the time of each cell"
-
-
-def _values(override: Override, configs: Path) -> Sequence[Any]:
-    """The values of an override; for a glob pattern, the matching choices."""
-    if override.value_type is not ValueType.GLOB_CHOICE_SWEEP:
-        return spelt_out(override)
-    pattern = override.value()
-    assert isinstance(pattern, Glob)
-    return pattern.filter(choices(configs, override.key_or_group))
 
 
 def _own(folder: Path) -> Iterator[Stored]:

@@ -43,10 +43,10 @@ def train(*overrides: str, data: Data | None = None) -> Run:
     for override in overrides:
         if not isinstance(override, str):
             raise UsageError(f"{type(override).__name__} is not an override: pass a graph as data=")
-    words = resolve_aliases(overrides, CONFIGS)
+    words = resolve_aliases(overrides)
     if data is not None:
         words += ["dataset=pyg", f"dataset.path={_save(data, compose(words).paths.output_dir)}"]
-    check_overrides(words, CONFIGS, multirun=False)
+    check_overrides(words, multirun=False)
     words = add_task_of_labels(words)
     register_resolvers()
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):

@@ -3,13 +3,12 @@
 import re
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.checked import shown
 from curvlab.config.compose import compose
-from curvlab.config.folder import choices, comment_of, find, folders, is_group
+from curvlab.config.folder import CONFIGS, choices, comment_of, find, folders, is_group
 from curvlab.config.options import keys_of, option_of
 from curvlab.config.schema import GROUPS, options_of, signature_of
 from curvlab.config.sources import read
@@ -44,51 +43,48 @@ LISTED = (
 )
 
 
-def screen(configs: Path) -> str:
+def screen() -> str:
     """The text of `--help`, on one screen."""
     lines = []
     for group in LISTED:
-        names = choices(configs, group)
+        names = choices(CONFIGS, group)
         listed = textwrap.shorten(", ".join(names), 60, placeholder=" ...")
         lines.append(f"  {group:<10} {len(names):>3}  {listed}")
     return SCREEN.format(groups="\n".join(lines))
 
 
-def page(topic: str, configs: Path) -> str:
+def page(topic: str) -> str:
     """Text of `help=TOPIC`: the choices of a group, the options of a choice, or one option."""
-    known = sorted({p.name for f in folders(configs) for p in f.iterdir() if is_group(f, p.name)})
-    topics = [*known, *(f"{name}/{c}" for name in known for c in choices(configs, name))]
     if "." in topic:
-        return "\n".join(_align(_option_rows(topic, configs)))
-    alone = (f"{group}/{topic}" for group in LISTED if f"{group}/{topic}" in topics)
-    topic = topic if topic in topics else next(alone, topic)
-    group, _, choice = topic.partition("/")
-    if topic not in topics:
+        return "\n".join(_align(_option_rows(topic)))
+    known = sorted({p.name for f in folders() for p in f.iterdir() if is_group(f, p.name)})
+    topics = [*known, *(f"{name}/{c}" for name in known for c in choices(CONFIGS, name))]
+    found = [each for each in (topic, *(f"{g}/{topic}" for g in LISTED)) if each in topics]
+    if not found:
         refuse(f"help={topic}", topic, topics)
+    group, _, choice = found[0].partition("/")
     if choice:
-        return "\n".join(_options(group, choice, configs))
-    names = {name: f"{group}/{name}.yaml" for name in choices(configs, group)}
-    return "\n".join(
-        _align([(f"{group}={name}", comment_of(configs, file)) for name, file in names.items()])
-    )
+        return "\n".join(_options(group, choice))
+    names = {f"{group}={name}": f"{group}/{name}" for name in choices(CONFIGS, group)}
+    return "\n".join(_align([(word, comment_of(CONFIGS, name)) for word, name in names.items()]))
 
 
-def _options(group: str, choice: str, configs: Path) -> Iterator[str]:
-    file = f"{group}/{choice}.yaml"
-    yield comment_of(configs, file) or f"{group}={choice}"
-    node = None if group in SWEEPS else compose([f"{group}={choice}"], configs).get(group)
+def _options(group: str, choice: str) -> Iterator[str]:
+    name = f"{group}/{choice}"
+    yield comment_of(CONFIGS, name) or f"{group}={choice}"
+    node = None if group in SWEEPS else compose([f"{group}={choice}"]).get(group)
     if not isinstance(node, DictConfig):
-        yield from find(configs, file).read_text("utf-8").splitlines()
+        yield from find(CONFIGS, f"{name}.yaml").read_text("utf-8").splitlines()
         return
     target = str(node.get("_target_", GROUPS.get(group, "")))
     if summary := signature_of(target).summary:
         yield f"{summary}  [{target}]"
     yield ""
-    yield from _align(list(_rows(node, group, _comments(file, configs))))
+    yield from _align(list(_rows(node, group, _comments(name))))
 
 
-def _comments(file: str, configs: Path) -> dict[str, str]:
-    path = find(configs, file)
+def _comments(name: str) -> dict[str, str]:
+    path = find(CONFIGS, f"{name}.yaml")
     text = path.read_text("utf-8") if path.is_file() else ""
     return dict(re.findall(r"(?m)^(\w+):.*? # (.+)$", text))
 
@@ -109,22 +105,19 @@ def _rows(node: DictConfig, path: str, comments: dict[str, str]) -> Iterator[tup
             yield f"{key}={shown(value)}", comments[name]
 
 
-def _option_rows(key: str, configs: Path) -> list[tuple[str, str]]:
+def _option_rows(key: str) -> list[tuple[str, str]]:
     """The line of an option, and of those below it, from the first choice that has the option."""
     group, _, name = key.partition(".")
-    read_choices = {f"{group}={c}": read(configs, f"{group}/{c}") for c in choices(configs, group)}
-    having = [
-        word
-        for word, config in read_choices.items()
-        if config and name in options_of(str(config.get("_target_")))
-    ]
-    for chosen in ("", *having):
-        node = compose([chosen] if chosen else [], configs).get(group)
+    files = {f"{group}={c}": read(CONFIGS, f"{group}/{c}") for c in choices(CONFIGS, group)}
+    targets = {word: str(file.get("_target_")) for word, file in files.items() if file}
+    having = [word for word, target in targets.items() if name in options_of(target)]
+    for words in ([], *([word] for word in having)):
+        node = compose(words).get(group)
         if isinstance(node, DictConfig):
-            rows = _rows(node, group, _comments(f"{group}/{node.get('name')}.yaml", configs))
+            rows = _rows(node, group, _comments(f"{group}/{node.get('name')}"))
             if found := [row for row in rows if re.match(rf"{re.escape(key)}[.=]", row[0])]:
                 return found
-    return refuse(f"help={key}", key, keys_of(compose((), configs)))
+    return refuse(f"help={key}", key, keys_of(compose()))
 
 
 def _align(rows: list[tuple[str, str]]) -> Iterator[str]:

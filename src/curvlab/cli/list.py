@@ -13,7 +13,6 @@ from pathlib import Path
 
 from curvlab.cli.help import page
 from curvlab.cli.verbs import Verb
-from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.results.result import read_result, result_files
 
@@ -22,7 +21,7 @@ GROUPS = {"models": "model", "datasets": "dataset", "manifolds": "manifold", "ta
 
 def _list(args: argparse.Namespace) -> None:
     if args.kind in GROUPS:
-        print(page(GROUPS[args.kind], CONFIGS))
+        print(page(GROUPS[args.kind]))
         return
     folder = args.folder or Path("outputs")
     files = [file for file in result_files(folder) if file.is_file()]

@@ -3,18 +3,17 @@
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, ValueType
+from hydra.core.override_parser.types import Glob, Override, ValueType
 from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.cli.help import page, screen
 from curvlab.config.compose import compose
-from curvlab.config.folder import add, choices, find, is_group
+from curvlab.config.folder import CONFIGS, add, choices, find, is_group
 from curvlab.config.options import check_machine, check_options, keys_of, validate
 from curvlab.config.schema import options_of, signature_of
 from curvlab.errors import UsageError, omegaconf_message, refuse, shown
@@ -37,25 +36,23 @@ def complain(message: str) -> NoReturn:
     sys.exit(2)
 
 
-def check_command_line(arguments: Sequence[str], config_dir: Path) -> list[str]:
+def check_command_line(arguments: Sequence[str]) -> list[str]:
     """Check the words after `curvlab train`, print help asked for; the words in Hydra's order."""
     multirun = any(word in MULTIRUN for word in arguments)
     arguments = sorted(arguments, key=lambda word: word not in MULTIRUN)
     words = [word for word in arguments if not word.startswith("-")]
     topics = [word.partition("=")[2] for word in words if word.startswith("help=")]
     if topics or {"--help", "-h"}.intersection(arguments):
-        pages = [page(topic, config_dir) for topic in topics] or [screen(config_dir).rstrip()]
-        print("\n\n".join(pages))
+        print("\n\n".join(map(page, topics)) or screen().rstrip())
         sys.exit(0)
     if INFORMATION.intersection(arguments):
         return arguments
-    unknown = [word for word in arguments if word not in words and word not in MULTIRUN]
-    if unknown:
-        key = unknown[0].lstrip("-").partition("=")[0]
-        instead = f"say {key}=..., or " if is_group(config_dir, key) or "." in key else ""
-        raise UsageError(f"there is no {unknown[0]} here; {instead}see curvlab train --help")
-    check_overrides(words, config_dir, multirun)
-    return _mark_cell_keys(arguments, config_dir) if multirun else arguments
+    for word in (word for word in arguments if word not in (*words, *MULTIRUN)):
+        key = word.lstrip("-").partition("=")[0]
+        instead = f"say {key}=..., or " if is_group(CONFIGS, key) or "." in key else ""
+        raise UsageError(f"there is no {word} here; {instead}see curvlab train --help")
+    check_overrides(words, multirun)
+    return _mark_cell_keys(arguments) if multirun else arguments
 
 
 def take_folders(arguments: Sequence[str]) -> list[str]:
@@ -74,11 +71,10 @@ def take_folders(arguments: Sequence[str]) -> list[str]:
     return kept
 
 
-def _mark_cell_keys(arguments: list[str], config_dir: Path) -> list[str]:
+def _mark_cell_keys(arguments: list[str]) -> list[str]:
     """Mark keys that only a sweep's cells have: Hydra first composes without them."""
     fixed = {w: o for w in arguments if "=" in w and not (o := parse(w)).is_sweep_override()}
-    groups = [first(o) for o in fixed.values() if chooses(o.key_or_group, config_dir)]
-    known = keys_of(compose(groups, config_dir))
+    known = keys_of(compose([w for w, o in fixed.items() if chooses(o.key_or_group)]))
     only_there = {
         word
         for word, o in fixed.items()
@@ -88,120 +84,40 @@ def _mark_cell_keys(arguments: list[str], config_dir: Path) -> list[str]:
     return [f"++{word}" if word in only_there else word for word in arguments]
 
 
-def check_overrides(words: Sequence[str], config_dir: Path, multirun: bool) -> None:
+def check_overrides(words: Sequence[str], multirun: bool) -> None:
     """Check that overrides parse, exist and fit together in at least one cell of a sweep."""
     overrides = [parse(word) for word in words]
     for override in overrides:
-        _check_override(override, config_dir, multirun)
+        _check_override(override, multirun)
     if {"table", "search"} <= {o.key_or_group for o in overrides}:
         raise UsageError(
             "table= and search= are two sweeps: search first, adopt the winner by curvlab adopt, "
             "then fill the table"
         )
-    planned = swept_by_table(overrides, config_dir)
-    all_of_them = [*planned, *overrides]
+    chosen, *others = variations([*swept_by_table(overrides), *overrides])
     try:
-        for chosen in variations(all_of_them):
-            config = compose(chosen, config_dir)
-            check_options(config)
-            _check_are_used(overrides, config, chosen)
-        config = compose(next(variations(all_of_them)), config_dir)
-        if not multirun:
-            validate(config)
-        check_machine(config)
+        config = _compose_checked(chosen, overrides)
+        for other in others:
+            _compose_checked(other, overrides)
+        (check_machine if multirun else validate)(config)
         remote = any(re.match("hydra/launcher=(?!basic|joblib)", word) for word in words)
         if config.trainer.accelerator in ("gpu", "cuda", "mps") and not remote:
             from curvlab.run.hardware import run_device  # which imports torch
 
             run_device(config.trainer.accelerator)
         if "search" in config:
-            set_here = [o for o in overrides if not chooses(o.key_or_group, config_dir)]
+            set_here = [o for o in overrides if not chooses(o.key_or_group)]
             check_search(config, {o.key_or_group: str(o.input_line) for o in set_here})
         if "study" in config:
-            check_study(config, words, choices(config_dir, "model"))
+            check_study(config, words, choices(CONFIGS, "model"))
     except OmegaConfBaseException as error:
         raise UsageError(omegaconf_message(error)) from None
 
 
-def parse(word: str) -> Override:
-    """Parse an override as Hydra does."""
-    if word.startswith("~"):
-        raise UsageError(f"{word} would remove what a run needs: give it a value instead")
-    if not re.fullmatch(r"[^=]+=.*", word, re.DOTALL):
-        raise UsageError(f"{word!r} is not of the form key=value, for instance model=fpst")
-    try:
-        return OverridesParser.create().parse_override(word)
-    except (HydraException, ValueError, RecursionError):  # Python's, of numbers with 5,000 digits
-        raise UsageError(
-            f"{word!r} cannot be read; put values with commas, spaces or brackets in quotes"
-        ) from None
-
-
-def chooses(key: str, config_dir: Path) -> bool:
-    """Whether a key is a configuration group."""
-    return "." not in key and not key.startswith("hydra") and is_group(config_dir, key)
-
-
-def first(override: Override) -> str:
-    """The override with its first value."""
-    return next(_alone(override))
-
-
-def _alone(override: Override) -> Iterator[str]:
-    """The override with each of its values; none of a sweep that only Hydra can spell out."""
-    if not override.is_sweep_override():
-        yield str(override.input_line)
-    elif override.value_type is not ValueType.GLOB_CHOICE_SWEEP:
-        yield from (f"{override.get_key_element()}={v}" for v in override.sweep_string_iterator())
-
-
-def spelt_out(override: Override) -> list[Any]:
-    """The values of an override; none of a sweep that only Hydra can spell out."""
-    return [OverridesParser.create().parse_override(word).value() for word in _alone(override)]
-
-
-def variations(overrides: Sequence[Override]) -> Iterator[list[str]]:
-    """Overrides to compose: the first values of all, then the others of one override at a time."""
-    spelt = [o for o in overrides if not o.key_or_group.startswith(("hydra", f"{SPACE}.", "table"))]
-    kept = [str(o.input_line) for o in overrides if o.key_or_group.startswith(f"{SPACE}.")]
-    every = [words for o in spelt if (words := list(_alone(o)))]
-    firsts = [words[0] for words in every]
-    yield [*firsts, *kept]
-    for i, words in enumerate(every):
-        for word in words[1:]:
-            yield [*firsts[:i], word, *firsts[i + 1 :], *kept]
-
-
-def _check_override(override: Override, config_dir: Path, multirun: bool) -> None:
-    """Check what needs no composition: sweeps, choices and names."""
-    key, line, swept = override.key_or_group, override.input_line, override.is_sweep_override()
-    if not multirun and (swept or key in ("table", "search", "study")):
-        what = "asks for several runs" if swept else "is a sweep"
-        raise UsageError(f"{line} {what}: add -m, as in curvlab train -m {line}")
-    if override.is_range_sweep() and not spelt_out(override):
-        raise UsageError(f"{line} has no value, so that nothing would run: give {key} one")
-    if override.is_interval_sweep():
-        raise UsageError(
-            f"{line} has infinitely many values: list them, as in {key}=1,2, or search them by "
-            f"search=... and {SPACE}.{key}=[1,2]"
-        )
-    if named := re.fullmatch(r"(model|dataset|task|manifold|batching|split)\.name", key):
-        raise UsageError(
-            f"{line}: the results of one would have the name of another: choose by "
-            f"{named[1]}=..., see --help"
-        )
-    for choice in spelt_out(override) if chooses(key, config_dir) else ():
-        if key == "recipe" and choice != "none":
-            raise UsageError(
-                f"{line}: a run takes the recipe of its task, model, data set and split; "
-                "recipe=none leaves it out"
-            )
-        if choice not in (names := choices(config_dir, key)):
-            refuse(f"{key}={'null' if choice is None else choice}", str(choice), names)
-
-
-def _check_are_used(overrides: Sequence[Override], config: DictConfig, words: list[str]) -> None:
-    """Refuse overrides without effect: keys of another split or class, an overruled choice."""
+def _compose_checked(words: Sequence[str], overrides: Sequence[Override]) -> DictConfig:
+    """Compose a cell and check its values; refuse overrides that have no effect in it."""
+    config = compose(words)
+    check_options(config)
     own = config.task.get("split")
     for override in overrides:
         key, line = override.key_or_group, override.input_line
@@ -224,9 +140,87 @@ def _check_are_used(overrides: Sequence[Override], config: DictConfig, words: li
             unknown = bool(taken) and name not in taken and not signature_of(target).passes_on
             if unknown or (path in ADDED and not taken):
                 refuse(f"key {key}", key, [*keys_of(config), *(f"{path}.{o}" for o in taken)])
+    return config
 
 
-def swept_by_table(overrides: Sequence[Override], config_dir: Path) -> list[Override]:
+def parse(word: str) -> Override:
+    """Parse an override as Hydra does."""
+    if word.startswith("~"):
+        raise UsageError(f"{word} would remove what a run needs: give it a value instead")
+    if not re.fullmatch(r"[^=]+=.*", word, re.DOTALL):
+        raise UsageError(f"{word!r} is not of the form key=value, for instance model=fpst")
+    try:
+        return OverridesParser.create().parse_override(word)
+    except (HydraException, ValueError, RecursionError):  # Python's, of numbers with 5,000 digits
+        raise UsageError(
+            f"{word!r} cannot be read; put values with commas, spaces or brackets in quotes"
+        ) from None
+
+
+def chooses(key: str) -> bool:
+    """Whether a key is a configuration group."""
+    return "." not in key and not key.startswith("hydra") and is_group(CONFIGS, key)
+
+
+def spelt_out(override: Override) -> list[Any]:
+    """The values of an override; of a pattern, the choices that it matches."""
+    if isinstance(pattern := override.value(), Glob):
+        return pattern.filter(choices(CONFIGS, override.key_or_group))
+    if override.is_sweep_override():
+        return list(override.sweep_iterator(Override._convert_value))
+    return [pattern]
+
+
+def variations(overrides: Sequence[Override]) -> Iterator[list[str]]:
+    """Overrides to compose: the first values of all, then the others of one override at a time."""
+    kept, every = [], []
+    for override in overrides:
+        key, line = override.key_or_group, str(override.input_line)
+        if key.startswith(("hydra", "table")) or override.value_type is ValueType.GLOB_CHOICE_SWEEP:
+            continue  # of patterns, cells say so themselves
+        if key.startswith(f"{SPACE}."):
+            kept.append(line)
+        elif override.is_sweep_override():
+            start = f"{override.get_key_element()}="
+            every.append([f"{start}{value}" for value in override.sweep_string_iterator()])
+        else:
+            every.append([line])
+    firsts = [words[0] for words in every]
+    yield [*firsts, *kept]
+    for i, words in enumerate(every):
+        for word in words[1:]:
+            yield [*firsts[:i], word, *firsts[i + 1 :], *kept]
+
+
+def _check_override(override: Override, multirun: bool) -> None:
+    """Check what needs no composition: sweeps, choices and names."""
+    key, line, swept = override.key_or_group, override.input_line, override.is_sweep_override()
+    if not multirun and (swept or key in ("table", "search", "study")):
+        what = "asks for several runs" if swept else "is a sweep"
+        raise UsageError(f"{line} {what}: add -m, as in curvlab train -m {line}")
+    if override.is_range_sweep() and not spelt_out(override):
+        raise UsageError(f"{line} has no value, so that nothing would run: give {key} one")
+    if override.is_interval_sweep():
+        raise UsageError(
+            f"{line} has infinitely many values: list them, as in {key}=1,2, or search them by "
+            f"search=... and {SPACE}.{key}=[1,2]"
+        )
+    if named := re.fullmatch(r"(model|dataset|task|manifold|batching|split)\.name", key):
+        raise UsageError(
+            f"{line}: the results of one would have the name of another: choose by "
+            f"{named[1]}=..., see --help"
+        )
+    for choice in spelt_out(override) if chooses(key) else ():
+        if key == "recipe" and choice != "none":
+            raise UsageError(
+                f"{line}: a run takes the recipe of its task, model, data set and split; "
+                "recipe=none leaves it out"
+            )
+        if choice not in (names := choices(CONFIGS, key)):
+            refuse(f"{key}={'null' if choice is None else choice}", str(choice), names)
+
+
+def swept_by_table(overrides: Sequence[Override]) -> list[Override]:
     """Overrides that a table sweeps in addition to the command line."""
     tables = [o for o in overrides if o.key_or_group == "table"]
     if not tables:
@@ -234,7 +228,7 @@ def swept_by_table(overrides: Sequence[Override], config_dir: Path) -> list[Over
     if tables[-1].is_sweep_override():
         raise UsageError(f"{tables[-1].input_line}: run one table after the other")
     name = str(tables[-1].value())
-    table = OmegaConf.load(find(config_dir, f"table/{name}.yaml"))
+    table = OmegaConf.load(find(CONFIGS, f"table/{name}.yaml"))
     swept = OmegaConf.select(table, "hydra.sweeper.params") or {}
     report = OmegaConf.select(table, "report") or {}
     blocks = report if isinstance(report, ListConfig) else [report]

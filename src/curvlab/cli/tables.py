@@ -182,7 +182,7 @@ def show_sweep(verb: str, table: str, words: list[str], arguments: argparse.Name
     words = [f"table={table}", *words]
     if verb == "status":
         words.append(f"paths.output_dir='{results.parent}'")
-    check_overrides(words, CONFIGS, multirun=True)
+    check_overrides(words, multirun=True)
     forecast = Forecast(words)
     for line in forecast.progress(results / table) if verb == "status" else ():
         print(line)

@@ -88,12 +88,12 @@ def main(arguments: Sequence[str]) -> int:
             complain(f"{others[-1]}, but {started}: give one number, or drop the word")
         words += [] if said in words else [said]
     with _refuse_in_sentences():
-        words = resolve_aliases(take_folders(words), CONFIGS)
+        words = resolve_aliases(take_folders(words))
         only_forecast = DRY_RUN in words
         words = [word for word in words if word != DRY_RUN]
         shown = "print_config=true" in words
         words = add_task_of_labels(words, only_shown=shown)
-        sys.argv[1:] = check_command_line(words, CONFIGS)
+        sys.argv[1:] = check_command_line(words)
         if only_forecast or not (shown or INFORMATION.intersection(words)):
             expected = Forecast(sys.argv[1:])
             if only_forecast or expected.runs > 1 or any(map(expected.seconds, expected.left)):

@@ -19,7 +19,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.folder import CONFIGS, address, folders, is_group
-from curvlab.config.options import keys_of
+from curvlab.config.options import keys_of, leaves
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.sources import read
 from curvlab.errors import UsageError, refuse
@@ -34,8 +34,8 @@ def compose(words: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfig:
         overrides = OverridesParser.create().parse_overrides(list(words))
         values = [override for override in overrides if sets_a_key(override, configs)]
         choices = tuple(str(o.input_line) for o in overrides if o not in values)
-        config = (_once if _is_own(configs) else _compose)(choices, configs)
-        config = deepcopy(config)
+        make = _compose if configs == CONFIGS else _compose.__wrapped__  # of a folder that changes
+        config = deepcopy(make(choices, configs, _search_path()))
         ConfigLoaderImpl._apply_overrides_to_config(values, config)
         return config
     except HydraException as error:
@@ -45,23 +45,20 @@ def compose(words: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfig:
         raise UsageError(" ".join(f"{error} {error.__cause__ or ''}".split())) from None
 
 
-def _compose(words: Sequence[str], configs: Path) -> DictConfig:
+@cache
+def _compose(words: Sequence[str], configs: Path, _: tuple[str, ...]) -> DictConfig:
+    """Compose choices of groups, once per process for each search path."""
     if GlobalHydra.instance().is_initialized():
         return hydra.compose("train", list(words))
     with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
         return hydra.compose("train", list(words))
 
 
-_once = cache(_compose)
-
-
-def _is_own(configs: Path) -> bool:
-    """Whether all files are this package's own, which do not change while it runs."""
+def _search_path() -> tuple[str, ...]:
     run = GlobalHydra.instance()
     if not run.is_initialized():
-        return folders(configs) == (CONFIGS,)
-    places = [place.path or "" for place in run.config_loader().get_search_path().get_path()]
-    return [place for place in places if place.startswith("file:")] == [f"file://{CONFIGS}"]
+        return tuple(map(str, folders()))
+    return tuple(place.path or "" for place in run.config_loader().get_search_path().get_path())
 
 
 def sets_a_key(override: Override, configs: Path) -> bool:
@@ -86,10 +83,11 @@ def origins(words: Sequence[str], configs: Path = CONFIGS) -> dict[str, str]:
         if own is None:
             continue
         node = OmegaConf.to_container(own, resolve=False)
-        package = "" if default.package in (None, "_global_") else default.package
+        package = "" if default.package in (None, "_global_") else str(default.package)
         assert isinstance(node, dict)
         node.pop("defaults", None)
-        found |= dict.fromkeys(_leaves(node, package or ""), address(configs, default.config_path))
+        keys = (f"{package}.{key}".lstrip(".") for key, _ in leaves(node))
+        found |= dict.fromkeys(keys, address(configs, default.config_path))
     for override in OverridesParser.create().parse_overrides(list(words)):
         key = override.key_or_group
         if "." not in key and is_group(configs, key):  # its file has said what it brings
@@ -119,9 +117,3 @@ def _lines(node: Any, found: Mapping[str, str], path: str) -> Iterator[str]:
         origin = next((found[owner] for owner in owners if owner in found), default)
         yield f"{indent + first:<{COLUMN}} # {origin}" if origin else indent + first
         yield from (indent + line for line in others)
-
-
-def _leaves(node: Mapping[Any, Any], path: str) -> Iterator[str]:
-    for name, value in node.items():
-        key = f"{path}.{name}".lstrip(".")
-        yield from _leaves(value, key) if isinstance(value, dict) and value else [key]

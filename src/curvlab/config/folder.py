@@ -56,31 +56,44 @@ def variants_of(file: Path) -> list[str]:
     return re.findall(r"(?m)^  (\w+):", found[1]) if found else []
 
 
+def place_in(folder: Path, name: str) -> tuple[Path, str] | None:
+    """The file of a configuration in a folder and, without a file of its own, its key in it."""
+    name = name.removesuffix(".yaml")
+    own, (base, key) = folder / f"{name}.yaml", section_of(name)
+    if own.is_file():
+        return own, ""
+    shared = folder / f"{base}.yaml"
+    if not key or not shared.is_file():
+        return None
+    if is_recipe(name):
+        keys = re.findall(r"(?m)^([\w@/.+-]+):", shared.read_text(encoding="utf-8"))
+    else:
+        keys = variants_of(shared)
+    return (shared, key) if key in keys else None
+
+
+def locate(configs: Path, name: str) -> tuple[Path, str]:
+    """The place of a configuration in the first folder that has it, else its would-be place."""
+    places = (place_in(folder, name) for folder in folders(configs))
+    return next(filter(None, places), (configs / name, ""))
+
+
 def find(configs: Path, name: str) -> Path:
     """The file of a configuration in the first folder that has it, else its would-be place."""
-    base, key = section_of(name.removesuffix(".yaml"))
-    for folder in folders(configs):
-        own, shared = folder / name, folder / f"{base}.yaml"
-        if own.is_file():
-            return own
-        if key and shared.is_file() and (is_recipe(name) or key in variants_of(shared)):
-            return shared
-    return configs / name
+    return locate(configs, name)[0]
 
 
 def address(configs: Path, name: str) -> str:
     """Where a configuration is: `model/gcn.yaml`, or `recipe/TASK/gcn.yaml cora@public`."""
-    file, key = section_of(name)
-    shared = key and find(configs, f"{name}.yaml").stem == Path(file).name
-    return f"{file}.yaml {key}" if shared else f"{name}.yaml"
+    key = locate(configs, name)[1]
+    return f"{section_of(name)[0]}.yaml {key}" if key else f"{name}.yaml"
 
 
 def comment_of(configs: Path, name: str) -> str:
     """The first comment of a configuration's file; empty without one."""
-    file, (_, key) = find(configs, name), section_of(name.removesuffix(".yaml"))
-    text = file.read_text(encoding="utf-8")
-    own = file.stem == Path(name).stem
-    found = re.search(r"(?m)^#(?! *@package) *(.+)$" if own else rf"(?m)^  {key}: # (.+)$", text)
+    file, key = locate(configs, name)
+    line = rf"^  {key}: # (.+)$" if key else r"^#(?! *@package) *(.+)$"
+    found = re.search(f"(?m){line}", file.read_text(encoding="utf-8"))
     return found[1] if found else ""
 
 

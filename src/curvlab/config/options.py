@@ -26,16 +26,10 @@ def option_of(node: Mapping[str, Any] | DictConfig, path: str, name: str) -> Opt
     return options_of(str(target)).get(name) if target else None
 
 
-def keys_of(config: DictConfig, prefix: str = "") -> list[str]:
+def keys_of(config: DictConfig) -> list[str]:
     """All keys of a configuration, nested ones included."""
-    found = []
-    for name in config:
-        path = f"{prefix}{name!s}"
-        found.append(path)
-        node = config._get_node(name)
-        if isinstance(node, DictConfig) and not node._is_none() and not node._is_interpolation():
-            found += keys_of(node, f"{path}.")
-    return found
+    nodes = mappings(OmegaConf.to_container(config, resolve=False))
+    return [f"{path}.{name}".lstrip(".") for path, node in nodes for name in node]
 
 
 def check_options(config: DictConfig) -> None:

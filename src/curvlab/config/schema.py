@@ -24,7 +24,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import annotated_types
 
 from curvlab import options as aliases
-from curvlab.checked import PLAIN, UNIONS, Part, describe_type, marks_of, valid
+from curvlab.checked import UNIONS, Part, describe_type, marks_of, valid
 from curvlab.config.folder import CONFIGS
 from curvlab.options import FROM_DATA, INCIDENTAL, PASSED, SPACE, Configured
 
@@ -53,11 +53,14 @@ NAMES = {"Part": Part} | {
     if not name.startswith("_")
 }
 
-_TYPES: dict[str, Any] = {}
-CONTAINERS = {
-    *(list, tuple, dict, set),
-    *(collections.abc.Sequence, collections.abc.Mapping, collections.abc.Iterable),
+WRITTEN = {Any: "Any", type(None): "None", ...: "..."} | {
+    kind: kind.__name__
+    for kind in (
+        *(int, float, bool, str, list, tuple, dict, set),
+        *(collections.abc.Sequence, collections.abc.Mapping, collections.abc.Iterable),
+    )
 }
+"""How a type is written in `FILE`; others are a `Part`."""
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -75,9 +78,7 @@ class Option:
     @property
     def annotation(self) -> Any:
         """Its type."""
-        if self.kind not in _TYPES:
-            _TYPES[self.kind] = eval(self.kind, dict(NAMES))
-        return _TYPES[self.kind]
+        return _type(self.kind)
 
     @property
     def settable(self) -> bool:
@@ -98,6 +99,11 @@ class Option:
         """Describe the allowed values; None if the value is valid."""
         alike = (value, tuple(value)) if isinstance(value, list) else (value,)
         return None if any(valid(self.annotation, v) for v in alike) else self.says
+
+
+@cache
+def _type(text: str) -> Any:
+    return eval(text, dict(NAMES))
 
 
 @dataclass(frozen=True)
@@ -249,12 +255,8 @@ def _dotted_name(one: type) -> str:
 def _text(kind: Any) -> str:
     """A type as text, with `Part` for types that no value in a file has."""
     origin, args = get_origin(kind), get_args(kind)
-    if kind in PLAIN:
-        return "Any" if kind is Any else kind.__name__
     if origin in UNIONS:
         return " | ".join(dict.fromkeys(map(_text, args)))
-    if kind in (None, type(None), ...):
-        return "..." if kind is ... else "None"
     if origin is typing.Literal:
         return f"Literal[{', '.join(map(repr, args))}]"
     if origin is typing.Annotated:
@@ -264,12 +266,8 @@ def _text(kind: Any) -> str:
             if not isinstance(mark, str | Configured)
         ]
         return f"Annotated[{', '.join([_text(args[0]), *bounds])}]" if bounds else _text(args[0])
-    container = origin or kind
-    if container in CONTAINERS:
-        return (
-            f"{container.__name__}[{', '.join(map(_text, args))}]" if args else container.__name__
-        )
-    return "Part"
+    name = WRITTEN.get(origin or kind, "Part")
+    return f"{name}[{', '.join(map(_text, args))}]" if args and name != "Part" else name
 
 
 def describe_all(configs: Path = CONFIGS) -> dict[str, Any]:

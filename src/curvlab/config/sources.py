@@ -1,6 +1,7 @@
 """Configuration files, completed by the defaults of the signatures of their classes."""
 
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,15 @@ from hydra.plugins.config_source import ConfigResult
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import AnyNode, DictConfig, ListConfig, OmegaConf
 
-from curvlab.config.folder import PROVENANCE, VARIANTS, folders, is_recipe, section_of, variants_of
+from curvlab.config.folder import (
+    PROVENANCE,
+    VARIANTS,
+    folders,
+    is_recipe,
+    place_in,
+    section_of,
+    variants_of,
+)
 from curvlab.config.schema import MISSING, complete_options
 
 
@@ -38,16 +47,12 @@ def complete(node: Any) -> None:
             node[name] = list(default) if isinstance(default, tuple) else default
 
 
-_READ: dict[tuple[str, str], tuple[float, ConfigResult]] = {}
-"""Files, with the time of their last change."""
-
-
 class CompletedFiles(FileConfigSource):
     """Files of a folder, completed; one may hold several configurations (`section_of`)."""
 
     def is_config(self, config_path: str) -> bool:
         """Whether a file has it."""
-        return self._is_file(config_path) or self._shared(config_path) is not None
+        return place_in(Path(self.path), config_path) is not None
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
         """Names of files, and of the configurations in them."""
@@ -64,58 +69,35 @@ class CompletedFiles(FileConfigSource):
         return result
 
     def plain(self, name: str) -> ConfigResult:
-        """A configuration as in its file."""
-        whole = None if self._is_file(name) else self._shared(name)
-        if whole is not None:
-            return ConfigResult(whole.provider, whole.path, _section(whole, name), {**whole.header})
-        result = deepcopy(self._file(name))
-        if isinstance(result.config, DictConfig):
-            result.config.pop(VARIANTS, None)
+        """A configuration as in its file; a variant begins with its base."""
+        file, key = place_in(Path(self.path), name) or (None, "")
+        base = section_of(name)[0] if key else name
+        result = deepcopy(_load(self.provider, self.path, base, file and file.stat().st_mtime))
+        whole = result.config
+        assert isinstance(whole, DictConfig)
+        variants = whole if is_recipe(name) else whole.pop(VARIANTS, {})
+        if key:
+            result.config = values = OmegaConf.create(variants[key] or {})
+            values.pop(PROVENANCE, None)
+            if not is_recipe(name):
+                own, others = base.rpartition("/")[2], values.pop("defaults", [])
+                first = [] if any(isinstance(other, str) for other in others) else [own]
+                head = {"defaults": [*first, *others], "name": f"{own}__{key}", "recipe": own}
+                result.config = OmegaConf.merge(head, values)
         return result
 
-    def _shared(self, name: str) -> ConfigResult | None:
-        """The file that has a configuration under one of its keys; None without one."""
-        file, key = section_of(name)
-        whole = self._file(file) if key and self._is_file(file) else None
-        return whole if whole is not None and key in _sections(whole, name) else None
 
-    def _is_file(self, name: str) -> bool:
-        return super().is_config(name)
-
-    def _file(self, name: str) -> ConfigResult:
-        """The whole file, cached until it changes."""
-        path, key = Path(self.path, f"{name.removesuffix('.yaml')}.yaml"), (self.path, name)
-        changed = path.stat().st_mtime if path.is_file() else 0.0
-        if key not in _READ or _READ[key][0] != changed:
-            _READ[key] = (changed, super().load_config(name))
-        return _READ[key][1]
-
-
-def _sections(whole: ConfigResult, name: str) -> Any:
-    """The keys of a file that are configurations."""
-    assert isinstance(whole.config, DictConfig)
-    return whole.config if is_recipe(name) else whole.config.get(VARIANTS) or {}
-
-
-def _section(whole: ConfigResult, name: str) -> Any:
-    """A configuration from the file that has it as a key; a variant begins with its base."""
-    file, key = section_of(name)
-    values = OmegaConf.create(_sections(whole, name)[key] or {})
-    values.pop(PROVENANCE, None)
-    if is_recipe(name):
-        return values
-    base, others = file.rpartition("/")[2], values.pop("defaults", [])
-    first = [] if any(isinstance(other, str) for other in others) else [base]
-    head = {"defaults": [*first, *others], "name": f"{base}__{key}", "recipe": base}
-    return OmegaConf.merge(head, values)
+@cache
+def _load(provider: str, folder: str, name: str, changed: float | None) -> ConfigResult:  # noqa: ARG001
+    """A whole file; one that has changed is another."""
+    return FileConfigSource(provider, folder).load_config(name)
 
 
 def read(configs: Path, name: str) -> DictConfig | None:
     """A configuration as in its file, `defaults` included; None if no folder has it."""
     for folder in folders(configs):
-        files = CompletedFiles("", str(folder))
-        if files.is_config(name):
-            config = files.plain(name).config
+        if place_in(folder, name):
+            config = CompletedFiles("", str(folder)).plain(name).config
             assert isinstance(config, DictConfig)
             return config
     return None
