@@ -1,4 +1,4 @@
-"""What is wrong with a value is the user's error, wherever it shows."""
+"""A value that a library rejects is the user's error, wherever it is found."""
 
 import pytest
 from omegaconf import OmegaConf

@@ -23,7 +23,7 @@ BOUNDED = {
         options := {
             name: option
             for name, option in options_of(target).items()
-            if is_bounded(option.annotation)
+            if is_bounded(option.kind)
             and not (option.required or PASSED in option.marks)  # Lightning's
         }
     )

@@ -1,7 +1,7 @@
-"""What a class says of its options, whoever wrote it."""
+"""Signatures of classes of this package and of others: options, types, defaults."""
 
-import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from curvlab.config.schema import (
 from curvlab.config.sources import complete
 from curvlab.errors import UsageError
 
-TOY, MORE = "toys.Toy", "toys.More"
+TOY, BASE = "toys.Toy", "toys.Base"
 
 
 @pytest.fixture(autouse=True)
@@ -31,21 +31,20 @@ def importable(monkeypatch):
 
 def test_stored_signatures_are_what_the_classes_have():
     stored = json.loads(schema.FILE.read_text(encoding="utf-8"))
-    assert json.loads(json.dumps(schema.describe_all())) == stored, (
-        "python -m curvlab.config.schema"
-    )
+    assert json.loads(schema.describe_all()) == stored, "python -m curvlab.config.schema"
 
 
 def test_a_default_that_moves_is_noticed_unless_its_class_says_so():
     target = "curvlab.models.fpst.FPST"
-    old = {target: schema._load_signatures()[target]}
-    new = copy.deepcopy(old)
-    new[target]["options"]["dim"]["default"] = 32
-    new[target]["options"]["fresh"] = {"kind": "int", "default": 0}
-    assert schema.moved_defaults(old, new) == [f"{target}.dim: 16 -> 32"]
-    new[target]["attributes"]["revision"] += 1
-    assert schema.moved_defaults(old, new) == []
-    assert schema.moved_defaults(old, {}) == []
+    old = schema.stored_signatures()[target]
+    options = {**old.options, "dim": schema.Option("int", 32), "fresh": schema.Option("int", 0)}
+    new = replace(old, options=options)
+    assert schema.moved_defaults({target: old}, {target: new}) == [f"{target}.dim: 16 -> 32"]
+    revised = replace(
+        new, attributes={**old.attributes, "revision": old.attributes["revision"] + 1}
+    )
+    assert schema.moved_defaults({target: old}, {target: revised}) == []
+    assert schema.moved_defaults({target: old}, {}) == []
 
 
 def test_options_are_the_arguments_with_literal_defaults_and_those_of_the_class_above():
@@ -59,19 +58,19 @@ def test_options_are_the_arguments_with_literal_defaults_and_those_of_the_class_
     assert options["threads"].incidental
     assert not options["dim"].incidental
     assert spaces_of(TOY) == ("curvlab.manifolds.lorentz_space.Lorentz",)
-    assert spaces_of("toys.Base") == ("curvlab.manifolds.euclidean_space.Euclidean",)
+    assert spaces_of(BASE) == ("curvlab.manifolds.euclidean_space.Euclidean",)
 
 
 def test_attributes_and_classes_above():
     assert attribute(TOY, "revision") == 3
     assert attribute(TOY, "whole_graph") is True
-    assert attribute("toys.Base", "revision", 1) == 1
-    assert is_subclass(TOY, "toys.Base")
-    assert not is_subclass("toys.Base", TOY)
+    assert attribute(BASE, "revision", 1) == 1
+    assert is_subclass(TOY, BASE)
+    assert not is_subclass(BASE, TOY)
     assert is_subclass(
         "curvlab.manifolds.Sphere", "curvlab.manifolds.stereographic_space.Stereographic"
     )
-    assert not is_subclass("no.such.Class", "toys.Base")
+    assert not is_subclass("no.such.Class", BASE)
 
 
 @pytest.mark.parametrize(
@@ -96,14 +95,14 @@ def test_annotations_say_in_words_what_a_value_may_be(name, says, right, wrong):
 
 def test_a_file_is_completed_from_the_signature_wherever_a_class_is_named():
     config = OmegaConf.create(
-        {"model": {"_target_": TOY, "dim": 32, "layer": {"_target_": MORE, "steps": 5}}}
+        {"model": {"_target_": TOY, "dim": 32, "layer": {"_target_": BASE, "dim": 5}}}
     )
     config.optimizer = {"_target_": "torch.optim.Adam", "lr": 0.1}
     complete(config)
     assert set(config.optimizer) == {"_target_", "lr"}, "of a library, what the file names"
     assert config.model.dim == 32
     assert config.model.widths == [8, 8]
-    assert config.model.layer == {"_target_": MORE, "steps": 5, "patience": None}
+    assert config.model.layer == {"_target_": BASE, "dim": 5, "weight": -0.5}
     assert not {"components", "num_classes", "space", "in_channels"} & set(config.model)
 
 

@@ -1,7 +1,6 @@
 """Classes of another package that configurations of these tests name."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Interval
@@ -53,26 +52,3 @@ class Toy(Base):
         threads: Incidental[PositiveInt | None] = None,
         **options: Any,
     ) -> None: ...
-
-
-@dataclass
-class Options:
-    """Some options.
-
-    Attributes:
-        steps: how many.
-    """
-
-    steps: PositiveInt = 10
-
-
-@dataclass
-class More(Options):
-    """More options.
-
-    Attributes:
-        patience: of steps.
-    """
-
-    steps: PositiveInt = 20
-    patience: PositiveInt | None = None

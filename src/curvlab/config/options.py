@@ -39,18 +39,17 @@ def check_options(config: DictConfig) -> None:
         for name, value in node.items():
             key, option = f"{path}.{name}".lstrip("."), option_of(node, path, str(name))
             other = re.fullmatch(r"\$\{([\w.]+)\}", str(raw.get(path, {}).get(name)))
-            check_value(other[1] if other and option is not None else key, option, value)
+            _check_value(other[1] if other and option is not None else key, option, value)
 
 
 def check_setting(key: str, config: DictConfig, value: Any) -> None:
     """Check one value that replaces another."""
     path, _, name = key.rpartition(".")
     node = OmegaConf.select(config, path) if path else config
-    check_value(key, option_of(node, path, name) if isinstance(node, DictConfig) else None, value)
+    _check_value(key, option_of(node, path, name) if isinstance(node, DictConfig) else None, value)
 
 
-def check_value(key: str, option: Option | None, value: Any) -> None:
-    """Check a plain value by its option."""
+def _check_value(key: str, option: Option | None, value: Any) -> None:
     if key.endswith("_target_") and not isinstance(value, str):
         raise UsageError(f"{key}={shown(value)} must name a class")
     if option is not None and not option.spaces and option.problem(value) is not None:

@@ -14,15 +14,12 @@ from omegaconf import DictConfig, OmegaConf
 from curvlab.checksums import checksum_of
 from curvlab.config.building import build
 from curvlab.config.folder import CONFIGS
-from curvlab.config.options import DECISIVE, decides
+from curvlab.config.options import decides
 from curvlab.config.sources import read, register_sources
 from curvlab.errors import UsageError
 
-UNNAMED = (
-    "task", "dataset", "dataset.path", "model", "seed", "table", "experiment", "rerun",
-    "print_config", "paths", "hydra", "study", "logger",
-)  # fmt: skip
-"""Keys left out of a run's folder name: they are in its path or change no result."""
+IN_PATH = ("task", "dataset", "dataset.path", "model", "seed")
+"""Keys left out of a run's folder name, which is below folders that are named after them."""
 
 SHOWN, LONGEST = 3, 60  # words and characters of a folder's name, before its hash
 LINKS = "links"  # name of link prediction's edge split in recipes
@@ -30,18 +27,15 @@ LINKS = "links"  # name of link prediction's edge split in recipes
 
 def run_name(overrides: Sequence[str], *, _root_: Mapping[str, Any]) -> str:
     """Name a run's folder after the words that decide its result, `dim=8-lr=0.01` for instance."""
-    words, shown = [], []
+    words = []
     for override in sorted(str(word).lstrip("+") for word in overrides):
         key, _, value = override.partition("=")
-        group = key.partition(".")[0]
-        if key in UNNAMED or group in UNNAMED[-4:]:
-            continue
-        if group in DECISIVE and not decides(key, _root_):
-            continue
-        # A sweep spells truth in capitals.
-        words.append(f"{key}={value.lower() if value in ('True', 'False') else value}")
-        shown.append(re.sub(r"^(model|optimizer|trainer)\.", "", words[-1]))
-    name = "-".join(shown[:SHOWN])
+        chosen = key in ("recipe", "debug") or decides(key.replace("/", "."), _root_)
+        if chosen and key not in IN_PATH:
+            # A sweep spells truth in capitals.
+            words.append(f"{key}={value.lower() if value in ('True', 'False') else value}")
+    shown = (re.sub(r"^(model|optimizer|trainer)\.", "", word) for word in words[:SHOWN])
+    name = "-".join(shown)
     short = re.sub(r"[^\w.=,+-]+", "_", name)[:LONGEST]
     if short != name or len(words) > SHOWN:
         short += f"-{hashlib.sha256(' '.join(words).encode()).hexdigest()[:8]}"

@@ -10,18 +10,19 @@ differs from the defaults, so none moves without a revision of its class. After 
 import collections.abc
 import dataclasses
 import inspect
-import json
 import re
 import sys
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from pydoc import locate
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import annotated_types
+from pydantic import PlainSerializer, PlainValidator, TypeAdapter
+from pydantic.dataclasses import dataclass
 
 from curvlab import options as aliases
 from curvlab.checked import UNIONS, Part, describe_type, marks_of, valid
@@ -64,21 +65,44 @@ WRITTEN = {Any: "Any", type(None): "None", ...: "..."} | {
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
+def _text(kind: Any) -> str:
+    """A type as text, with `Part` for types that no value in a file has."""
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in UNIONS:
+        return " | ".join(dict.fromkeys(map(_text, args)))
+    if origin is typing.Literal:
+        return f"Literal[{', '.join(map(repr, args))}]"
+    if origin is typing.Annotated:
+        bounds = [
+            f"Predicate({mark.func.__name__})" if hasattr(mark, "func") else repr(mark)
+            for mark in args[1:]
+            if not isinstance(mark, str | Configured)
+        ]
+        return f"Annotated[{', '.join([_text(args[0]), *bounds])}]" if bounds else _text(args[0])
+    name = WRITTEN.get(origin or kind, "Part")
+    return f"{name}[{', '.join(map(_text, args))}]" if args and name != "Part" else name
+
+
+@cache
+def _evaluate(text: str) -> Any:
+    return eval(text, dict(NAMES))
+
+
+def _type(kind: Any) -> Any:
+    """A type, perhaps from its text."""
+    return _evaluate(kind) if isinstance(kind, str) else kind
+
+
 @dataclass(frozen=True)
 class Option:
     """One argument of a constructor."""
 
-    kind: str  # its type, as text
+    kind: Annotated[Any, PlainValidator(_type), PlainSerializer(_text)]
     default: Any = MISSING  # a literal
     required: bool = False  # without a default: code passes it
     doc: str = ""  # its line in the docstring
     spaces: tuple[str, ...] = ()  # of a `SpaceMaker`, the classes that it may make, dotted
     marks: tuple[str, ...] = ()  # `INCIDENTAL`, `FROM_DATA`, `PASSED`
-
-    @property
-    def annotation(self) -> Any:
-        """Its type."""
-        return _type(self.kind)
 
     @property
     def settable(self) -> bool:
@@ -93,17 +117,12 @@ class Option:
     @property
     def says(self) -> str:
         """Describe its values: `a whole number of at least 1`."""
-        return describe_type(self.annotation)
+        return describe_type(self.kind)
 
     def problem(self, value: Any) -> str | None:
         """Describe the allowed values; None if the value is valid."""
         alike = (value, tuple(value)) if isinstance(value, list) else (value,)
-        return None if any(valid(self.annotation, v) for v in alike) else self.says
-
-
-@cache
-def _type(text: str) -> Any:
-    return eval(text, dict(NAMES))
+        return None if any(valid(self.kind, v) for v in alike) else self.says
 
 
 @dataclass(frozen=True)
@@ -118,13 +137,14 @@ class Signature:
     options: Mapping[str, Option] = field(default_factory=dict)  # with those of classes above
 
 
+STORED = TypeAdapter(dict[str, Signature])
+
+
 @cache
 def signature_of(target: str) -> Signature:
     """Signature of a class or function; empty if it is not found."""
-    stored = _load_signatures().get(target)
-    if stored is not None:
-        options = {name: Option(**option) for name, option in stored.get("options", {}).items()}
-        return Signature(**stored | {"options": options})
+    if target in stored_signatures():
+        return stored_signatures()[target]
     try:
         return _inspect(locate(target))
     except Exception:  # of a module that cannot be imported, which says so when it is built
@@ -161,8 +181,9 @@ def attribute(target: str, name: str, default: Any = None) -> Any:
 
 
 @cache
-def _load_signatures() -> dict[str, Any]:
-    return dict(json.loads(FILE.read_text(encoding="utf-8"))) if FILE.is_file() else {}
+def stored_signatures() -> dict[str, Signature]:
+    """Signatures in `FILE`, by dotted name."""
+    return STORED.validate_json(FILE.read_bytes()) if FILE.is_file() else {}
 
 
 def _inspect(found: Any) -> Signature:
@@ -252,61 +273,35 @@ def _dotted_name(one: type) -> str:
     return f"{one.__module__}.{one.__qualname__}"
 
 
-def _text(kind: Any) -> str:
-    """A type as text, with `Part` for types that no value in a file has."""
-    origin, args = get_origin(kind), get_args(kind)
-    if origin in UNIONS:
-        return " | ".join(dict.fromkeys(map(_text, args)))
-    if origin is typing.Literal:
-        return f"Literal[{', '.join(map(repr, args))}]"
-    if origin is typing.Annotated:
-        bounds = [
-            f"Predicate({mark.func.__name__})" if hasattr(mark, "func") else repr(mark)
-            for mark in args[1:]
-            if not isinstance(mark, str | Configured)
-        ]
-        return f"Annotated[{', '.join([_text(args[0]), *bounds])}]" if bounds else _text(args[0])
-    name = WRITTEN.get(origin or kind, "Part")
-    return f"{name}[{', '.join(map(_text, args))}]" if args and name != "Part" else name
-
-
-def describe_all(configs: Path = CONFIGS) -> dict[str, Any]:
-    """The signatures of all classes that a folder's files name, as stored in `FILE`."""
+def describe_all(configs: Path = CONFIGS) -> bytes:
+    """The signatures of all classes that a folder's files name, as `FILE` has them in JSON."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in configs.rglob("*.yaml"))
     named = set(re.findall(r"_target_: ((?!hydra_)[\w.]+)", text))
-    found = {}
-    for target in sorted(named.union(GROUPS.values())):
-        signature = _inspect(locate(target))
-        options = {
-            name: {k: v for k, v in vars(o).items() if v is not MISSING and (v or k == "default")}
-            for name, o in signature.options.items()
-        }
-        entry = vars(signature) | {"options": options}
-        found[target] = {key: value for key, value in entry.items() if value}
-    return found
+    found = {target: _inspect(locate(target)) for target in sorted(named.union(GROUPS.values()))}
+    return STORED.dump_json(found, indent=1, exclude_defaults=True)
 
 
-def moved_defaults(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def moved_defaults(old: Mapping[str, Signature], new: Mapping[str, Signature]) -> list[str]:
     """Defaults that moved under the same revision, as `FPST.dim: 16 -> 32`."""
     found = []
     for target in old.keys() & new.keys():
-        revisions = {each[target].get("attributes", {}).get("revision", 1) for each in (old, new)}
-        before, after = (each[target].get("options", {}) for each in (old, new))
+        revisions = {each[target].attributes.get("revision", 1) for each in (old, new)}
+        before, after = (each[target].options for each in (old, new))
         for name in before.keys() & after.keys() if len(revisions) == 1 else ():
-            was, now = (each[name].get("default") for each in (before, after))
-            if was != now and INCIDENTAL not in after[name].get("marks", ()):
+            was, now = (each[name].default for each in (before, after))
+            if was != now and not after[name].incidental:
                 found.append(f"{target}.{name}: {was} -> {now}")
     return sorted(found)
 
 
 def main() -> int:
     """Write today's signatures, unless a default moved without a revision."""
-    new = json.loads(json.dumps(describe_all()))
-    if wrong := moved_defaults(_load_signatures(), new):
+    new = describe_all()
+    if wrong := moved_defaults(stored_signatures(), STORED.validate_json(new)):
         print("\n".join(f"{line}: raise the class's revision" for line in wrong), file=sys.stderr)
         return 2
-    text = json.dumps(new, indent=1, ensure_ascii=False)
-    lines = re.sub(r"\[[^\[\]{}]*\]|{[^{}]*}", lambda inner: " ".join(inner[0].split()), text)
+    inner = r"\[[^\[\]{}]*\]|{[^{}]*}"
+    lines = re.sub(inner, lambda found: " ".join(found[0].split()), new.decode())
     FILE.write_text(f"{lines}\n", encoding="utf-8")
     return 0
 
