@@ -155,7 +155,7 @@ def _curvature(args: argparse.Namespace) -> None:
                 model = f"model={name.replace('-', '').lower()}"
                 task, batch, _ = build_run(args.device, model, f"dataset={graph}", *words)
                 if compiled:
-                    compile_parts(task, args.device.type)
+                    compile_parts(task, args.device)
                 works[name] = training_step(task, batch)
             ms = median_ms(works, args.device, args.runs)
             ratio = verdict(ms["FPS-T"] / ms["TokenGT"], CURVATURE)

@@ -27,7 +27,7 @@ def _fresh_compiler():
 def compiler():
     """Skip where there is no compiler."""
     try:
-        compile_parts(nn.Identity(), "cpu")
+        compile_parts(nn.Identity(), torch.device("cpu"))
     except UsageError as error:
         pytest.skip(str(error))
 
@@ -65,7 +65,7 @@ def traced(module):
 def test_only_what_is_worth_it_is_compiled_and_names_stay():
     task = nn.ModuleDict({"square": Square(), "linear": nn.Linear(3, 3)})
     names = list(task.state_dict())
-    compile_parts(task, "cpu")
+    compile_parts(task, torch.device("cpu"))
     compiled = {name: part._compiled_call_impl is not None for name, part in task.items()}
     assert compiled == {"square": True, "linear": False}
     assert list(task.state_dict()) == names
@@ -76,7 +76,7 @@ def test_only_what_is_worth_it_is_compiled_and_names_stay():
 def test_a_block_that_fails_on_a_gpu_is_not_compiled_there(monkeypatch):
     monkeypatch.setattr(compilation, "_check_compiler", lambda _: None)
     parts = nn.ModuleList([Square(), block(Stereographic(2))])
-    compile_parts(parts, "cuda")
+    compile_parts(parts, torch.device("cuda"))
     assert [part._compiled_call_impl is not None for part in parts] == [True, False]
 
 
@@ -86,7 +86,7 @@ def test_without_a_compiler_one_sentence_says_what_to_do(monkeypatch):
 
     monkeypatch.setattr(compilation.torch, "compile", missing)
     with pytest.raises(UsageError, match=r"no working C\+\+ compiler for cpu.*compile=false"):
-        compile_parts(Square(), "cpu")
+        compile_parts(Square(), torch.device("cpu"))
 
 
 @pytest.mark.usefixtures("float64")

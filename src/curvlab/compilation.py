@@ -23,12 +23,9 @@ class Compilable(nn.Module):
         super().compile(*args, **{"dynamic": self.dynamic, "options": _OPTIONS, **kwargs})
 
 
-def compile_parts(module: nn.Module, accelerator: str) -> None:
-    """Compile the `Compilable` parts of a module for one of Lightning's accelerators."""
+def compile_parts(module: nn.Module, device: torch.device) -> None:
+    """Compile the `Compilable` parts of a module for a device."""
     torch.compiler.reset()
-    any_device = accelerator in ("auto", "gpu")
-    found = torch.accelerator.current_accelerator() if any_device else accelerator
-    device = torch.device(found or "cpu")
     _check_compiler(device)
     for part in module.modules():
         if isinstance(part, Compilable) and (part.on_gpu or device.type == "cpu"):

@@ -35,18 +35,6 @@ def test_one_row_an_epoch(fit, small, tmp_path, batches):
     assert curves.rows == measured
 
 
-def test_rows_survive_an_interruption_without_gap_or_repetition(fit, small, tmp_path):
-    path = tmp_path / "metrics.csv"
-    module, first = small(), Curves(path)
-    checkpoint = tmp_path / "last.ckpt"
-    fit(module, [first], steps=10).save_checkpoint(checkpoint)
-    fit(small(), [Curves(path)], steps=20, checkpoint=checkpoint)
-    resumed = pd.read_csv(path)
-    assert resumed["step"].tolist() == [5, 10, 15, 20]
-    fit(small(), [Curves(tmp_path / "whole.csv")], steps=20)
-    pd.testing.assert_frame_equal(resumed, pd.read_csv(tmp_path / "whole.csv"))
-
-
 def rows_of(steps, evaluated=100):
     """A point every hundred steps, of which the metric is the step."""
     return [
@@ -55,18 +43,18 @@ def rows_of(steps, evaluated=100):
     ]
 
 
-def test_the_mean_of_the_last_steps_is_of_twenty_evaluations(tmp_path):
-    curves = Curves(tmp_path / "metrics.csv")
-    curves.rows = rows_of(10_000)
-    # 8,100 + 8,200 + ... + 10,000
-    assert curves.tail_mean("map") == (8_100 + 10_000) / 2
-    assert curves.tail_mean("mrr") is None
-
-
 @pytest.mark.parametrize(
-    "rows", [[], rows_of(1_900), rows_of(10_000, evaluated=200)], ids=["none", "short", "sparse"]
+    ("rows", "mean"),
+    [
+        (rows_of(10_000), (8_100 + 10_000) / 2),  # of 8,100, 8,200, ..., 10,000
+        ([], None),
+        (rows_of(1_900), None),
+        (rows_of(10_000, evaluated=200), None),
+    ],
+    ids=["enough", "none", "short", "sparse"],
 )
-def test_too_little_has_no_mean_of_the_last_steps(rows, tmp_path):
+def test_the_mean_of_the_last_steps_is_of_twenty_evaluations(tmp_path, rows, mean):
     curves = Curves(tmp_path / "metrics.csv")
     curves.rows = rows
-    assert curves.tail_mean("map") is None
+    assert curves.tail_mean("map") == mean
+    assert curves.tail_mean("mrr") is None

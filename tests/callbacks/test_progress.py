@@ -1,33 +1,8 @@
 """What a run prints while it trains."""
 
-import sys
-
 import pytest
 
-from curvlab.callbacks import Curves, RunProgress
 from curvlab.callbacks.progress import describe
-
-
-def printed(fit, small, tmp_path, capsys, steps, shown=True):
-    """Lines on the terminal's error stream, which in a test is none."""
-    assert not sys.stderr.isatty()
-    curves = Curves(tmp_path / "metrics.csv")
-    fit(small(), [curves, RunProgress(curves, "Model on Graph", shown)], steps)
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    return captured.err.splitlines()
-
-
-def test_short_run_prints_a_line_an_epoch(fit, small, tmp_path, capsys):
-    lines = printed(fit, small, tmp_path, capsys, steps=15)
-    assert len(lines) == 3
-    assert lines[1].split("  ") == [
-        "Model on Graph",
-        "step 10/15",
-        "loss -0.9",
-        "mAP 20",
-        "kappa -0.50 -0.50",
-    ]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
 ]
 ALL = list(dict.fromkeys((name, tuple(words)) for page in PAGES for name, words in commands(page)))
-SHORT = ("trainer.max_steps=10", "trainer.steps_per_epoch=10", "trainer.accelerator=cpu")
+
+
 OWN = [w for name, w in ALL for w in [(name, *w)] if name in ("tables", "plot")]
 LONG = {"fill", "refresh"}
 RUNS = re.compile(r"(?<!--output )(outputs/|/shared/)")
@@ -29,17 +30,3 @@ def test_a_table_or_picture_of_a_page(script, mirror, monkeypatch, words):
     places = [word.replace("docs/", f"{ROOT}/docs/") for word in words[1:]]
     code, _, said = script(f"{words[0]}.py", *places)
     assert code in (0, None), said
-
-
-PAGE = (ROOT / "docs" / "your_graph.md").read_text(encoding="utf-8")
-FILES = re.findall(r"^`friends/(\S+)`.*:\n\n((?:    .*\n)+)", PAGE, re.MULTILINE)
-
-
-@pytest.mark.parametrize("words", re.findall(r"curvlab train (.*dataset=friends.*)", PAGE))
-def test_a_training_on_the_folder_that_a_page_makes(run_here, tmp_path, words):
-    folder = tmp_path / "friends"
-    folder.mkdir()
-    for name, lines in FILES:
-        (folder / name).write_text(lines.replace("    ", ""))
-    words = words.replace("=friends", f"=graph_folder dataset.path={folder}").split()
-    assert run_here(*words, *SHORT).status == "finished"

@@ -75,7 +75,10 @@ def leave_products(folder, name):
 
 
 def test_files_of_another_configuration_or_a_fresh_run_are_set_aside(tmp_path):
+    (tmp_path / "routing.npz").write_text("of a run that is not known")
     directory = leave_products(tmp_path, "a")
+    assert (tmp_path / "previous" / "unknown" / "routing.npz").exists()
+    assert not (tmp_path / "routing.npz").exists()
     directory.prepare(result("a"), fresh=False)
     assert (directory.path / LAST).read_text() == "weights of a"
     for name, fresh in (("b", False), ("b", True)):
@@ -141,35 +144,6 @@ def test_the_checkpoint_before_is_taken_where_the_last_is_damaged(tmp_path, dama
     assert (directory.newest, directory.step()) == (None, 0)
 
 
-def test_a_run_that_has_finished_in_another_folder_is_copied(tmp_path):
-    other, own = (tmp_path / t / "cora" / "gcn" / "seed0" for t in ("tables/a/one", "runs/x"))
-    leave_products(other, "a")
-    (other / "metrics.csv").write_text("step\n")
-    (other / "plots").mkdir()
-    (other / "plots" / "curves.png").write_text("picture")
-    theirs = result("a", score=81.5)
-    theirs.experiment = "a/one"
-    theirs.write(other)
-    directory, ours = leave_products(own, "a"), result("a")
-    ours.changed = ["model.dim=8"]
-    assert directory.elsewhere(tmp_path, hash_of("b")) is None
-    assert directory.elsewhere(tmp_path / "elsewhere", hash_of("a")) is None
-    assert RunDirectory(own.with_name("seed1")).elsewhere(tmp_path, hash_of("a")) is None
-    found = directory.elsewhere(tmp_path, hash_of("a"))
-    assert found.path == other
-    taken = directory.take_over(found, ours)
-    assert taken == read_result(own) == directory.conclusion(hash_of("a"))
-    assert (taken.score, taken.experiment, taken.changed) == (81.5, None, ["model.dim=8"])
-    assert (own / "metrics.csv").read_text() == "step\n"
-    assert (own / "plots" / "curves.png").read_text() == "picture"
-    assert not (directory.path / LAST).exists()
-    assert read_result(other).experiment == "a/one"
-    result("a", "failed").write(other)
-    assert (
-        RunDirectory(tmp_path / "runs/y/seed0").elsewhere(tmp_path / "tables", hash_of("a")) is None
-    )
-
-
 def test_a_run_that_was_interrupted_in_another_folder_is_moved(tmp_path):
     own, other = (tmp_path / "runs" / "mlp" / name / "seed0" for name in ("default", "dim=16"))
     directory, begun = RunDirectory(own), leave_products(other, "a")
@@ -197,23 +171,3 @@ def test_no_changed_character_of_a_result_passes(tmp_path, first):
     (reason,) = RunDirectory(tmp_path).discard_damaged().values()
     assert reason == "its checksum does not match"
     assert not path.exists()
-
-
-def test_going_back_to_a_configuration_takes_back_what_it_left(tmp_path):
-    directory = leave_products(tmp_path, "a")
-    directory.restore(hash_of("b"))
-    finish(directory, "b", 70.0)
-    directory.restore(hash_of("a"))
-    assert directory.newest.read_text() == "weights of a"
-    assert directory.conclusion(hash_of("b")) is None
-    directory.restore(hash_of("b"))
-    assert directory.conclusion(hash_of("b")).score == 70.0
-
-
-@pytest.mark.parametrize("file", ["metrics.csv", "embeddings.npz", "filters.npz", "routing.npz"])
-def test_no_finding_of_another_configuration_stays(tmp_path, file):
-    """The next run may write none, and its folder must not say that it has one."""
-    (tmp_path / file).write_text("of another run")
-    RunDirectory(tmp_path).prepare(result("a"), fresh=False)
-    assert not (tmp_path / file).exists()
-    assert (tmp_path / "previous" / "unknown" / file).exists()

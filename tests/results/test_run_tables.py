@@ -60,8 +60,10 @@ def test_the_same_cell_in_another_table_of_runs_is_taken_over_with_its_curves(ta
     directory, wanted = RunDirectory(own), result()
     found = directory.elsewhere(tmp_path, wanted.config_hash)
     assert found.path == tmp_path / "a" / "one" / SEEDS[0]
+    assert directory.elsewhere(tmp_path / "elsewhere", wanted.config_hash) is None
+    assert directory.elsewhere(tmp_path, result(1).config_hash) is None
     own.mkdir(parents=True)
-    wanted.experiment = "b/two"
+    wanted.experiment, wanted.changed = "b/two", ["model.dim=8"]
     assert directory.take_over(found, wanted) == wanted == read_result(own)
     assert (own / "metrics.csv").read_bytes() == b"step\r\n"
 

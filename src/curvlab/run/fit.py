@@ -28,7 +28,7 @@ from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import UsageError, one_sentence
 from curvlab.process import default_dtype, is_distributed
 from curvlab.results.folder import EARLIER, LAST, RunDirectory
-from curvlab.results.result import Result, git_commit, package_versions, read_result
+from curvlab.results.result import Result, read_result
 from curvlab.run import reporting, signals
 from curvlab.run.group import launch, local_devices
 from curvlab.run.hardware import (
@@ -46,6 +46,7 @@ from curvlab.run.parts import (
     build_task,
     build_trainer,
     evaluate_parts,
+    prepare_data,
     save_best,
 )
 from curvlab.run.reporting import say, shown
@@ -84,16 +85,12 @@ class EndsBySignal(Callback):
 
 def run(config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None) -> None:
     """Train and evaluate, in a process a device; fill in the result and write it."""
-    devices = config.trainer.devices
-    if devices == 1:
+    if config.trainer.devices == 1:
         _run_process(0, config, result, folder, checkpoint)
         return
     with default_dtype(config.trainer.precision):
-        data = build_data(config)
-        data.prepare_data()
-        data.setup()  # once, so that the processes find files and caches
-        del data
-    launch(_run_process, devices, config, result, folder, checkpoint)
+        prepare_data(config)  # once, so that the processes find files and caches
+    launch(_run_process, config.trainer.devices, config, result, folder, checkpoint)
     written = read_result(folder.path)
     assert written is not None
     vars(result).update(vars(written))
@@ -120,9 +117,9 @@ def _fit(
     options = config.trainer
     data = build_data(config)
     task = build_task(config, data)
-    accelerator = trainer_accelerator(options.accelerator, options.precision)
+    device = run_device(trainer_accelerator(options.accelerator, options.precision))
     if options.compile:
-        compile_parts(task, accelerator)
+        compile_parts(task, device)
     if first:  # not before: what cannot be built displaces no other result
         folder.prepare(result, fresh=config.rerun)
     label = f"{config.model.label} on {config.dataset.label}, seed {config.seed}"
@@ -131,10 +128,8 @@ def _fit(
     curves, timer = Curves(folder.path / "metrics.csv"), StepTimer()
     best = build_selection(config, data) if task.selects_checkpoint else None
     facts = {name: getattr(result, name) for name in ("config", "schema", "revisions")}
-    facts |= {"versions": package_versions(), "git_commit": git_commit() if first else None}
     last = LastCheckpoint(folder.path / LAST, folder.path / EARLIER, facts)
-    on_a_gpu = run_device(accelerator).type == "cuda"
-    if options.cuda_graph and not on_a_gpu:
+    if options.cuda_graph and device.type != "cuda":
         say("trainer.cuda_graph=true changes nothing: this run is not on a GPU")
     callbacks = [
         curves,
@@ -144,7 +139,7 @@ def _fit(
         FiniteGuard(options.steps_per_epoch),
         RunProgress(curves, label, shown=options.progress and first),
         *([best] if best else []),
-        *([CudaGraphs()] if options.cuda_graph and on_a_gpu else []),
+        *([CudaGraphs()] if options.cuda_graph and device.type == "cuda" else []),
         last,  # after those whose state it holds
         EndsBySignal(),
     ]

@@ -36,11 +36,11 @@ from curvlab.run import reporting
 from curvlab.run.hardware import prepare_determinism, prepare_processor
 from curvlab.run.parts import (
     DataSpec,
-    build_data,
     build_task,
     build_trainer,
     build_transforms,
     evaluate_parts,
+    prepare_data,
 )
 from curvlab.run.predictions import PredictionQuery, predictions, scores_on
 from curvlab.tasks.node_classification import NodeClassification
@@ -111,10 +111,7 @@ class Run:
         """The data module, whose files are read when a graph is first needed."""
         with isolate_rng(), default_dtype(self.config.trainer.precision):
             lightning.seed_everything(self.config.seed, workers=True, verbose=False)
-            data = build_data(self.config)
-            data.prepare_data()
-            data.setup()
-        return data
+            return prepare_data(self.config)
 
     @property
     def transductive_reason(self) -> str:

@@ -59,6 +59,14 @@ def build_data(config: DictConfig) -> GraphDataModule:
     )
 
 
+def prepare_data(config: DictConfig) -> GraphDataModule:
+    """Build the data module and read its graph."""
+    data = build_data(config)
+    data.prepare_data()
+    data.setup()
+    return data
+
+
 class DataSpec(SimpleNamespace):
     """Arguments that constructors take from a data module, to build a task without data."""
 
@@ -72,15 +80,12 @@ class DataSpec(SimpleNamespace):
 
 def data_spec(config: DictConfig, data: GraphDataModule) -> dict[str, Any]:
     """Plain values and tensors that `build_task` takes from a data module (see `DataSpec`)."""
-    taken = {}
-    signatures = [options_of(group._target_) for group in (config.model, config.task)]
-    names = (n for each in signatures for n, option in each.items() if FROM_DATA in option.marks)
-    for name in names:
-        value = getattr(data, name)
+    options = {**options_of(config.model._target_), **options_of(config.task._target_)}
+    taken = {k: getattr(data, k) for k, option in options.items() if FROM_DATA in option.marks}
+    for name, value in taken.items():
         if isinstance(value, Data):
-            dense = (k for k, v in value if isinstance(v, Tensor) and v.layout == torch.strided)
-            value = {name: value[name].cpu() for name in dense}
-        taken[name] = value
+            dense = ((k, v) for k, v in value if isinstance(v, Tensor))
+            taken[name] = {k: v.cpu() for k, v in dense if v.layout == torch.strided}
     return {"inputs": dict(data.inputs), "taken": taken}
 
 

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 import torch
-from scipy.sparse import csr_array
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import to_scipy_sparse_matrix, to_undirected
 
 from curvlab.config.building import build
 from curvlab.data.datasets.labelled import GIVEN
@@ -34,8 +33,6 @@ log = logging.getLogger(__name__)
 
 ENTRIES = 2**22  # numbers held at a time while all pairs are scored
 UNLABELLED = "unlabelled"  # the part of a node without a label
-
-PARTS_OF_LINKS = ("train_edges", "val_edges", "test_edges")
 
 Query = tuple[str | None, str, str | None]
 """Head, relation and tail by name; None for the end to predict, neither for a triple to score."""
@@ -216,15 +213,12 @@ def _links(
     ids = run.ids(graph)
     chosen = torch.tensor(_numbers(query.nodes, ids, "node"))
     graph = run.data.graph if graph is None else graph
-    parts = [graph.edge_index.cpu()]
-    for name in (name for name in PARTS_OF_LINKS if name in graph):
-        parts += [graph[name].cpu(), graph[name].cpu().flip(0)]
-    ends = tuple(torch.cat(parts, dim=1).numpy())
-    ones = np.ones(len(ends[0]), dtype=np.int32)
-    edges = (csr_array((ones, ends), shape=(len(ids), len(ids))) > 0).tocsr()
+    held_out = [graph[f"{part}_edges"] for part in PARTS if f"{part}_edges" in graph]
+    both_ways = to_undirected(torch.cat([graph.edge_index, *held_out], dim=1), num_nodes=len(ids))
+    edges = to_scipy_sparse_matrix(both_ways, num_nodes=len(ids)).tocsr()
     columns, kept = torch.arange(len(ids)), []
     for rows in chosen.split(max(1, ENTRIES // (width * len(ids)))):
-        known = torch.from_numpy(edges[rows.numpy()].toarray())
+        known = torch.from_numpy(edges[rows.numpy()].toarray()) > 0
         left_out = rows[:, None] == columns
         if not query.known:
             left_out = left_out | known

@@ -67,36 +67,33 @@ def say(line: str) -> None:
 
 def means_over_seeds(folders: Iterable[Path]) -> None:
     """Print mean and interval of the scores of runs that differ in the seed alone."""
-    of_runs: dict[Path, list[Result]] = {}
+    runs: dict[tuple[Path, str], list[float]] = {}
     for folder in dict.fromkeys(folders):
         result = read_result(folder)
         if folder.name.startswith("seed") and result is not None and result.score is not None:
-            of_runs.setdefault(folder.parent, []).append(result)
-    for place, results in of_runs.items():
-        if len(results) == 1:
+            name = f"{result.model} on {result.dataset}"
+            runs.setdefault((folder.parent, name), []).append(result.score)
+    for (place, name), scores in runs.items():
+        if len(scores) == 1:
             continue
-        scores = [result.score for result in results if result.score is not None]
         summary = summarise(scores)
         spread = f"± {summary.student_pm:.2f} (95 % interval of the mean, Student's t)"
         if len(scores) < FEWEST:
             spread = f"({', '.join(f'{score:.2f}' for score in scores)})"
-        name = f"{results[0].model} on {results[0].dataset}, {len(scores)} seeds"
-        say(f"{name}: {summary.mean:.2f} {spread}, {shown(place)}")
+        say(f"{name}, {len(scores)} seeds: {summary.mean:.2f} {spread}, {shown(place)}")
 
 
-def already_done(result: Result, folder: Path) -> None:
-    """Report that a run is finished already."""
-    say(
-        f"{result.model} on {result.dataset}, seed {result.seed}: {_outcome(result)} already, "
-        f"{shown(folder / FILE)} (rerun=true repeats it)"
-    )
-    _pictures(folder)
-
-
-def report_finished(result: Result, folder: Path) -> None:
-    """Report how a run ended and where its files are."""
-    say(f"{result.model} on {result.dataset}, seed {result.seed}: {_outcome(result)}")
+def report_run(result: Result, folder: Path, already: bool = False) -> None:
+    """Report how a run ended, now or `already`, and where its files are."""
+    outcome = f"{result.status.replace('_', ' ')}: {result.error}"
     if result.status == "finished":
+        outcome = ", ".join(  # four digits of a fraction, two of a percentage
+            f"{_SPOKEN.get(name, name)} {value:.{4 if 0 < abs(value) < 1 else 2}f}"
+            for name, value in result.metrics["test"].items()
+        )
+    before = f" already, {shown(folder / FILE)} (rerun=true repeats it)" if already else ""
+    say(f"{result.model} on {result.dataset}, seed {result.seed}: {outcome}{before}")
+    if result.status == "finished" and not already:
         kappas = [f"{k:.3g}" for values in result.curvatures.values() for k in values]
         more = " ..." if len(kappas) > SHOWN_CURVATURES else ""
         facts = f"curvatures {', '.join(kappas[:SHOWN_CURVATURES])}{more}, " if kappas else ""
@@ -113,27 +110,14 @@ def report_finished(result: Result, folder: Path) -> None:
                 f"where distances are wrong: {way}lower optimizer.lr"
             )
     written = read_result(folder)
-    if written is not None and written.config_hash == result.config_hash:
+    if not already and written is not None and written.config_hash == result.config_hash:
         say(f"  result   {shown(folder / FILE)}")
     if (folder / TRACEBACK).exists():
         say(f"  details  {shown(folder / TRACEBACK)}")
-    _pictures(folder)
-    if any((folder / "wandb").glob("offline-run-*")):
-        say(f"  W&B      offline, {shown(folder / 'wandb')}: upload by curvlab wandb_sync")
-
-
-def _pictures(folder: Path) -> None:
     for picture in sorted((folder / "plots").glob("*.png")):
         say(f"  picture  {shown(picture)}")
-
-
-def _outcome(result: Result) -> str:
-    if result.status != "finished":
-        return f"{result.status.replace('_', ' ')}: {result.error}"
-    return ", ".join(  # four digits of a fraction, two of a percentage
-        f"{_SPOKEN.get(name, name)} {value:.{4 if 0 < abs(value) < 1 else 2}f}"
-        for name, value in result.metrics["test"].items()
-    )
+    if not already and any((folder / "wandb").glob("offline-run-*")):
+        say(f"  W&B      offline, {shown(folder / 'wandb')}: upload by curvlab wandb_sync")
 
 
 def shown(path: Path) -> str:

@@ -67,7 +67,7 @@ def train_in(
                     raise RunFailedError(
                         f"{done.error} (so ended an earlier run; rerun=true repeats it)"
                     )
-                reporting.already_done(done, folder.path)
+                reporting.report_run(done, folder.path, already=True)
                 return done
             validate(config)
             for path, reason in folder.discard_damaged().items():
@@ -99,7 +99,7 @@ def train_in(
                 if result.status == "failed" and not isinstance(error, OSError):
                     raise
                 raise RunFailedError(result.error) from error
-        reporting.report_finished(result, folder.path)
+        reporting.report_run(result, folder.path)
     return result
 
 

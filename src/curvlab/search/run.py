@@ -32,7 +32,7 @@ from curvlab.results.leases import SUFFIX, HeldError, Holder, look, take
 from curvlab.results.result import Result, git_commit
 from curvlab.run.hardware import prepare_determinism, prepare_processor
 from curvlab.run.parts import build_data, build_selection, build_task, build_trainer
-from curvlab.run.reporting import quiet, report_finished, shown
+from curvlab.run.reporting import quiet, report_run, shown
 from curvlab.run.sweep import LOOKS
 from curvlab.run.train import conclude, describe
 from curvlab.search.space import check_search, defaults, values_by_key
@@ -76,7 +76,7 @@ def search(config: DictConfig) -> Result:
         except Exception as error:
             with _alone_in(folder):
                 conclude(result, error, folder)
-            report_finished(result, folder.path)  # the disk may have no room for its file
+            report_run(result, folder.path)  # the disk may have no room for its file
     return result
 
 
