@@ -46,17 +46,6 @@ def neighbour_sums(
     )
 
 
-def row_sums(x: Tensor, offsets: Tensor, columns: Tensor, values: Tensor) -> Tensor:
-    """`A X` of the entries of A, row after row, and `[columns, dim]`, of one type; `[rows, dim]`.
-
-    For use where autograd does not look: neither gets an efficient gradient.
-    """
-    if x.device.type == "cpu":
-        return neighbour_sums(x, columns, offsets, values)
-    shape = len(offsets) - 1, len(x)
-    return torch.sparse_csr_tensor(offsets, columns, values, shape, check_invariants=False) @ x
-
-
 def to_csr(x: Tensor) -> Tensor:
     """A dense matrix, or one of coordinates, as a sparse CSR matrix."""
     with warnings.catch_warnings():
@@ -136,12 +125,19 @@ class SparseMatrix:
 
 
 class _Product(torch.autograd.Function):
-    """`A X` of the rows of A and of its transpose."""
+    """`A X` of the rows of A and of its transpose, none of which has an efficient gradient."""
 
     @staticmethod
     def forward(x: Tensor, *parts: Tensor) -> Tensor:
+        offsets, columns, values, *_ = parts
         with torch.autocast(x.device.type, enabled=False):
-            return row_sums(x, *parts[:3])
+            if x.device.type == "cpu":
+                return neighbour_sums(x, columns, offsets, values)
+            shape = len(offsets) - 1, len(x)
+            matrix = torch.sparse_csr_tensor(
+                offsets, columns, values, shape, check_invariants=False
+            )
+            return matrix @ x
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:  # noqa: ARG004

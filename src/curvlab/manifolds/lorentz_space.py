@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds import lorentz, lorentz_sums
-from curvlab.manifolds.adam_steps import Rates, lorentz_step
 from curvlab.manifolds.base import (
     FERMI_DIRAC,
     LINEAR,
@@ -114,12 +113,6 @@ class Lorentz(GeooptManifold):
         """Stereographic images in float64: in float32 the rim of the ball is too near."""
         kappa = self.kappa.double()
         return lorentz.to_stereographic(x.double(), kappa), Stereographic(1, float(kappa), False)
-
-    def second_moment(self, x: Tensor) -> Tensor:
-        return x.new_zeros(len(x), 1)
-
-    def adam_step(self, x: Tensor, g: Tensor, m: Tensor, v: Tensor, rates: Rates) -> None:
-        lorentz_step(x, g, m, v, self.kappa, rates)
 
     def mean_vectors(self, x: Tensor, scale: Tensor | None = None) -> Tensor:  # noqa: ARG002
         return x.unsqueeze(0)

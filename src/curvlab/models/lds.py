@@ -6,7 +6,6 @@ the network, as it is trained, does better on nodes held out from it.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -34,23 +33,10 @@ def sampled_graph(probabilities: Tensor, generator: torch.Generator | None = Non
 
     Source: Franceschi et al. 2019 (LDS), Section 3.
     """
-    return _StraightThrough.apply(probabilities, generator)
-
-
-class _StraightThrough(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any,  # noqa: ARG004
-        probabilities: Tensor,
-        generator: torch.Generator | None,
-    ) -> Tensor:
-        drawn = torch.empty_like(probabilities).uniform_(generator=generator)
-        above = (drawn < probabilities).triu_(1)
-        return (above | above.T).to(probabilities.dtype)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # noqa: ARG004
-        return (grad + grad.T).triu_(1), None
+    drawn = torch.empty_like(probabilities).uniform_(generator=generator)
+    above = (drawn < probabilities).triu_(1)
+    straight = probabilities.triu(1) + probabilities.T.tril(-1)
+    return (above | above.T).to(probabilities.dtype) + (straight - straight.detach())
 
 
 def propagate(adjacency: Tensor, x: Tensor) -> Tensor:
@@ -64,34 +50,30 @@ BETAS = (0.9, 0.999)
 EPS = 1e-8
 
 
-class Moments(NamedTuple):
-    """First and second moments of the gradients of some weights, and the number of steps."""
-
-    first: tuple[Tensor, ...]
-    second: tuple[Tensor, ...]
-    steps: Tensor
-
-
 def adam_step(
-    weights: Sequence[Tensor], gradients: Sequence[Tensor], moments: Moments, lr: float
-) -> tuple[tuple[Tensor, ...], Moments]:
-    """One step of Adam as a function of its gradients.
+    weights: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+    means: Sequence[Tensor],
+    squares: Sequence[Tensor],
+    steps: Tensor,
+    lr: float,
+) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """Step number `steps` of Adam as a function of its gradients: weights and both moments.
 
     `eps` is added under the root, as its square: where a gradient is 0 the root of the second
     moment alone has no derivative.
     """
     beta1, beta2 = BETAS
-    steps = moments.steps + 1
-    first = tuple(m.lerp(g, 1 - beta1) for m, g in zip(moments.first, gradients, strict=True))
-    second = tuple(
-        beta2 * v + (1 - beta2) * g.square() for v, g in zip(moments.second, gradients, strict=True)
-    )
+    means = [m.lerp(g, 1 - beta1) for m, g in zip(means, gradients, strict=True)]
+    squares = [
+        beta2 * v + (1 - beta2) * g.square() for v, g in zip(squares, gradients, strict=True)
+    ]
     rate, spread = lr / (1 - beta1**steps), 1 / (1 - beta2**steps)
-    moved = tuple(
+    moved = [
         w - rate * m / (v * spread + EPS**2).sqrt()
-        for w, m, v in zip(weights, first, second, strict=True)
-    )
-    return moved, Moments(first, second, steps)
+        for w, m, v in zip(weights, means, squares, strict=True)
+    ]
+    return moved, means, squares
 
 
 class LDS(FlatEncoder):
@@ -173,22 +155,24 @@ class LDS(FlatEncoder):
             settled = (state[-1] >= self.inner_patience) | (state[-3] >= self.inner_limit)
             pairs = zip(self._start(self.theta), state, strict=True)
             state = [torch.where(settled, *pair) for pair in pairs]  # no device is waited for
-        *first, m1, m2, v1, v2, steps, lowest, waited = state
-        moments = Moments((m1, m2), (v1, v2), steps)
-        weights = [weight.requires_grad_() for weight in first]
+        *parts, steps, lowest, waited = state
+        weights, means, squares = parts[:2], parts[2:4], parts[4:]
+        weights = [weight.requires_grad_() for weight in weights]
         for _ in range(self.inner_steps):
             logits = self._network(batch.x, sampled_graph(self.theta), weights, self.dropout)
             losses = F.cross_entropy(logits, batch.y, reduction="none") * batch.inner_mask
             loss = losses.sum() / batch.inner_mask.sum()
             loss = loss + self.inner_weight_decay / 2 * weights[0].square().sum()
             gradients = torch.autograd.grad(loss, weights, create_graph=True)
-            moved, moments = adam_step(weights, gradients, moments, self.inner_lr)
-            weights = [*moved]
+            steps = steps + 1
+            weights, means, squares = adam_step(
+                weights, gradients, means, squares, steps, self.inner_lr
+            )
             fell = loss.detach() < lowest * (1 - self.min_decrease)
             waited = torch.where(fell, 0.0, waited + 1)
             lowest = torch.where(fell, loss.detach(), lowest)
         logits = self._network(batch.x, sampled_graph(self.theta), weights)
-        found = *weights, *moments.first, *moments.second, moments.steps, lowest, waited
+        found = *weights, *means, *squares, steps, lowest, waited
         with torch.no_grad():
             for name, value in zip(INNER, found, strict=True):
                 self.get_buffer(name).copy_(value)

@@ -1,7 +1,6 @@
 """Adam for Euclidean parameters and points of manifolds alike."""
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 import torch
@@ -10,7 +9,6 @@ from torch.optim import Adam, AdamW
 
 from curvlab.errors import UsageError
 from curvlab.manifolds._geoopt import geoopt
-from curvlab.manifolds.adam_steps import Rates, any_step
 
 STABILIZE = 10
 """Steps after which points and momenta are projected."""
@@ -61,23 +59,26 @@ class _WithPoints(torch.optim.Optimizer):
         if not state:
             state["step"] = 0  # no tensor: of a checkpoint those are put where the parameter is
             state["exp_avg"] = torch.zeros_like(x)
-            state["exp_avg_sq"] = getattr(manifold, "second_moment", torch.zeros_like)(x)
+            state["exp_avg_sq"] = torch.zeros_like(manifold.component_inner(x, x))
         at = state["step"] = int(state["step"]) + 1
-        beta1, beta2 = group["betas"]
-        rates = Rates(group["lr"], beta1, beta2, group["eps"], group["weight_decay"], at)
-        move = getattr(manifold, "adam_step", partial(any_step, manifold))
-        move(x, grad.reshape(x.shape), state["exp_avg"], state["exp_avg_sq"], rates)
+        m, v, (beta1, beta2) = state["exp_avg"], state["exp_avg_sq"], group["betas"]
+        r = manifold.egrad2rgrad(x, grad.reshape(x.shape) + group["weight_decay"] * x)
+        m.lerp_(r, 1 - beta1)
+        v.mul_(beta2).add_(manifold.component_inner(x, r), alpha=1 - beta2)
+        denominator = (v / (1 - beta2**at)).sqrt_().add_(group["eps"])
+        u = -group["lr"] / (1 - beta1**at) * m / denominator
+        for kept, moved in zip((x, m), manifold.retr_transp(x, u, m), strict=True):
+            kept.copy_(moved)
         if at % self.stabilize == 0:
             x.copy_(manifold.projx(x))
-            state["exp_avg"].copy_(manifold.proju(x, state["exp_avg"]))
+            m.copy_(manifold.proju(x, m))
 
 
 class RiemannianAdam(_WithPoints, Adam):
     """torch's Adam; points of a manifold move along geodesics, their momenta with them.
 
-    On `geoopt.ManifoldParameter`s it makes the steps of geoopt's optimiser of this name, several
-    times as fast: the second moment has one number a norm, not one a coordinate, and exponential
-    and transport share what they are made of.
+    On `geoopt.ManifoldParameter`s it makes the steps of geoopt's optimiser of this name; the second
+    moment has one number a norm, not one a coordinate.
 
     Source: Becigneul and Ganea 2019.
     """

@@ -1,15 +1,17 @@
 """Graphs with features and labels from files: fetched, read once, cleaned, checked, cached."""
 
-import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from math import nan
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import homophily
 
-from curvlab.data.files.cleaning import check_statistics, clean
+from curvlab.data.files.cache import content_key
+from curvlab.data.files.cleaning import clean
 from curvlab.data.files.sources import Downloaded
 from curvlab.options import Incidental
 
@@ -38,33 +40,33 @@ class LabelledGraph(Downloaded, ABC, kw_only=True):
         """The raw graph, optionally with given splits and `labelled [nodes]`."""
 
     def load(self) -> Data:
-        data = self.process(self._process)
+        data = super().load()
+        del data["raw_edges"], data["homophily"]
+        if self.given is not None:
+            data.given = self.given
+        return data
+
+    def facts(self, data: Data) -> Mapping[str, Any]:
         counts = class_counts(data)
-        found = {
+        return {
             "num_nodes": data.num_nodes,
             "num_edges": data.num_edges // 2,
             "num_features": data.num_features,
             "num_classes": len(counts),
             "class_counts": counts,
             "given_sizes": [int(data[name][:, 0].sum()) for name in GIVEN if name in data],
+            "raw_edges": data.raw_edges,
+            "homophily": data.homophily,
         }
-        for name in ("raw_edges", "homophily"):
-            found[name] = data[name]
-            del data[name]
-        check_statistics(self.name, found, self.statistics)
-        if self.given is not None:
-            data.given = self.given
-        return data
 
     @property
     def disk_key(self) -> str:
         """A key of the graph from the sizes and times of its files."""
         stats = [path.stat() for path in self.download()]
         sizes = [(stat.st_size, stat.st_mtime_ns) for stat in stats]
-        known = f"{self.variant} {self.revision} {sizes}"
-        return f"{self.name}-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
+        return content_key(self.name, self.variant, self.revision, sizes)
 
-    def _process(self, paths: list[Path]) -> Data:
+    def process(self, paths: list[Path]) -> Data:
         raw = self.read(paths)
         kept = ("x", "y", "edge_index", "num_nodes", "labelled", "without_edges", *GIVEN)
         raw = Data(**{name: raw[name] for name in kept if name in raw})

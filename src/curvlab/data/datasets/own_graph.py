@@ -1,7 +1,5 @@
 """Users' graphs: read from local files, summarised, cached by content."""
 
-import hashlib
-import json
 import logging
 import os
 from abc import ABC, abstractmethod
@@ -20,7 +18,7 @@ from torch_geometric.utils import coalesce
 from curvlab.checked import CheckedFields
 from curvlab.checksums import checksum
 from curvlab.data.datasets.labelled import GIVEN, class_counts
-from curvlab.data.files.cache import cached_graph
+from curvlab.data.files.cache import cached_graph, content_key
 from curvlab.data.files.cleaning import check_features, check_labels
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
@@ -115,7 +113,7 @@ class OwnGraph(CheckedFields, ABC):
         for name in ("remarks", *COUNTS):
             del data[name]
         text = self.report(data)
-        mark = hashlib.sha256(text.encode()).hexdigest()[:16]
+        mark = content_key("report", text)
         printed = os.environ.get(REPORTED, "")
         if mark not in printed:
             os.environ[REPORTED] = f"{printed} {mark}"  # for processes that this one starts, too
@@ -165,9 +163,7 @@ class OwnGraph(CheckedFields, ABC):
         """A key of the cached graph from its files, options and reader."""
         apart = ("path", "nodes", "place", "what", "name", "data_dir", "remarks", "counts")
         options = {name: value for name, value in vars(self).items() if name not in apart}
-        contents = [checksum(self.download()), options, self.revision]
-        known = json.dumps(contents, sort_keys=True, default=str)
-        return f"{self.name}-{hashlib.sha256(known.encode()).hexdigest()[:16]}"
+        return content_key(self.name, checksum(self.download()), options, self.revision)
 
 
 def simple_graph(ends: np.ndarray, nodes: int, weight: np.ndarray | None, directed: bool) -> Data:

@@ -1,7 +1,5 @@
 """A generated graph of any size: power-law degrees, classes, features."""
 
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +10,7 @@ import torch
 from annotated_types import Ge, Gt
 from torch_geometric.data import Data
 
+from curvlab.data.files.cache import content_key
 from curvlab.data.files.cleaning import simple_edges
 from curvlab.data.files.disk_graph import CHUNK_ROWS, DiskGraph
 from curvlab.data.files.sources import Generated
@@ -66,9 +65,7 @@ class SyntheticLarge(Generated):
 
     @property
     def disk_key(self) -> str:
-        options = asdict(self) | {"drawn_at_a_time": DRAWN_EDGES, "revision": self.revision}
-        text = json.dumps(options, sort_keys=True)
-        return f"synthetic-large-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        return content_key("synthetic-large", asdict(self), DRAWN_EDGES, self.revision)
 
     def to_disk(self, folder: Path) -> DiskGraph:
         """Write the same graph to a folder, its edges and features a piece at a time."""

@@ -1,6 +1,7 @@
 """A disk cache of tensors that are expensive to compute, by key."""
 
 import hashlib
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,12 @@ from curvlab.results.files import arriving
 log = logging.getLogger(__name__)
 
 FORMAT = 3  # raise it when the content of an entry changes its meaning; old entries are then unused
+
+
+def content_key(name: str, *facts: Any) -> str:
+    """The name of an entry, with a hash of the facts that it depends on."""
+    text = json.dumps(facts, sort_keys=True, default=str)
+    return f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def fingerprint(data: Data, attributes: Sequence[str]) -> str:

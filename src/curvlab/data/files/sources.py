@@ -1,6 +1,5 @@
 """Raw files: addresses, checksums, and their way into the data folder."""
 
-import hashlib
 import io
 import logging
 import shutil
@@ -18,7 +17,9 @@ import requests
 from torch_geometric.data import Data
 
 from curvlab.checked import CheckedFields
+from curvlab.checksums import checksum
 from curvlab.data.files.cache import cached_graph
+from curvlab.data.files.cleaning import check_statistics
 from curvlab.errors import UsageError
 from curvlab.options import Incidental, Inside, Passed
 from curvlab.results.files import arriving
@@ -102,16 +103,22 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
     def read(self, paths: list[Path]) -> Data:
         """Read the raw files, in the order of `files`."""
 
-    def process(self, read: Callable[[list[Path]], Data]) -> Data:
-        """Read the graph from the raw files, through the disk cache."""
+    @abstractmethod
+    def facts(self, data: Data) -> Mapping[str, Any]:
+        """Numbers of a graph that `statistics` are compared with."""
+
+    def process(self, paths: list[Path]) -> Data:
+        """Read the graph that is cached."""
+        return self.read(paths)
+
+    def load(self) -> Data:
         paths = self.download()
-        sums = "".join(pooch.file_hash(str(path), alg="sha256") for path in paths)
-        key = f"{self.name}{self.variant}-{hashlib.sha256(sums.encode()).hexdigest()[:16]}"
+        key = f"{self.name}{self.variant}-{checksum(paths)}"
         folder = paths[0].parent.parent / "processed"
 
         def check_downloads() -> Data:
             try:
-                return read(paths)
+                return self.process(paths)
             except UsageError as error:
                 raise UsageError(f"{self.name}: {error}") from error
             except Exception as error:  # what a malformed file does to its reader is unknown
@@ -122,7 +129,9 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
                     "ones."
                 ) from error
 
-        return cached_graph(folder, key, check_downloads, self.revision)
+        data = cached_graph(folder, key, check_downloads, self.revision)
+        check_statistics(self.name, self.facts(data), self.statistics)
+        return data
 
 
 @contextmanager

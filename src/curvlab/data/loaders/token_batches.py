@@ -1,7 +1,5 @@
 """Mini-batches of polynomial tokens from disk, for graphs that do not fit in memory."""
 
-import hashlib
-import json
 import logging
 from pathlib import Path
 
@@ -9,6 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.data.files.cache import content_key
 from curvlab.data.files.disk_graph import DiskGraph, write_disk_graph
 from curvlab.data.loaders.batches import MiniBatchDataModule, pass_generator, step_parts
 from curvlab.data.loaders.datamodule import load_source
@@ -124,8 +123,7 @@ class TokenDataModule(MiniBatchDataModule):
 
     def _tokens_of(self, graph: DiskGraph) -> TokenStore:
         options = {name: getattr(self.spec, name) for name in (*SPEC, "revision")}
-        key = hashlib.sha256(json.dumps(options).encode()).hexdigest()[:16]
-        return TokenStore(graph.folder / f"tokens-{key}", graph, self.spec)
+        return TokenStore(graph.folder / content_key("tokens", options), graph, self.spec)
 
     @property
     def num_features(self) -> int:

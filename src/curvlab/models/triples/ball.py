@@ -21,6 +21,7 @@ from torch_geometric.data import Data
 from curvlab.manifolds import PoincareBall, Stereographic
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.curved_trig import tolerance
+from curvlab.manifolds.kernels import dot, squared_norm
 from curvlab.manifolds.products import full_precision
 from curvlab.models.triple_scorer import TripleScorer, check_even, table
 from curvlab.models.triples.flat import SMALLEST
@@ -128,11 +129,6 @@ class HyperbolicScorer(TripleScorer):
         return scores, (tail_bias, head_bias, weight, *queries, *entities)
 
 
-def squares(x: Tensor) -> Tensor:
-    """Squared norms `[..., 1]` of vectors `[..., dim]`."""
-    return x.square().sum(-1, keepdim=True)
-
-
 class MuRP(HyperbolicScorer):
     """score(h, r, t) = -d(exp0(R_r log0 h), t (+) w_r)^2 + b_h + b_t, R_r diagonal.
 
@@ -162,7 +158,7 @@ class MuRP(HyperbolicScorer):
         x, scale = self(batch), self.scale(batch)
         t = k_space.expmap0_projected(scale * v, UNIT)
         w = k_space.expmap0_projected(scale * self.translations(batch.relation), UNIT)
-        x2, w2, t2, xw = squares(x), squares(w), squares(t), (x * w).sum(-1, keepdim=True)
+        x2, w2, t2, xw = squared_norm(x), squared_norm(w), squared_norm(t), dot(x, w)
         constant = x2 + w2 - 2 * xw
         of_square = (1 + x2) * w2 + 1 - w2 + 2 * xw
         linear = torch.cat([constant, of_square, 2 * ((1 + x2) * w - (1 + w2) * x)], -1)
@@ -213,7 +209,7 @@ class RotH(HyperbolicScorer):
         """
         x = self(batch)
         length = v.norm(dim=-1, keepdim=True).clamp(min=1e-15)
-        x2 = squares(x)
+        x2 = squared_norm(x)
         p, x = (1 + x2) / (4 * (1 - x2)), x / (2 * (1 - x2))
         return (x, p, self.scale(batch).expand(len(x), 1)), (v / length, length)
 
