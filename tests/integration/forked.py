@@ -116,10 +116,10 @@ def _serve() -> None:
 def _compose_once() -> None:
     """Do once what every command does first: forks find words parsed and configurations read."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-    configs = importlib.import_module("composing").CONFIGS  # reads each file once
+    importlib.import_module("composing")  # reads each file once
     sys.path.pop(0)
     check_overrides = importlib.import_module("curvlab.cli.overrides").check_overrides
-    check_overrides(["model=gcn"], configs, multirun=False)
+    check_overrides(["model=gcn"], multirun=False)
     folder = importlib.import_module("curvlab.config.folder")
     folder._package_folders.cache_clear()  # a fork's path has packages of its own
     result = importlib.import_module("curvlab.results.result")

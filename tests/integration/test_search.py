@@ -314,7 +314,7 @@ def test_every_space_holds_its_defaults_and_small_graphs_are_searched_over_ten_d
     words, dataset
 ):
     words = [*words.split(), f"dataset={dataset}"]
-    check_overrides(words, ROOT / "configs", multirun=True)
+    check_overrides(words, multirun=True)
     config = composing.composed(*words)
     assert defaults(config) is not None
     drawn = dataset in (*WEBKB, "actor")  # the paper's split is not published
