@@ -1,6 +1,7 @@
 """The scripts plot.py and download.py, as they are typed."""
 
 import json
+from math import nan
 
 import pandas as pd
 import pytest
@@ -119,14 +120,11 @@ def test_seeds_of_one_model_are_their_mean_in_its_interval():
 
 def test_slopes_are_those_of_the_logarithms():
     sizes = pd.Index([10_000, 100_000, 1_000_000])
-    lines = {
-        "linear": pd.Series([1.0, 10.0, 100.0], sizes),
-        "square": pd.Series([3.0, 300.0], sizes[:2]),
-        "one": pd.Series([1.0], sizes[:1]),
-        "none": pd.Series([], sizes[:0], dtype=float),
-    }
-    (axis,) = scaling_figure({"time, ms": lines, "nothing": {}}, "nodes").axes
+    lines = {"linear": [1.0, 10.0, 100.0], "square": [3.0, 300.0, nan]}
+    lines |= {"one": [1.0, nan, nan], "none": [nan] * 3}
+    costs, nothing = pd.DataFrame(lines, sizes), pd.DataFrame({"none": [nan] * 3}, sizes)
+    (axis,) = scaling_figure({"time, ms": costs, "nothing": nothing}, "nodes").axes
     labels = axis.get_legend_handles_labels()[1]
     assert labels == ["linear (slope 1.00)", "square (slope 2.00)", "one"]
     with pytest.raises(UsageError, match="nothing to draw"):
-        scaling_figure({"nothing": {}}, "nodes")
+        scaling_figure({"nothing": nothing}, "nodes")

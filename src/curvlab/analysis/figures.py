@@ -1,6 +1,6 @@
 """Figures of runs and of tables: curves, costs, leaderboards, maps of studies, histograms."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -118,16 +118,16 @@ def comparison_figure(curves: pd.DataFrame, metric: str) -> Figure:
 
 
 @styled
-def scaling_figure(costs: Mapping[str, Mapping[str, pd.Series]], key: str) -> Figure:
+def scaling_figure(costs: Mapping[str, pd.DataFrame], key: str) -> Figure:
     """Costs by size of each panel's methods, both logarithmic; slopes by least squares."""
-    drawn = {title: lines for title, lines in costs.items() if any(map(len, lines.values()))}
+    drawn = {title: lines for title, lines in costs.items() if lines.notna().any(axis=None)}
     if not drawn:
         raise UsageError("no finished run has a number of this table: nothing to draw")
     figure, axes = panels(len(drawn), 7, 2.8, sharex=True)
     for axis, (title, lines) in zip(axes, drawn.items(), strict=True):
         axis.set(xscale="log", yscale="log", title=title)
         for label, look in looks(lines).items():
-            values = lines[label]
+            values = lines[label].dropna()
             slope = ""
             if len(values) > 1:
                 sizes = np.log(values.index.to_numpy(float))
@@ -140,24 +140,20 @@ def scaling_figure(costs: Mapping[str, Mapping[str, pd.Series]], key: str) -> Fi
 
 
 @styled
-def depth_figure(
-    title: str,
-    lines: Mapping[str, "pd.Series[float]"],
-    reference: str,
-    diverged: Mapping[str, Sequence[float]],
-) -> Figure:
-    """Scores minus those of a reference of the same depth; crosses where runs `diverged`."""
-    gaps = {k: (scores - lines[reference]).dropna() for k, scores in lines.items()}
-    del gaps[reference]
-    if not any(map(len, gaps.values())):
+def depth_figure(title: str, lines: pd.DataFrame, diverged: pd.DataFrame) -> Figure:
+    """Scores by depth minus those of the first column; crosses where runs `diverged`."""
+    reference, *others = lines.columns
+    differences = lines[others].sub(lines[reference], axis=0)
+    if differences.isna().all(axis=None):
         raise UsageError(f"no depth has a number of {reference} and of another: nothing to draw")
     figure, (axis,) = panels(1, 7, 4.3)
     axis.axhline(0, color=MUTED, linewidth=0.8)
     height = 0.03
-    for label, look in looks(gaps).items():
-        if len(gaps[label]):
-            _line(axis, gaps[label], look, label)
-        if len(ended := diverged.get(label, ())):
+    for label, look in looks(others).items():
+        if differences[label].notna().any():
+            _line(axis, differences[label].dropna(), look, label)
+        ended = diverged.index[diverged[label] > 0]
+        if len(ended):
             across = axis.get_xaxis_transform()  # the height is a share of the axis
             heights = [height] * len(ended)
             crosses = axis.plot(ended, heights, "x", color=look["color"], transform=across)
@@ -167,8 +163,8 @@ def depth_figure(
             height += 0.05
     if height > 0.03:
         axis.plot([], [], "x", color=INK, label="not finite")
-    depths = (*(gap.index for gap in gaps.values()), *diverged.values())
-    ticks = sorted({float(depth) for some in depths for depth in some})
+    shown = differences.notna().any(axis=1) | (diverged > 0).any(axis=1)
+    ticks = shown.index[shown].sort_values()
     axis.set_xscale("log", base=2)
     axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.set(xlabel="layers", ylabel=f"points above {reference}", title=title)

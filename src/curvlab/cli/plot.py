@@ -18,18 +18,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
+from curvlab.analysis.figures import (
+    comparison_figure,
+    curvature_figure,
+    depth_figure,
+    grid_figure,
+    leaderboard_figure,
+    scaling_figure,
+)
+from curvlab.analysis.style import save_figure
 from curvlab.cli.verbs import Verb, Words, write
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.study.grid import cells_of
-from curvlab.tables import build_report, load_table
+from curvlab.tables import Report, build_report, load_table
 from curvlab.tables.boards import board
 from curvlab.tables.spec import results_folder, workplace
 
-# What draws is imported where it draws, so that --help does not wait for torch.
+# What needs torch is imported where it is used, so that --help does not wait for it.
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from torch_geometric.data import Data
 
 
@@ -41,9 +50,8 @@ def load_graphs(arguments: argparse.Namespace) -> "dict[str, Data]":
     return {name: named_source(name, folder, CONFIGS).load() for name in names}
 
 
-def plot_curvature(arguments: argparse.Namespace) -> None:
+def plot_curvature(arguments: argparse.Namespace) -> Figure:
     """Sectional curvature: histograms and means."""
-    from curvlab.analysis.figures import curvature_figure
     from curvlab.analysis.sectional_curvature import sectional_curvature
     from curvlab.data.datasets.named import dataset_config
 
@@ -53,7 +61,7 @@ def plot_curvature(arguments: argparse.Namespace) -> None:
         curvature = sectional_curvature(graph.edge_index, graph.num_nodes)
         curvatures[label] = (curvature.per_triple, curvature.mean)
         print(f"{label}: mean sectional curvature {curvature.mean:.4f}")
-    save(curvature_figure(curvatures), arguments.output)
+    return curvature_figure(curvatures)
 
 
 def plot_facts(arguments: argparse.Namespace) -> None:
@@ -81,13 +89,11 @@ def plot_finished_run(arguments: argparse.Namespace) -> None:
         print(f"wrote {path}")
 
 
-def plot_curves(arguments: argparse.Namespace) -> None:
+def plot_curves(arguments: argparse.Namespace) -> Figure:
     """One metric of several runs, step by step."""
-    from curvlab.analysis.figures import comparison_figure
     from curvlab.analysis.plots import run_curves
 
-    figure = comparison_figure(run_curves(arguments.folders, arguments.metric), arguments.metric)
-    save(figure, arguments.output)
+    return comparison_figure(run_curves(arguments.folders, arguments.metric), arguments.metric)
 
 
 def plot_branches(arguments: argparse.Namespace) -> None:
@@ -100,48 +106,31 @@ def plot_branches(arguments: argparse.Namespace) -> None:
     print(f"wrote {plot_routing(arguments.run_dir)}")
 
 
-def plot_scaling(arguments: argparse.Namespace) -> None:
+def plot_scaling(arguments: argparse.Namespace) -> Figure:
     """A table whose columns are sizes: both axes logarithmic, with slopes."""
-    from curvlab.analysis.figures import scaling_figure
-
-    tables, sizes = table_lines(arguments)
-    lines = {title: means(rows) for title, rows in tables.items()}
-    save(scaling_figure(lines, sizes), arguments.output)
+    reports = sized_reports(arguments)
+    lines = {report.title: report.lines("our_mean") for report in reports}
+    return scaling_figure(lines, reports[0].spec.report.columns)
 
 
-def plot_depth(arguments: argparse.Namespace) -> None:
+def plot_depth(arguments: argparse.Namespace) -> Figure:
     """A table whose columns are depths: scores minus those of the first row."""
-    from curvlab.analysis.figures import depth_figure
-
-    (title, cells), *_ = table_lines(arguments)[0].items()
-    diverged = {label: list(own.index[own["diverged"] > 0]) for label, own in cells.items()}
-    save(depth_figure(title, means(cells), next(iter(cells)), diverged), arguments.output)
+    report = sized_reports(arguments)[0]
+    return depth_figure(report.title, report.lines("our_mean"), report.lines("diverged"))
 
 
-def table_lines(arguments: argparse.Namespace) -> tuple[dict[str, dict[str, pd.DataFrame]], str]:
-    """Cells by column for each table's title and row's label, and the key of the columns."""
-    found, sizes = {}, ""
-    for spec in load_table(CONFIGS, arguments.table):
-        report = build_report(spec, results_folder(workplace(), arguments.results))
-        if any(isinstance(column, str) for column in report.columns):
-            raise UsageError(f"the columns of {arguments.table} are no sizes: {report.columns[0]}")
-        found[report.title] = {
-            report.labels["row", row]: report.cells[report.cells["row"] == row].set_index("column")
-            for row in report.rows
-        }
-        sizes = spec.report.columns
-    return found, sizes
+def sized_reports(arguments: argparse.Namespace) -> list[Report]:
+    """Reports of a table whose columns are numbers, one for each panel."""
+    results = results_folder(workplace(), arguments.results)
+    reports = [build_report(spec, results) for spec in load_table(CONFIGS, arguments.table)]
+    for column in (column for report in reports for column in report.columns):
+        if isinstance(column, str):
+            raise UsageError(f"the columns of {arguments.table} are no sizes: {column}")
+    return reports
 
 
-def means(lines: dict[str, pd.DataFrame]) -> dict[str, pd.Series]:
-    """Our mean of each cell that has one."""
-    return {label: cells["our_mean"].dropna() for label, cells in lines.items()}
-
-
-def plot_leaderboard(arguments: argparse.Namespace) -> None:
+def plot_leaderboard(arguments: argparse.Namespace) -> Figure:
     """Mean ranks of a task's models, and curved models minus flat ones."""
-    from curvlab.analysis.figures import leaderboard_figure
-
     results = results_folder(workplace(), arguments.results)
     found = board(CONFIGS, arguments.table, results, arguments.pairs)
     if found.block is None:
@@ -150,10 +139,10 @@ def plot_leaderboard(arguments: argparse.Namespace) -> None:
             "protocol: there are no ranks to draw"
         )
     print(found.text())
-    save(leaderboard_figure(found.block, found.counterparts), arguments.output)
+    return leaderboard_figure(found.block, found.counterparts)
 
 
-def plot_filters(arguments: argparse.Namespace) -> None:
+def plot_filters(arguments: argparse.Namespace) -> Figure:
     """Learned filters of runs of polyattn_* and unifilter_*, a panel a run."""
     from curvlab.analysis.model_figures import filters_figure
     from curvlab.analysis.plots import filter_panel, run_title
@@ -162,28 +151,25 @@ def plot_filters(arguments: argparse.Namespace) -> None:
     for title, (clusters, _) in found.items():
         shares = ", ".join(f"{cluster.share:.1%}" for cluster in clusters)
         print(f"{title}: clusters of {shares} of the nodes")
-    save(filters_figure(found), arguments.output)
+    return filters_figure(found)
 
 
-def plot_map(arguments: argparse.Namespace) -> None:
+def plot_map(arguments: argparse.Namespace) -> Figure:
     """Studies over a grid of options: a curved space minus the flat one, and its numbers as CSV."""
-    from curvlab.analysis.figures import grid_figure
-
     x, y, space = arguments.x, arguments.y, arguments.space
     cells = cells_of(arguments.folder, x, y, arguments.model, space)
     title = f"{space.capitalize() or 'Best curved space'} minus flat, {cells['seeds'].max()} seeds"
-    save(grid_figure(cells, x, y, title), arguments.output)
     numbers = arguments.output.with_suffix(".csv")
     write(cells.round(4), numbers)
     print(f"wrote {numbers}")
     print(f"framed: found after Holm's correction, {int(cells['found'].sum())} of {len(cells)}")
+    return grid_figure(cells, x, y, title)
 
 
-def save(figure: "Figure", output: Path) -> None:
-    """Write a picture and print its path."""
-    from curvlab.analysis.style import save_figure
-
-    print(f"wrote {save_figure(figure, output)}")
+def plot(arguments: argparse.Namespace) -> None:
+    """Call the command's function, and write the picture that it returns."""
+    if (figure := arguments.act(arguments)) is not None:
+        print(f"wrote {save_figure(figure, arguments.output)}")
 
 
 GRAPHS: Mapping[str, Any] = {
@@ -195,7 +181,7 @@ TABLE: Mapping[str, Any] = {
     "table": {"metavar": "TABLE", "help": "for instance hypformer/fig5"},
     "--results": {"type": Path, "help": "all tables' runs (default: as of curvlab tables)"},
 }
-COMMANDS: Mapping[str, tuple[Callable[[Any], None], str, Mapping[str, Any]]] = {
+COMMANDS: Mapping[str, tuple[Callable[[Any], Figure | None], str, Mapping[str, Any]]] = {
     "curvature": (plot_curvature, "curvature.png", GRAPHS),
     "facts": (plot_facts, "graphs.csv", GRAPHS),
     "run": (plot_finished_run, "", RUN),
@@ -225,7 +211,7 @@ COMMANDS: Mapping[str, tuple[Callable[[Any], None], str, Mapping[str, Any]]] = {
 }  # fmt: skip
 """For each command its function, the name of its file, its arguments."""
 
-main = Verb("plot", __doc__, lambda words: words.act(words))
+main = Verb("plot", __doc__, plot)
 commands = main.add_subparsers(required=True, metavar="COMMAND", parser_class=Words)
 for name, (act, output, options) in COMMANDS.items():
     made = commands.add_parser(name, help=act.__doc__)

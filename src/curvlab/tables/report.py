@@ -86,6 +86,13 @@ class Report:
         rows = {("row", row): label(block.rows, row) for row in self.rows}
         return rows | {("column", c): label(block.columns, c) for c in self.columns}
 
+    def lines(self, number: str) -> pd.DataFrame:
+        """A number of the cells by column, with a column for each row's label."""
+        lines = self.cells.pivot(index="column", columns="row", values=number)
+        return lines.reindex(self.columns)[self.rows].set_axis(
+            [self.labels["row", row] for row in self.rows], axis=1
+        )
+
     @cached_property
     def caption(self) -> list[str]:
         """The protocol, one sentence a line."""
