@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, inf, isnan, nan, sqrt
+from math import ceil, hypot, inf, isnan, nan, sqrt
 from typing import Any, Literal
 
 import numpy as np
 import scipy
-from pandas.core.groupby import SeriesGroupBy
 
 LEVEL, POWER = 0.05, 0.8
 NORMAL = 1.96  # standard errors in half a 95 % interval of a normal distribution
@@ -37,55 +36,50 @@ FRACTION = 1.5  # scores below it are fractions of one, others are percentages
 
 @dataclass(frozen=True)
 class Summary:
-    """Runs of one cell, or Series of many; NaN without a run, spreads with fewer than three."""
+    """Runs of one cell; NaN without a run, spreads with fewer than three."""
 
-    seeds: Any  # n
-    mean: Any
-    std: Any  # of the sample, divided by n - 1
+    seeds: int  # n
+    mean: float
+    std: float  # of the sample, divided by n - 1
     kind: IntervalKind = "ci95"  # of the spread that is printed
 
     @property
-    def student_pm(self) -> Any:
+    def student_pm(self) -> float:
         """Half width of the mean's 95 % interval, `t s / sqrt(n)`, t Student's quantile."""
-        return student(self.seeds - 1) * self.std / np.sqrt(self.seeds)
+        return float(student(self.seeds - 1) * self.std / np.sqrt(self.seeds))
 
     @property
-    def next_pm(self) -> Any:
+    def next_pm(self) -> float:
         """Half width of the 95 % interval of one more value, `t s sqrt(1 + 1/n)`."""
-        return self.student_pm * np.sqrt(self.seeds + 1)
+        return self.student_pm * sqrt(self.seeds + 1)
 
     @property
-    def pm(self) -> Any:
+    def pm(self) -> float:
         """The number after the plus-minus sign, of the given kind; comparisons use Student's."""
-        quantile = student(self.seeds - 1)
-        if self.kind == "ci95":
-            quantile = np.where(self.seeds < FEWEST_NORMAL, quantile, NORMAL)
-        return self.std if self.kind == "std" else quantile * self.std / np.sqrt(self.seeds)
+        if self.kind == "ci95" and self.seeds >= FEWEST_NORMAL:
+            return NORMAL * self.std / sqrt(self.seeds)
+        return self.std if self.kind == "std" else self.student_pm
 
 
-def summarise(values: Any, kind: IntervalKind = "ci95") -> Summary:
-    """Mean and spread of the values of one cell, or of a pandas Series grouped by cells."""
-    if isinstance(values, SeriesGroupBy):
-        count = values.count()
-        return Summary(count, values.mean(), values.std().where(count >= FEWEST), kind)
+def summarise(values: Sequence[float], kind: IntervalKind = "ci95") -> Summary:
+    """Mean and spread of the values of one cell."""
     n = len(values)
     std = float(np.std(values, ddof=1)) if n >= FEWEST else nan
     return Summary(n, float(np.mean(values)) if n else nan, std, kind)
 
 
-def printed_std(pm: Any, kind: Any, runs: Any) -> Any:
+def printed_std(pm: float, kind: str, runs: float) -> float:
     """The sample standard deviation behind a published ±; NaN if unknown."""
-    pm, kind, runs = np.asarray(pm, float), np.asarray(kind, str), np.asarray(runs, float)
-    runs = np.where(runs < 2, nan, runs)
-    std = np.select(
-        [np.isin(kind, PRINTED_INTERVALS), kind == "std_population", np.isin(kind, DEVIATIONS)],
-        [pm * np.sqrt(runs) / NORMAL, pm * np.sqrt(runs / (runs - 1)), pm],
-        nan,
-    )
-    return np.where(np.isnan(runs), nan, std)[()]
+    if not runs >= 2:
+        return nan
+    if kind in PRINTED_INTERVALS:
+        return pm * sqrt(runs) / NORMAL
+    if kind == "std_population":
+        return pm * sqrt(runs / (runs - 1))
+    return pm if kind in DEVIATIONS else nan
 
 
-def difference_pm(ours: Summary, std: Any, runs: Any, rounding: Any = 0.0) -> Any:
+def welch_pm(ours: Summary, std: float, runs: float, rounding: float = 0.0) -> float:
     """Half width of the 95 % interval of our mean minus the published one.
 
     `t sqrt(s1^2 / n1 + s2^2 / n2)`, t Student's quantile with Welch's degrees of freedom, and in
@@ -95,11 +89,14 @@ def difference_pm(ours: Summary, std: Any, runs: Any, rounding: Any = 0.0) -> An
     Source: Welch 1947, "The generalization of 'Student's' problem when several different
     population variances are involved".
     """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        one, two = ours.std**2 / np.asarray(ours.seeds, float), std**2 / np.asarray(runs, float)
+    if isnan(ours.std) or isnan(std):
+        return nan
+    one, two = ours.std**2 / ours.seeds, std**2 / runs
+    half = 0.0
+    if one + two:
         freedom = (one + two) ** 2 / (one**2 / (ours.seeds - 1) + two**2 / (runs - 1))
-    half = np.where(one + two == 0, 0.0, student(freedom) * np.sqrt(one + two))
-    return np.hypot(half, NORMAL * rounding / sqrt(3))[()]
+        half = student(freedom) * sqrt(one + two)
+    return hypot(half, NORMAL * rounding / sqrt(3))
 
 
 def half_a_digit(printed: str) -> float:

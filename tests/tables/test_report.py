@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from composing import CONFIGS
-from curvlab.statistics import difference_pm, printed_std, summarise
+from curvlab.statistics import printed_std, summarise, welch_pm
 from curvlab.tables import build_report, load_table
 from curvlab.tables.claims import judge
 from curvlab.tables.render import markdown
@@ -107,7 +107,7 @@ def test_own_runs_stand_before_shipped_ones_of_a_cell(spec, write_run, tmp_path)
 MORE = stats.t(4).ppf(0.975) * sqrt(22.5 * (1 + 1 / 5))
 """Half of the interval of one more value."""
 
-WELCH = difference_pm(summarise(VALUES), printed_std(0.7, "ci95", 10), 10, 0.005)
+WELCH = welch_pm(summarise(VALUES), printed_std(0.7, "ci95", 10), 10, 0.005)
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ def scaling_figure(costs: Mapping[str, pd.DataFrame], key: str) -> Figure:
     figure, axes = panels(len(drawn), 7, 2.8, sharex=True)
     for axis, (title, lines) in zip(axes, drawn.items(), strict=True):
         axis.set(xscale="log", yscale="log", title=title)
-        for label, look in looks(lines).items():
+        for label, look in looks(map(str, lines)).items():
             values = lines[label].dropna()
             slope = ""
             if len(values) > 1:

@@ -1,15 +1,14 @@
 """A table as data: each cell's published and reproduced number, deviations, and gaps."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from curvlab.statistics import (
@@ -18,12 +17,11 @@ from curvlab.statistics import (
     FEWEST_NORMAL,
     PRINTED_SPREADS,
     IntervalKind,
-    Summary,
-    difference_pm,
     format_numbers,
     half_a_digit,
     printed_std,
     summarise,
+    welch_pm,
 )
 from curvlab.tables.runs import CELL, LOST, STATUSES, VARYING, one_protocol_per_cell, table_runs
 from curvlab.tables.spec import SCORE, Better, Coordinate, TableSpec, paper_numbers
@@ -230,8 +228,14 @@ def build_report(spec: TableSpec, results: Path, shipped: Path | None = None) ->
     elif (paper["pm_kind"] == "ci95").any():
         kind = "ci95"
     decimals = max((len(mean.partition(".")[2]) for mean in paper["mean"]), default=2)
-    index = pd.MultiIndex.from_product([rows, columns], names=CELL)
-    cells = _cells(spec, index, paper, runs, replaced, kind)
+    printed = {cell: own[0] for cell, own in _by_cell(paper).items()}
+    ours, shipped_runs = _by_cell(runs), _by_cell(replaced)
+    letters = _letters(pd.concat([runs, replaced]))
+    found = [
+        _cell(spec, cell, printed.get(cell, {}), ours[cell], shipped_runs[cell], kind, letters)
+        for cell in product(rows, columns)
+    ]
+    cells = pd.DataFrame(found).astype({"row": object, "column": object})
     cells = _add_ranks(cells, decimals, spec.report.better)
     return Report(spec, cells, collected, runs, left_out, replaced, paper, kind, decimals)
 
@@ -263,91 +267,79 @@ def _order_coordinates(*coordinates: Iterable[Coordinate]) -> list[Coordinate]:
     return [*sorted(numbers)] if len(numbers) == len(unique) else unique
 
 
-def _cells(
+def _by_cell(records: pd.DataFrame) -> dict[tuple[Coordinate, Coordinate], list[dict[Any, Any]]]:
+    found = defaultdict(list)
+    for record in records.to_dict("records"):
+        found[record["row"], record["column"]].append(record)
+    return found
+
+
+def _cell(
     spec: TableSpec,
-    index: pd.MultiIndex,
-    paper: pd.DataFrame,
-    runs: pd.DataFrame,
-    replaced: pd.DataFrame,
+    cell: tuple[Coordinate, Coordinate],
+    printed: Mapping[Any, str],
+    runs: list[dict[Any, Any]],
+    replaced: list[dict[Any, Any]],
     kind: IntervalKind,
-) -> pd.DataFrame:
-    printed = paper.drop_duplicates(CELL).set_index(CELL).reindex(index)
-    numbers = printed[["mean", "pm", "runs"]].apply(pd.to_numeric)
-    letters, by_cell = _letters(pd.concat([runs, replaced])), defaultdict(list)
-    for run in runs.to_dict("records"):
-        by_cell[run["row"], run["column"]].append(run)
-    seeds = spec.planned_seeds
-    cells = pd.DataFrame([_facts(by_cell[cell], seeds, letters) for cell in index], index)
-    replaced_by_cell = dict(list(replaced.groupby(CELL)["deviation"]))
-    cells["shipped_mark"] = [_marks(replaced_by_cell.get(cell, ()), letters) for cell in index]
-    numbered = {"our": runs["value"], "second": runs["second"], "shipped": replaced["value"]}
-    parts = [
-        among[CELL].assign(kind=name, number=numbers)
-        for (name, numbers), among in zip(numbered.items(), (runs, runs, replaced), strict=True)
-    ]
-    groups = pd.concat(parts).dropna().groupby([*CELL, "kind"], sort=False)["number"]
-    summary = summarise(groups, kind)
-    found = {key: getattr(summary, key) for key in ("seeds", "mean", "pm", "std")}
-    found |= {"low": groups.min(), "high": groups.max()}
-    wide = pd.DataFrame(found, dtype=float).unstack("kind")
-    assert isinstance(wide, pd.DataFrame)
-    wide = wide.reindex(index, columns=pd.MultiIndex.from_product([found, numbered]))
-    wide.columns = pd.Index([f"{name}_{key}" for key, name in product(found, numbered)])
-    counts = [f"{name}_seeds" for name in numbered]
-    cells = cells.join(wide.assign(**wide[counts].fillna(0).astype(int)))
-    ours = Summary(cells["our_seeds"], cells["our_mean"], cells["our_std"])
-    cells = cells.assign(
-        metric=spec.report.metric,
-        paper_mean=numbers["mean"],
-        paper_pm=numbers["pm"],
-        our_t95=ours.student_pm,
-        difference=(ours.mean - numbers["mean"]).where(
-            (cells["draw"] != "own") & (cells["deviation"] == "")
-        ),
-    )
-    std = printed_std(numbers["pm"], printed["pm_kind"].fillna(""), numbers["runs"])
-    rounding = printed["mean"].map(half_a_digit, na_action="ignore").astype(float)
-    pm = pd.Series(difference_pm(ours, std, numbers["runs"], rounding), index)
-    if not spec.report.redrawn:  # then the paper's number is one more value of ours
-        pm = pm.mask(cells["draw"] == "own_each", ours.next_pm.where(~np.isnan(std)))
-    cells["difference_pm"] = pm.where(cells["difference"].notna())
-    within = cells["difference"].abs() <= cells["difference_pm"]
-    cells["within"] = within.astype(object).where(cells["difference_pm"].notna(), None)
-    rows, columns = (index.get_level_values(name) for name in CELL)
-    done = cells["planned_seeds"] == len(spec.planned_seeds)
-    statuses: dict[str, Any] = {
-        "finished": (cells["our_seeds"] > 0) & done,
-        "partial": cells["our_seeds"] > 0,
-        **{status: cells["ended"] == status for status in LOST},
-        "not run": rows.isin(spec.planned_rows) & columns.isin(spec.planned_columns),
-        "cited": rows.isin(spec.report.cited),
-    }
-    cells["status"] = np.select(list(statuses.values()), list(statuses), "missing")
-    cells = cells.drop(columns=["ended", "second_std", "shipped_std"]).rename(
-        columns={"our_seeds": "seeds"}
-    )
-    return cells.reset_index().astype({"row": object, "column": object})
-
-
-def _facts(
-    runs: list[dict[Any, Any]], seeds: Sequence[Coordinate], letters: dict[str, str]
+    letters: Mapping[str, str],
 ) -> dict[str, Any]:
-    ended = Counter(run["status"] for run in runs)
-    deviating = [run["deviation"] for run in runs]
+    (row, column), ended = cell, Counter(run["status"] for run in runs)
     first = runs[0] if runs else {"split": "", "draw": "none", "shipped": None, "config": {}}
-    trainer = first["config"].get("trainer") or {}
+    trainer, deviating = first["config"].get("trainer") or {}, {run["deviation"] for run in runs}
+    mean, pm, count = (float(printed.get(key) or nan) for key in ("mean", "pm", "runs"))
+    of_kind = {"our": (runs, "value"), "second": (runs, "second"), "shipped": (replaced, "value")}
+    numbers = {
+        name: [run[key] for run in among if not isnan(run[key])]
+        for name, (among, key) in of_kind.items()
+    }
+    summaries = {name: summarise(values, kind) for name, values in numbers.items()}
+    ours, difference, difference_pm = summaries["our"], nan, nan
+    if first["draw"] != "own" and not any(deviating):
+        difference = ours.mean - mean
+    if not isnan(difference):
+        std = printed_std(pm, printed["pm_kind"], count)
+        if spec.report.redrawn or first["draw"] != "own_each":
+            difference_pm = welch_pm(ours, std, count, half_a_digit(printed["mean"]))
+        elif not isnan(std):  # the paper's number is one more value of ours
+            difference_pm = ours.next_pm
+    planned = sum(r["status"] == "finished" and r["seed"] in spec.planned_seeds for r in runs)
+    if ours.seeds:
+        status = "finished" if planned == len(spec.planned_seeds) else "partial"
+    elif runs:
+        status = max(STATUSES, key=lambda status: ended[status])
+    elif row in spec.planned_rows and column in spec.planned_columns:
+        status = "not run"
+    else:
+        status = "cited" if row in spec.report.cited else "missing"
     return {
-        "planned_seeds": sum(r["status"] == "finished" and r["seed"] in seeds for r in runs),
+        "row": row,
+        "column": column,
+        "planned_seeds": planned,
         "split": first["split"],
         "draw": first["draw"],
         "precision": str(trainer.get("precision", FULL_PRECISION)) if runs else "",
         "source": {True: "shipped", False: "own", None: ""}[first["shipped"]],
-        "deviation": "; ".join(sorted({*deviating} - {""})),
+        "deviation": "; ".join(sorted(deviating - {""})),
         "mark": _marks(deviating, letters),
         "steps": max((run["steps"] for run in runs), default=0),
         "patience": max((run["patience"] for run in runs if run["patience"] > 0), default=nan),
-        "ended": max(STATUSES, key=lambda status: ended[status]) if runs else "",
         **{status: ended[status] for status in LOST},
+        "shipped_mark": _marks((run["deviation"] for run in replaced), letters),
+        "seeds": ours.seeds,
+        **{f"{name}_seeds": summaries[name].seeds for name in ("second", "shipped")},
+        **{f"{name}_mean": found.mean for name, found in summaries.items()},
+        **{f"{name}_pm": found.pm for name, found in summaries.items()},
+        "our_std": ours.std,
+        **{f"{name}_low": min(values, default=nan) for name, values in numbers.items()},
+        **{f"{name}_high": max(values, default=nan) for name, values in numbers.items()},
+        "metric": spec.report.metric,
+        "paper_mean": mean,
+        "paper_pm": pm,
+        "our_t95": ours.student_pm,
+        "difference": difference,
+        "difference_pm": difference_pm,
+        "within": None if isnan(difference_pm) else abs(difference) <= difference_pm,
+        "status": status,
     }
 
 
