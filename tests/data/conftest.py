@@ -70,6 +70,31 @@ def tiny(described, source, tmp_path):
 
 
 @pytest.fixture
+def put(tmp_path):
+    """`put(path, content)` writes a file into the test's mirror."""
+
+    def write(path, content):
+        file = tmp_path / "mirror" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+        return file
+
+    return write
+
+
+@pytest.fixture
+def harmful(tmp_path):
+    """An object whose pickle would write a file when it is read: the test ends without one."""
+
+    class Harmful:
+        def __reduce__(self):
+            return open, (str(tmp_path / "written"), "w")
+
+    yield Harmful()
+    assert not (tmp_path / "written").exists()
+
+
+@pytest.fixture
 def split():
     """`split(name, dataset, key=value, ...)`: a split as its configuration describes it."""
 

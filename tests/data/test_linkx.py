@@ -4,7 +4,6 @@ import io
 import zipfile
 
 import numpy as np
-import pytest
 import torch
 from scipy.io import savemat
 
@@ -22,27 +21,22 @@ STATISTICS = {"num_nodes": 4, "num_edges": 3, "num_features": 7, "num_classes": 
 PARTS = ("given_train", "given_val", "given_test")
 
 
-def splits(folder, name, content=SPLITS):
-    folder.mkdir(parents=True, exist_ok=True)
-    np.save(folder / name, np.array(content, dtype=object), allow_pickle=True)
+def put_splits(put, path):
+    file = io.BytesIO()
+    np.save(file, np.array(SPLITS, dtype=object), allow_pickle=True)
+    put(f"LINKX/{path}", file.getvalue())
 
 
-@pytest.fixture
-def twitch(tmp_path, tiny):
-    folder = tmp_path / "mirror" / "LINKX" / "twitch_gamers" / "raw"
-    splits(folder, "twitch-gamer-splits.npy")
+def test_twitch_gamers(put, tiny):
+    put_splits(put, "twitch_gamers/raw/twitch-gamer-splits.npy")
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as files:
         files.writestr("twitch_gamers/large_twitch_features.csv", NODES)
         files.writestr(
             "twitch_gamers/large_twitch_edges.csv", "numeric_id_1,numeric_id_2\n0,1\n2,1\n3,0\n"
         )
-    (folder / "twitch_gamers.zip").write_bytes(archive.getvalue())
-    return tiny("twitch_gamers", STATISTICS)
-
-
-def test_twitch_gamers(twitch):
-    data = twitch.load()
+    put("LINKX/twitch_gamers/raw/twitch_gamers.zip", archive.getvalue())
+    data = tiny("twitch_gamers", STATISTICS).load()
     assert data.y.tolist() == [0, 1, 0, 1]
     assert data.edge_index.tolist() == [[0, 0, 1, 1, 2, 3], [1, 3, 0, 2, 1, 0]]
     torch.testing.assert_close(data.x.mean(0), torch.zeros(7), atol=1e-6, rtol=0)
@@ -54,11 +48,11 @@ def test_twitch_gamers(twitch):
     assert [data[name][:, 1].nonzero().flatten().tolist() for name in PARTS] == [[2, 3], [1], [0]]
 
 
-def test_pokec(tmp_path, tiny):
-    folder = tmp_path / "mirror" / "LINKX" / "pokec" / "raw"
-    splits(folder, "pokec-splits.npy")
+def test_pokec(put, tiny):
+    put_splits(put, "pokec/raw/pokec-splits.npy")
+    matrices = io.BytesIO()
     savemat(
-        folder / "pokec.mat",
+        matrices,
         {
             "edge_index": np.array([[0, 1, 4], [1, 2, 3]]),
             "node_feat": np.arange(10.0).reshape(5, 2),
@@ -66,6 +60,7 @@ def test_pokec(tmp_path, tiny):
             "num_nodes": 5,
         },
     )
+    put("LINKX/pokec/raw/pokec.mat", matrices.getvalue())
     data = tiny("pokec", {**STATISTICS, "num_nodes": 5, "num_features": 2}).load()
     assert data.labelled.tolist() == [True] * 4 + [False]
     assert data.y.tolist() == [0, 1, 1, 0, -1]

@@ -40,7 +40,7 @@ def test_more_neighbours_than_points_are_all_points(caplog):
 
 
 @pytest.fixture
-def images(tmp_path):
+def images(put):
     """`images(**changes)` writes a pickle as NodeFormer's, of 3 classes, and returns the points."""
 
     def write(protocol=4, convert=lambda array: array, **changes):
@@ -51,9 +51,7 @@ def images(tmp_path):
         content = {f"x_{part}": convert(x[cut]) for part, cut in cuts.items()}
         content |= {f"y_{part}": y[cut] for part, cut in cuts.items()} | changes
         content = {key: value for key, value in content.items() if value is not None}
-        file = tmp_path / "mirror/MiniImageNet/raw/mini_imagenet.pkl"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(pickle.dumps(content, protocol=protocol))
+        put("MiniImageNet/raw/mini_imagenet.pkl", pickle.dumps(content, protocol=protocol))
         return x, y
 
     return write
@@ -83,27 +81,16 @@ def test_without_a_graph_it_says_so_and_passes_the_checks(tiny, images):
         check_graph(Data(x=data.x, y=data.y, edge_index=data.edge_index))
 
 
-class Harmful:
-    """A pickle that would run a command when it is read."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return open, (str(self.path), "w")
-
-
-def test_a_tensor_inside_which_is_more_than_data_is_refused_and_not_run(tiny, images, tmp_path):
+def test_a_tensor_inside_which_is_more_than_data_is_refused_and_not_run(tiny, images, harmful):
     class Storage:
         def __reduce__(self):
             file = io.BytesIO()
-            torch.save(Harmful(tmp_path / "written"), file)
+            torch.save(harmful, file)
             return torch.storage._load_from_bytes, (file.getvalue(),)
 
     images(x_val=Storage())
     with pytest.raises(UsageError, match=r"mini_imagenet in .* cannot be read"):
         tiny("mini_imagenet", SMALL).load()
-    assert not (tmp_path / "written").exists()
 
 
 def postings():
@@ -119,38 +106,19 @@ def postings():
     return texts
 
 
-@pytest.fixture
-def archive(tmp_path):
-    """`archive(texts)` writes a file as scikit-learn's into the test's mirror."""
-
-    def write(texts):
-        path = tmp_path / "mirror/Newsgroups20/raw/20news-bydate.tar.gz"
-        path.parent.mkdir(parents=True)
-        with tarfile.open(path, "w:gz") as tar:
-            for name, text in texts.items():
-                content = text.encode("latin1")
-                member = tarfile.TarInfo(name)
-                member.size = len(content)
-                tar.addfile(member, io.BytesIO(content))
-        return path
-
-    return write
-
-
 NEWS = {"num_nodes": 36, "num_classes": 3, "class_counts": [12, 12, 12]}
 
 
-@pytest.fixture
-def news(tiny, archive):
-    """`news(**changes)`: the source of small postings in three groups."""
-    archive(postings())
-    groups = {"source.categories": GROUPS, "source.min_share": 0.1}
-    return lambda **changes: tiny("newsgroups20", NEWS, **(groups | changes))
-
-
-def test_weights_of_words_are_those_of_the_formula(news):
+def test_weights_of_words_are_those_of_the_formula(tiny, put):
     """Rows of `n_dw (1 + ln(N / N_w))`, of length 1, in the order of groups, folders and names."""
-    texts = postings()
+    texts, archive = postings(), io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        for name, text in texts.items():
+            content = text.encode("latin1")
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    put("Newsgroups20/raw/20news-bydate.tar.gz", archive.getvalue())
     order = [
         texts[f"20news-bydate-{part}/{group}/{name}"].lower()
         for group in sorted(GROUPS)
@@ -163,6 +131,7 @@ def test_weights_of_words_are_those_of_the_formula(news):
     counts = np.array([[text.count(word) for word in sorted(vocabulary)] for text in words])
     x = counts * (1 + np.log(len(order) / (counts > 0).sum(axis=0)))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
-    data = news().load()
+    groups = {"source.categories": GROUPS, "source.min_share": 0.1}
+    data = tiny("newsgroups20", NEWS, **groups).load()
     np.testing.assert_allclose(data.x.numpy(), x, atol=1e-6)
     assert data.y.tolist() == [0] * 12 + [1] * 12 + [2] * 12

@@ -13,34 +13,20 @@ from curvlab.errors import UsageError
 EDGES = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [3, 4]])
 
 
-@pytest.fixture
-def put(tmp_path):
-    """`put(path, content)` writes a file into the test's mirror."""
-
-    def write(path, content):
-        file = tmp_path / "mirror" / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
-        return file
-
-    return write
-
-
 def arrays(**named):
     file = io.BytesIO()
     np.savez(file, **named)
     return file.getvalue()
 
 
-def heterophilous(nodes=5, labels=(0, 1, 2, 1, 0), features=None):
+def heterophilous(nodes=5, labels=(0, 1, 2, 1, 0)):
     """The arrays of a file of HeterophilousGraphDataset: edges once, one split a row."""
     masks = np.zeros((10, nodes), dtype=bool)
     train, val, test = masks.copy(), masks.copy(), masks.copy()
     train[:, :3], val[:, 3], test[:, 4] = True, True, True
     train[7], val[7], test[7] = train[7][::-1], [0, 1, 0, 0, 0], [1, 0, 0, 0, 0]
-    x = np.arange(nodes * 3, dtype=np.float32).reshape(nodes, 3) if features is None else features
     return arrays(
-        node_features=x,
+        node_features=np.arange(nodes * 3, dtype=np.float32).reshape(nodes, 3),
         node_labels=np.array(labels),
         edges=EDGES,
         train_masks=train,
@@ -49,35 +35,13 @@ def heterophilous(nodes=5, labels=(0, 1, 2, 1, 0), features=None):
     )
 
 
-class Harmful:
-    """A pickle that would run a command when it is read."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return open, (str(self.path), "w")
-
-
-def test_a_pickle_of_planetoid_that_is_more_than_data_is_refused_and_not_run(tiny, put, tmp_path):
+def test_a_pickle_of_planetoid_that_is_more_than_data_is_refused_and_not_run(tiny, put, harmful):
     for part in ("x", "tx", "allx", "y", "ty", "ally", "graph"):
-        content = pickle.dumps({0: [Harmful(tmp_path / "written")]}, protocol=2)
+        content = pickle.dumps({0: [harmful]}, protocol=2)
         put(f"Planetoid/PubMed/raw/ind.pubmed.{part}", content if part == "graph" else b"N.")
     put("Planetoid/PubMed/raw/ind.pubmed.test.index", b"")
     with pytest.raises(UsageError, match=r"pubmed in .* cannot be read .*it asks for \S*open"):
         tiny("pubmed", {"num_nodes": 507, "num_classes": 3}).load()
-    assert not (tmp_path / "written").exists()
-
-
-def disease(put, labels=(1.0, 1.0, 0.0, 0.0, 1.0), features=None):
-    put("HGCN/disease_nc/raw/disease_nc.edges.csv", b"4,1\n4,2\n1,3\n1,0\n")
-    file = io.BytesIO()
-    np.save(file, np.array(labels))
-    put("HGCN/disease_nc/raw/disease_nc.labels.npy", file.getvalue())
-    if features is not None:
-        file = io.BytesIO()
-        save_npz(file, csr_matrix(features))
-        put("HGCN/disease_nc/raw/disease_nc.feats.npz", file.getvalue())
 
 
 TREE = {"num_nodes": 5, "raw_edges": 4, "num_edges": 4, "num_classes": 2, "class_counts": [2, 3]}
@@ -85,7 +49,13 @@ TREE = {"num_nodes": 5, "raw_edges": 4, "num_edges": 4, "num_classes": 2, "class
 
 def test_disease_files(tiny, put):
     x = np.array([[0, 0.5], [1, 0], [0, 0], [3, 0], [0, 2]])
-    disease(put, features=x)
+    labels, features = io.BytesIO(), io.BytesIO()
+    np.save(labels, np.array([1.0, 1.0, 0.0, 0.0, 1.0]))
+    save_npz(features, csr_matrix(x))
+    raw = "HGCN/disease_nc/raw/disease_nc"
+    put(f"{raw}.edges.csv", b"4,1\n4,2\n1,3\n1,0\n")
+    put(f"{raw}.labels.npy", labels.getvalue())
+    put(f"{raw}.feats.npz", features.getvalue())
     data = tiny("disease", TREE).load()
     # Numbered by first appearance: 4, 1, 2, 3, 0 are 0, 1, 2, 3, 4.
     assert data.edge_index.tolist() == [[0, 0, 1, 1, 1, 2, 3, 4], [1, 2, 0, 3, 4, 0, 1, 1]]

@@ -4,6 +4,7 @@ import gzip
 import io
 import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -84,14 +85,12 @@ def zipped(top, files):
 
 
 @pytest.fixture
-def archived(tmp_path):
-    """`archived(name, files, top=...)` puts an archive into the test's mirror."""
+def archived(put):
+    """`archived(name, files)` puts an archive into the test's mirror."""
 
-    def write(name, files, top=None):
-        path = tmp_path / "mirror" / "OGB" / PLACES[name][0]
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(zipped(top or path.stem, files))
-        return path
+    def write(name, files):
+        path = f"OGB/{PLACES[name][0]}"
+        return put(path, zipped(Path(path).stem, files))
 
     return write
 

@@ -18,10 +18,8 @@ FILE = (PATH, "http://127.0.0.1:9/tiny.edges.csv", SHA256)
 
 
 @pytest.fixture
-def tiny_mirror(tmp_path):
-    file = tmp_path / "mirror" / PATH
-    file.parent.mkdir(parents=True)
-    file.write_bytes(CONTENT)
+def tiny_mirror(tmp_path, put):
+    put(PATH, CONTENT)
     return tmp_path / "mirror"
 
 

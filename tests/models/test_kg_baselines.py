@@ -137,57 +137,42 @@ def enlarged(model):
     return model
 
 
+def murp(ball, model, h, r, t):
+    moved = ball.expmap0(model.stretches.weight[r] * model.entities.weight[h])
+    points = model.entities.weight[t], model.translations.weight[r]
+    return moved, ball.mobius_add(*map(ball.expmap0, points))
+
+
+def roth(ball, model, h, r, t):
+    tables = (model.entities, h), (model.translations, r), (model.last_translations, r)
+    head, first, last = (ball.expmap0(table.weight[row]) for table, row in tables)
+    turned = rotate(model.rotations.weight[r], ball.mobius_add(head, first))
+    return ball.mobius_add(turned, last), ball.expmap0(model.entities.weight[t])
+
+
+def atth(ball, model, h, r, t):
+    head = model.entities.weight[h]
+    both = torch.stack(
+        [rotate(model.rotations.weight[r], head), reflect(model.reflections.weight[r], head)]
+    )
+    weights = (both @ model.contexts.weight[r] / DIM**0.5).softmax(0)
+    points = weights @ both, model.translations.weight[r]
+    return ball.mobius_add(*map(ball.expmap0, points)), ball.expmap0(model.entities.weight[t])
+
+
+@pytest.mark.parametrize(
+    ("kind", "formula", "kappas"),
+    [(MuRP, murp, [-0.7]), (RotH, roth, [-0.3, -1, -2.5]), (AttH, atth, [-0.3, -1, -2.5])],
+)
 @pytest.mark.usefixtures("double_distances")
-def test_murp_is_its_formula_on_geoopts_ball():
-    model = enlarged(made(MuRP, manifold=partial(BALL, learnable=False)))
-    ball = geoopt.PoincareBall(c=0.7)
-
-    def score(h, r, t):
-        v = model.stretches.weight[r] * model.entities.weight[h]
-        tail = ball.mobius_add(
-            ball.expmap0(model.entities.weight[t]), ball.expmap0(model.translations.weight[r])
-        )
-        distance = ball.dist(ball.expmap0(v), tail)
-        return -(distance**2) + model.head_bias[h] + model.tail_bias[t]
-
-    torch.testing.assert_close(model.scores(queries()), triple_by_triple(score))
-
-
-@pytest.mark.usefixtures("double_distances")
-def test_roth_is_its_formula_on_geoopts_balls():
-    model = enlarged(made(RotH, manifold=BALL))
-    kappas = torch.tensor([-0.3, -1.0, -2.5])
+def test_a_model_is_its_formula_on_geoopts_balls(kind, formula, kappas):
+    model, kappas = enlarged(made(kind, manifold=BALL)), torch.tensor(kappas)
     model.curvature.raw.data.copy_(torch.expm1(-kappas).log())
-
-    def score(h, r, t):
-        ball = geoopt.PoincareBall(c=-kappas[r])
-        first, last = (
-            ball.expmap0(table.weight[r]) for table in (model.translations, model.last_translations)
-        )
-        moved = ball.mobius_add(ball.expmap0(model.entities.weight[h]), first)
-        moved = ball.mobius_add(rotate(model.rotations.weight[r], moved), last)
-        distance = ball.dist(moved, ball.expmap0(model.entities.weight[t]))
-        return -(distance**2) + model.head_bias[h] + model.tail_bias[t]
-
     torch.testing.assert_close(model.curvature(), kappas)
-    torch.testing.assert_close(model.scores(queries()), triple_by_triple(score))
-
-
-@pytest.mark.usefixtures("double_distances")
-def test_atth_is_its_formula_on_geoopts_balls():
-    model = enlarged(made(AttH, manifold=BALL))
-    ball = geoopt.PoincareBall(c=0.7)
 
     def score(h, r, t):
-        head = model.entities.weight[h]
-        both = torch.stack(
-            [rotate(model.rotations.weight[r], head), reflect(model.reflections.weight[r], head)]
-        )
-        weights = (both @ model.contexts.weight[r] / DIM**0.5).softmax(0)
-        moved = ball.mobius_add(
-            ball.expmap0(weights @ both), ball.expmap0(model.translations.weight[r])
-        )
-        distance = ball.dist(moved, ball.expmap0(model.entities.weight[t]))
+        ball = geoopt.PoincareBall(c=-kappas[r % len(kappas)])
+        distance = ball.dist(*formula(ball, model, h, r, t))
         return -(distance**2) + model.head_bias[h] + model.tail_bias[t]
 
     torch.testing.assert_close(model.scores(queries()), triple_by_triple(score))
