@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import torch
@@ -58,17 +59,10 @@ def all_gather_pieces(own: Sequence[Tensor], device: torch.device) -> list[Tenso
     """Gather the results of all processes for the pieces of `own_share`, in their order."""
     if not is_distributed():
         return list(own)
-    kinds: list[Any] = [None] * world_size()
-    torch.distributed.all_gather_object(kinds, [(piece.shape, piece.dtype) for piece in own])
-    pieces = []
-    for number in range(sum(map(len, kinds))):
-        place, source = divmod(number, world_size())
-        shape, dtype = kinds[source][place]
-        mine = source == rank()
-        made = own[place] if mine else torch.empty(shape, dtype=dtype, device=device)
-        pieces.append(made.contiguous())
-        torch.distributed.broadcast(pieces[-1], src=source)
-    return pieces
+    shares: list[Any] = [None] * world_size()
+    torch.distributed.all_gather_object(shares, [piece.cpu() for piece in own])
+    rounds = zip_longest(*shares)
+    return [piece.to(device) for pieces in rounds for piece in pieces if piece is not None]
 
 
 @contextmanager

@@ -133,18 +133,6 @@ def test_a_damaged_checkpoint_does_not_keep_a_run_from_starting(run_here, folder
     assert "last.ckpt was damaged (Is a directory): the run starts over" in capfd.readouterr().out
 
 
-def test_a_corrupt_cache_is_rebuilt(run_here, tmp_path, caplog):
-    (tmp_path / "edges.csv").write_text("".join(f"{i},{i // 2}\n" for i in range(1, 40)))
-    words = [word for word in FPST if "num_nodes" not in word]
-    words += ["dataset=graph_folder", f"dataset.path={tmp_path}", "trainer.plots=false"]
-    first = run_here(*words, folder="first")
-    entries = list((tmp_path / "data").rglob("*.pt"))
-    assert {entry.parent.name for entry in entries} == {"cache", "processed"}
-    for entry in entries:
-        entry.write_bytes(entry.read_bytes()[:-100])
-    for folder in ("second", "third"):
-        assert run_here(*words, folder=folder).metrics == first.metrics
-        assert caplog.text.count("computing it again") == len(entries)
 
 
 def weights_changed(path, change):

@@ -26,7 +26,7 @@ from curvlab.compilation import compile_parts
 from curvlab.config.building import name_keys_in_errors
 from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import UsageError, one_sentence
-from curvlab.process import default_dtype, is_distributed
+from curvlab.process import default_dtype
 from curvlab.results.folder import EARLIER, LAST, RunDirectory
 from curvlab.results.result import Result, read_result
 from curvlab.run import reporting, signals
@@ -73,14 +73,9 @@ class EndsBySignal(Callback):
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """End after the checkpoint, if a process of the group was sent a signal."""
-        if is_distributed():
-            sent = torch.tensor(
-                int(signals.last_signal() or 0), device=trainer.strategy.root_device
-            )
-            torch.distributed.all_reduce(sent, torch.distributed.ReduceOp.MAX)
-            if sent.item():
-                raise signals.Interrupted(int(sent.item()))
-        signals.check(at_checkpoint=True)
+        sent = torch.tensor(int(signals.last_signal() or 0), device=trainer.strategy.root_device)
+        if number := int(trainer.strategy.reduce(sent, reduce_op="max")):
+            raise signals.Interrupted(number)
 
 
 def run(config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None) -> None:
