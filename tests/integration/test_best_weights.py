@@ -72,7 +72,7 @@ def test_an_attempt_that_does_not_finish_has_no_weights(run_here, tmp_path, monk
     def fails(*_, **__):
         raise ZeroDivisionError("a mistake")
 
-    monkeypatch.setattr("curvlab.run.fit.build_task", fails)
+    monkeypatch.setattr("curvlab.run.train.build_task", fails)
     with pytest.raises(ZeroDivisionError):
         run_here(*FAST)
     ended = read_result(tmp_path / "run")

@@ -9,7 +9,7 @@ from tiny_runs import TINY, TREE
 
 from curvlab.callbacks import cuda_graphs
 from curvlab.errors import UsageError
-from curvlab.run import fit
+from curvlab.run import train
 
 WARM_UPS = 3
 
@@ -58,7 +58,7 @@ def on_a_gpu(monkeypatch):
             record(step, *inputs, **others)
 
         monkeypatch.setattr(cuda_graphs, "make_graphed_callables", noted)
-        monkeypatch.setattr(fit, "run_device", lambda _: torch.device("cuda"))
+        monkeypatch.setattr(train, "run_device", lambda _: torch.device("cuda"))
         return steps
 
     return use

@@ -11,7 +11,7 @@ from hydra.types import RunMode
 from test_command import kill_after
 from tiny_runs import LARGE, TINY, composed
 
-from curvlab.run import fit
+from curvlab.run import train
 from curvlab.run.parts import build_data, build_task
 
 PAIR = (
@@ -117,8 +117,8 @@ def test_two_processes_that_share_the_loss_of_all_pairs_are_one(
 
 def test_no_process_sees_a_node_of_another_and_together_they_see_all(prepared, monkeypatch):
     config, result, folder = prepared(*PLAIN, "trainer.max_steps=6", "trainer.steps_per_epoch=6")
-    monkeypatch.setattr(fit, "_run_process", work.train_and_note)
-    fit.run(config, result, folder, None)
+    monkeypatch.setattr(train, "_run_process", work.train_and_note)
+    train.run(config, result, folder, None)
     first, second = (
         torch.load(folder.path / f"seen{rank}.pt", weights_only=True) for rank in range(2)
     )

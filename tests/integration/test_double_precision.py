@@ -6,7 +6,7 @@ import pytest
 import torch
 from tiny_runs import LARGE, PIXELS, TREE
 
-import curvlab.run.fit
+import curvlab.run.train
 from composing import different_models, tasks_of
 
 # PyTorch Geometric's making of a sparse matrix, once a process.
@@ -47,7 +47,7 @@ CASES += [("filter_regression", model) for model in ("gcn", "polyattn_cheb")]
 def run_double(run_here, monkeypatch):
     """Run, and return the result and the types of float that modules returned beside float64."""
     made, seen = [], set()
-    build = curvlab.run.fit.build_task
+    build = curvlab.run.train.build_task
 
     def look(module, _, output):
         tensors = output if isinstance(output, tuple) else (output,)
@@ -61,7 +61,7 @@ def run_double(run_here, monkeypatch):
         made.append((task, data))
         return task
 
-    monkeypatch.setattr(curvlab.run.fit, "build_task", watched)
+    monkeypatch.setattr(curvlab.run.train, "build_task", watched)
 
     def run(*words):
         result = run_here(*words)

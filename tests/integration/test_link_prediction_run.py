@@ -1,9 +1,6 @@
 """Runs of link prediction: every space, what a run leaves, when it is refused."""
 
 
-
-
-
 def test_airports_population_is_a_feature_where_no_class_is_to_be_told(mirror, run_here):
     places = (f"paths.mirror={mirror}", "trainer.max_steps=1", "trainer.validate_every=1")
     fast = (

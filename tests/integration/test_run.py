@@ -16,7 +16,7 @@ from curvlab.checksums import add_facts, check_archive
 from curvlab.compilation import Compilable
 from curvlab.errors import UsageError
 from curvlab.results.result import read_result
-from curvlab.run import fit, train
+from curvlab.run import train
 from curvlab.tasks import reconstruction
 
 FPST = (*TINY, "model=fpst", "model.eigenvectors=4")
@@ -133,8 +133,6 @@ def test_a_damaged_checkpoint_does_not_keep_a_run_from_starting(run_here, folder
     assert "last.ckpt was damaged (Is a directory): the run starts over" in capfd.readouterr().out
 
 
-
-
 def weights_changed(path, change):
     """Change the weights in a checkpoint and write it again, as a fault before writing would."""
     facts = check_archive(path)
@@ -222,7 +220,7 @@ def test_whatever_ends_a_cell_is_written_and_the_sweep_goes_on(
     def fail(*_):
         raise error
 
-    monkeypatch.setattr(fit, "build_task", fail)
+    monkeypatch.setattr(train, "build_task", fail)
     result = run_here(*FAST, mode=RunMode.MULTIRUN)
     assert result == read_result(folder)
     assert result.status == status

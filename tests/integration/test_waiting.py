@@ -8,7 +8,7 @@ from lightning import Callback
 from tiny_runs import FAST, LARGE, PIXELS, TINY, TREE, TRIPLES, composed
 
 from composing import different_models, tasks_of
-from curvlab.run import fit
+from curvlab.run import train
 from curvlab.run.parts import build_data, build_task
 
 # PyTorch Geometric's making of a sparse matrix, once a process.
@@ -130,12 +130,12 @@ def test_what_a_run_does_around_a_step_does_not_wait(run_here, monkeypatch, word
     """Callbacks, among them the choice of the best weights, on a step that is not logged."""
     first = Around(8, None)
     last = Around(8, first)
-    build = fit.build_trainer
+    build = train.build_trainer
 
     def watched(config, folder, callbacks, *others, **options):
         return build(config, folder, [first, *callbacks, last], *others, **options)
 
-    monkeypatch.setattr(fit, "build_trainer", watched)
+    monkeypatch.setattr(train, "build_trainer", watched)
     assert run_here(*words, "trainer.max_steps=12").status == "finished"
     assert first._context is not None
     assert first.found == []

@@ -20,7 +20,7 @@ from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.models.cat import CAT
 from curvlab.models.polyformer import PolyFormer
 from curvlab.models.triples.ball import MuRP
-from curvlab.run import fit
+from curvlab.run import train
 from curvlab.tasks import kg_completion, reconstruction
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 from curvlab.tasks.node_classification import NodeClassification
@@ -48,7 +48,7 @@ def train_and_note(rank, config, result, folder, checkpoint):
         return step(task, batch, index)
 
     NodeClassification.training_step = noting
-    fit._run_process(rank, config, result, folder, checkpoint)
+    train._run_process(rank, config, result, folder, checkpoint)
 
 
 ENTRIES = 300
