@@ -11,7 +11,6 @@ curvatures. RUN is a run's folder or its best.ckpt.
 
 import argparse
 import json
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +27,23 @@ if TYPE_CHECKING:
 
 
 def _export(args: argparse.Namespace) -> None:
+    import pandas as pd
+
     run = curvlab.load(args.run)
     ids, points, space = embeddings(run, args.tangent, args.data)
-    ending, writer = WRITERS[args.format]
-    path = args.output or Path(f"{'tangents' if args.tangent else 'embeddings'}{ending}")
-    writer(path, ids, points, space)
+    text = args.format == "word2vec"
+    name = f"{'tangents' if args.tangent else 'embeddings'}.{'txt' if text else args.format}"
+    path = args.output or Path(name)
+    if text:
+        with arriving(path) as partial, partial.open("w", encoding="utf-8") as stream:
+            stream.write(f"{len(ids)} {points.shape[1]}\n")
+            for node, row in zip(ids, points.tolist(), strict=True):
+                stream.write(f"{'_'.join(node.split())} {' '.join(f'{x:.9g}' for x in row)}\n")
+    else:
+        frame = pd.DataFrame(points, columns=[f"x{i}" for i in range(points.shape[1])])
+        frame.insert(0, "id", ids)
+        frame.attrs.update(space)  # kept in the file by parquet
+        write(frame, path)
     atomic_write(path.with_name(f"{path.name}.json"), json.dumps(space, indent=2) + "\n")
     print(f"{len(ids):,} points of {points.shape[1]} coordinates in {path}")
     print(f"  {space['layer']}, {space['coordinates']} in {space['geometry']}")
@@ -80,32 +91,10 @@ def geometry(run: "Run") -> str:
     return f"{name}, flat: {label} has no curved layer; choose model=fpst or hypformer for one"
 
 
-def _write_table(path: Path, ids: Sequence[str], points: Any, space: dict[str, Any]) -> None:
-    import pandas as pd
-
-    frame = pd.DataFrame(points, columns=[f"x{i}" for i in range(points.shape[1])])
-    frame.insert(0, "id", list(ids))
-    frame.attrs.update(space)  # kept in the file by parquet
-    write(frame, path)
-
-
-def _write_text(path: Path, ids: Sequence[str], points: Any, _: dict[str, Any]) -> None:
-    with arriving(path) as partial, partial.open("w", encoding="utf-8") as stream:
-        stream.write(f"{len(ids)} {points.shape[1]}\n")
-        for name, row in zip(ids, points.tolist(), strict=True):
-            stream.write(f"{'_'.join(name.split())} {' '.join(f'{x:.9g}' for x in row)}\n")
-
-
-WRITERS: Mapping[str, tuple[str, Callable[..., None]]] = {
-    "csv": (".csv", _write_table),
-    "parquet": (".parquet", _write_table),
-    "word2vec": (".txt", _write_text),
-}
-
-
 main = Verb("export", __doc__, _export)
 main.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
-main.add_argument("--format", choices=WRITERS, default="csv", help="of the file (csv)")
+formats = ("csv", "parquet", "word2vec")
+main.add_argument("--format", choices=formats, default="csv", help="of the file (csv)")
 main.add_argument("--tangent", action="store_true", help="logarithms at the origin")
 main.add_argument("--data", metavar="FOLDER", help="another graph, as dataset=graph_folder")
 main.add_argument("--output", type=Path, metavar="FILE", help="where to write")
