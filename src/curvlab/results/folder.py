@@ -13,7 +13,7 @@ import yaml
 from curvlab.checksums import DamagedError, check_archive, read_json
 from curvlab.results.files import atomic_write, remove
 from curvlab.results.identity import identity_hash
-from curvlab.results.leases import SUFFIX, HeldError, Holder, held, take
+from curvlab.results.leases import SUFFIX, HeldError, Holder, take
 from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, check_schema, read_result
 from curvlab.results.run_tables import FILES, row_of, runs_in_tables
 
@@ -48,9 +48,8 @@ class RunDirectory:
     def locked(self, wait: Callable[[Holder], None] | None) -> Iterator[None]:
         """Hold the folder's lease if it is writable; without `wait` a held one is a `HeldError`."""
         self.path.mkdir(parents=True, exist_ok=True)
-        path, writable = self.path / SUFFIX, os.access(self.path, os.W_OK)
-        lease = nullcontext() if not writable else held(path, wait) if wait else take(path)
-        with lease:
+        writable = os.access(self.path, os.W_OK)
+        with take(self.path / SUFFIX, wait) if writable else nullcontext():
             for left in (*self.path.glob(".*.part"), *self.path.glob("checkpoints/.*.part")):
                 remove(left)  # of a process that was killed
             yield

@@ -7,8 +7,8 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -46,8 +46,27 @@ class HeldError(Exception):
         return f"{self.path.parent} is held by {self.holder}"
 
 
-def take(path: Path) -> AcquireReturnProxy[SoftFileLease]:
-    """Take a free lease until the end of a `with` block; a process that has lost its lease ends."""
+def take(
+    path: Path, wait: Callable[[Holder], None] | None = None
+) -> AcquireReturnProxy[SoftFileLease]:
+    """Take a lease until the end of a `with` block; a process that has lost its lease ends.
+
+    A held one is a `HeldError`; with `wait` it is awaited, and `wait` is called once before.
+    """
+    pause = 0.0
+    while True:
+        try:
+            return _take(path)
+        except HeldError as error:
+            if wait is None:
+                raise
+            if not pause:
+                wait(error.holder)
+            pause = min(2 * pause + 0.01, 1.0)
+            time.sleep(pause)
+
+
+def _take(path: Path) -> AcquireReturnProxy[SoftFileLease]:
     lease = SoftFileLease(
         path,
         lease_duration=ABANDONED,
@@ -68,22 +87,6 @@ def take(path: Path) -> AcquireReturnProxy[SoftFileLease]:
         if (holder := look(path)) is not None:  # of another user
             raise HeldError(path, holder) from None
         raise OSError(error.errno, error.strerror, str(path)) from None
-
-
-@contextmanager
-def held(path: Path, wait: Callable[[Holder], None]) -> Iterator[None]:
-    """Hold a lease within the block; `wait` is called once if another process has to be awaited."""
-    pause, lease = 0.0, None
-    while lease is None:
-        try:
-            lease = take(path)
-        except HeldError as error:
-            if not pause:
-                wait(error.holder)
-            pause = min(2 * pause + 0.01, 1.0)
-            time.sleep(pause)
-    with lease:
-        yield
 
 
 def look(path: Path) -> Holder | None:

@@ -5,6 +5,7 @@ import os
 import platform
 import re
 import resource
+from contextlib import suppress
 from multiprocessing import current_process
 from pathlib import Path
 
@@ -76,10 +77,8 @@ def reset_peak_memory() -> None:
     """Reset the peak, where the system can: a sweep runs many cells in one process."""
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
-    try:
+    with suppress(OSError):
         (_PROCESS / "clear_refs").write_text("5", encoding="ascii")
-    except OSError:
-        return
 
 
 def peak_memory_mb() -> float:

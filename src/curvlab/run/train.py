@@ -82,10 +82,9 @@ def train(config: DictConfig) -> Result:
     # Overrides against the table that the command names, but for choices of its cells.
     words = {str(word).lstrip("+").partition("=")[0]: str(word) for word in hydra.overrides.task}
     swept, what = hydra.sweeper.params or {}, stored_config(config)
-    changed = [word.lstrip("+") for k, word in words.items() if k not in swept and decides(k, what)]
-    if "table" not in words:
-        changed = []
-    return train_in(config, folder, hydra.mode == RunMode.MULTIRUN, sorted(changed))
+    of_table = {k: w for k, w in words.items() if k not in swept} if "table" in words else {}
+    changed = sorted(word.lstrip("+") for key, word in of_table.items() if decides(key, what))
+    return train_in(config, folder, hydra.mode == RunMode.MULTIRUN, changed)
 
 
 def train_in(

@@ -65,8 +65,7 @@ def search(config: DictConfig) -> Result:
         try:
             check_search(config)
             with _alone_in(folder):
-                others = {*folder.path.glob(f"worker-*{SUFFIX}")} - {worker}
-                begun = any(map(look, others))
+                begun = any(look(w) for w in folder.path.glob(f"worker-*{SUFFIX}") if w != worker)
                 fresh = config.rerun and not (begun and folder.config_hash == result.config_hash)
                 if not fresh:
                     folder.restore(result.config_hash)

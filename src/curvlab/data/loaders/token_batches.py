@@ -16,7 +16,7 @@ from curvlab.data.splits.nodes import PARTS
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.errors import UsageError
 from curvlab.options import Incidental, NonNegativeInt, PositiveFloat
-from curvlab.results.leases import held
+from curvlab.results.leases import take
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +102,7 @@ class TokenDataModule(MiniBatchDataModule):
             return store
         folder.parent.mkdir(parents=True, exist_ok=True)
         lease = folder.with_name(f"{key}.lease")  # the folder itself is thrown away to be written
-        with held(lease, lambda holder: log.info("%s is at work in %s: waiting", holder, folder)):
+        with take(lease, lambda holder: log.info("%s is at work in %s: waiting", holder, folder)):
             store = self._tokens_of(DiskGraph.open(folder) or self._written(folder))
             if not store.complete:
                 store.compute(1e9 * self.memory_gb)
