@@ -75,7 +75,7 @@ def canonical(value: Any) -> str:
 
 def same(one: Any, other: Any) -> bool:
     """Whether the canonical texts of two values are the same."""
-    if type(one) is type(other) and isinstance(one, str | bool | None):
+    if type(one) is type(other) and isinstance(one, str | bool | int | float | None):
         return bool(one == other)  # without the texts, which cost more
     return canonical(one) == canonical(other)
 
