@@ -47,7 +47,7 @@ class Square(Compilable):
 def block(space, dropout=0.0):
     """A block of 8 coordinates and two heads with weights of its own."""
     torch.manual_seed(0)
-    attention = StereographicAttention(8, 2, 4, space, "linear", True)
+    attention = StereographicAttention(8, 2, space, "linear", True)
     feed_forward = StereographicFeedForward(8, 8, torch.relu, space, weight_dropout=dropout)
     made = FPSTBlock(space, 8, attention, feed_forward, True, dropout)
     for parameter in made.parameters():

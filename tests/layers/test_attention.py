@@ -48,9 +48,9 @@ def kernel_similarity(query, key):
     return (functional.elu(query) + 1) @ (functional.elu(key) + 1).mT
 
 
-def attention(space, kind="linear", dim=6, heads=3, head_dim=2, out_proj=True, seed=0):
+def attention(space, kind="linear", dim=6, heads=3, out_proj=True, seed=0):
     """An attention layer with all parameters drawn, the biases too."""
-    layer = StereographicAttention(dim, heads, head_dim, space, kind, out_proj)
+    layer = StereographicAttention(dim, heads, space, kind, out_proj)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in layer.named_parameters():

@@ -222,7 +222,7 @@ def matrix(shift):
 def worked_block(space, layer_norm=True, activation=functional.relu):
     """The specification's block: weights `matrix(s)`, biases `0.1 cos(i + s)`, s = 1 ... 6."""
     heads = space.components
-    attention = StereographicAttention(4, heads, 4 // heads, space, "linear", True)
+    attention = StereographicAttention(4, heads, space, "linear", True)
     feed_forward = StereographicFeedForward(4, 4, activation, space)
     made = FPSTBlock(space, 4, attention, feed_forward, layer_norm, 0.0)
     layers = (attention.query, attention.key, attention.value, attention.out)

@@ -97,22 +97,20 @@ def assert_close(results, expected, tolerance):
 
 
 @pytest.mark.parametrize("power", [1, 2])
-@pytest.mark.parametrize("kappas", CURVATURES)
-def test_value_and_gradients_are_those_of_the_plain_sum(kappas, power):
+@pytest.mark.parametrize(
+    ("kappas", "size"),
+    [
+        *((kappas, None) for kappas in CURVATURES),
+        *(((-1.0, 0.5), size) for size in (1, 4, 7, 15, 29, 30, 1000)),
+    ],
+)
+def test_value_and_gradients_are_those_of_the_plain_sum(kappas, size, power):
+    """In tiles of any size."""
     edge_index, x = web(), random_points(kappas)
-    result = in_tiles(x, kappas, edge_index, power)
+    result = in_tiles(x, kappas, edge_index, power, size)
     expected = dense_value_and_gradients(x, kappas, edge_index, power)
     assert_close(result, expected, 1e-8)
     assert (result[2].abs() > 1e-3).all()
-
-
-@pytest.mark.parametrize("power", [1, 2])
-@pytest.mark.parametrize("size", [1, 4, 7, 15, 29, 30, 1000])
-def test_size_of_the_tiles_does_not_matter(size, power):
-    kappas = (-1.0, 0.5)
-    edge_index, x = web(), random_points(kappas)
-    result = in_tiles(x, kappas, edge_index, power, size)
-    assert_close(result, dense_value_and_gradients(x, kappas, edge_index, power), 1e-8)
 
 
 @pytest.mark.parametrize("power", [1, 2])

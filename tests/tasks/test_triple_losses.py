@@ -201,18 +201,10 @@ def test_what_does_not_fit_is_refused(options, says):
         KnowledgeGraphCompletion(encoder, **options)
 
 
-def number(scores, query, tail, smoothing):
-    """The loss of scores, as a number."""
-    scores = scores.detach().requires_grad_()
-    shape, every = scores.shape, lambda rows, made: made[rows]
-    return float(one_vs_all_loss(every, [scores], shape, query, tail, smoothing).detach())
-
-
-def product_loss(queries, candidates, query, tail, smoothing):
+def product_loss(queries, candidates, query, tail, smoothing, *how):
     """The loss of dot products, a block at a time."""
-    shape = len(queries), len(candidates)
-    sources = queries, candidates
-    return one_vs_all_loss(lambda rows, q, c: q[rows] @ c.T, sources, shape, query, tail, smoothing)
+    shape, sources, truth = (len(queries), len(candidates)), (queries, candidates), (query, tail)
+    return one_vs_all_loss(lambda r, q, c: q[r] @ c.T, sources, shape, *truth, smoothing, *how)
 
 
 def problem(dtype=torch.float64):
@@ -243,15 +235,10 @@ def test_each_loss_is_torchs_of_all_targets(smoothing, binary, per_query, block,
         share = true if binary else true / true.sum(1, keepdim=True)
         hot = other + (1 - smoothing - other) * share
     scores = (queries @ candidates.T)[rows]
+    expected = F.cross_entropy(scores, hot)
     if binary:
-        each = F.binary_cross_entropy_with_logits(scores, hot, reduction="none").sum(1)
-        expected = each.mean()
-    else:
-        expected = F.cross_entropy(scores, hot)
-    loss = one_vs_all_loss(
-        lambda rows, q, c: q[rows] @ c.T, (queries, candidates), (5, 11), query, tail, smoothing,
-        binary, per_query,
-    )  # fmt: skip
+        expected = F.binary_cross_entropy_with_logits(scores, hot, reduction="none").sum(1).mean()
+    loss = product_loss(queries, candidates, query, tail, smoothing, binary, per_query)
     torch.testing.assert_close(loss, expected)
     leaves = (queries, candidates)
     torch.testing.assert_close(
@@ -262,8 +249,8 @@ def test_each_loss_is_torchs_of_all_targets(smoothing, binary, per_query, block,
 def test_large_scores_do_not_overflow():
     queries, candidates, query, tail = problem(torch.float32)
     loss = product_loss(1000 * queries, candidates, query, tail, 0.1)
-    exact = number(1000 * queries.double() @ candidates.double().T, query, tail, 0.1)
-    assert float(loss.detach()) == pytest.approx(exact, rel=1e-5)
+    exact = product_loss(1000 * queries.double(), candidates.double(), query, tail, 0.1)
+    torch.testing.assert_close(loss.double(), exact, rtol=1e-5, atol=0)
 
 
 def test_mixed_precision_is_as_exact_as_its_products():

@@ -183,14 +183,13 @@ class StereographicAttention(TakesManifold, nn.Module):
 
     Args:
         dim: width of tangent vectors of the input and the output.
-        heads: number of heads, the components of `space`.
-        head_dim: width of one head.
+        heads: number of heads, the components of `space`, which divide `dim`.
         manifold: space of the input and the output.
         kind: `linear` compares `phi(q) . phi(k)` in time linear in the tokens (Eq. 11); `exact`
             compares `q . k` (Eqs. 6-7), whose signed weights may cancel: a reference, in which
             outputs jump where the sum of a query's weights crosses 0.
         out_proj: mix the heads by a last stereographic linear layer (the authors' code; the paper's
-            Eq. 8 only concatenates, which needs `heads * head_dim == dim`).
+            Eq. 8 only concatenates).
         midpoint: None, or `paper` for the published quotient, which jumps to the antipode beyond
             the equator (see `stereographic.midpoint_from_sums`).
     """
@@ -199,28 +198,20 @@ class StereographicAttention(TakesManifold, nn.Module):
         self,
         dim: int,
         heads: int,
-        head_dim: int,
         manifold: Manifold,
         kind: AttentionKind,
         out_proj: bool,
         midpoint: Midpoint | None = None,
     ) -> None:
         super().__init__()
-        inner = heads * head_dim
-        values = manifold.tangent_dim or inner
-        if not out_proj and values != dim:
-            raise UsageError(
-                f"without out_proj {heads} heads of width {head_dim} must add up to the model's "
-                f"{dim}; set out_proj=True or head_dim={dim // heads}"
-            )
         choose_midpoint(manifold, midpoint)
         self.heads = heads
         self.kind = kind
         self.space = manifold
-        self.query = TokenLinear(dim + manifold.codimension, inner)
-        self.key = TokenLinear(dim + manifold.codimension, inner)
-        self.value = StereographicLinear(dim, values, manifold)
-        self.out = StereographicLinear(values, dim, manifold) if out_proj else nn.Identity()
+        self.query = TokenLinear(dim + manifold.codimension, dim)
+        self.key = TokenLinear(dim + manifold.codimension, dim)
+        self.value = StereographicLinear(dim, dim, manifold)
+        self.out = StereographicLinear(dim, dim, manifold) if out_proj else nn.Identity()
         for linear in (self.query, self.key):
             nn.init.xavier_uniform_(linear.weight, gain=0.5**0.5)
             nn.init.zeros_(linear.bias)

@@ -183,9 +183,7 @@ class FPST(Encoder):
         blocks, function = [], activation_function(activation)
         for _ in range(layers):
             space = make_space(manifold, "heads", heads, dim)
-            mixer = StereographicAttention(
-                dim, heads, dim // heads, space, attention, out_proj, midpoint
-            )
+            mixer = StereographicAttention(dim, heads, space, attention, out_proj, midpoint)
             network = StereographicFeedForward(dim, dim, function, space, weight_dropout=dropout)
             blocks.append(FPSTBlock(space, dim, mixer, network, layer_norm, dropout))
         self.spaces = [block.space for block in blocks]

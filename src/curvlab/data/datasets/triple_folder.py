@@ -130,17 +130,14 @@ def _read(
     return pd.concat([parts[part].assign(part=part) for part in FILES if part in parts])
 
 
-def numbered_graph(
-    triples: pd.DataFrame, names: tuple[Sequence[str], Sequence[str]] | None = None
-) -> Data:
-    """Number triples, by first appearance or by `names`, with a mask for each part."""
+def numbered_graph(triples: pd.DataFrame) -> Data:
+    """Number triples by first appearance, with a mask for each part."""
     ends = triples[["head", "tail"]].to_numpy(object)
-    entities, relations = names or (pd.unique(ends.ravel()), pd.unique(triples["relation"]))
-    numbers = pd.Index(entities).get_indexer(pd.Index(ends.T.ravel()))
-    kinds = pd.Index(relations).get_indexer(pd.Index(triples.relation))
+    numbers, entities = pd.factorize(ends.ravel())
+    kinds, relations = pd.factorize(triples["relation"])
     return Data(
-        edge_index=torch.from_numpy(numbers.astype(np.int64).reshape(2, -1)),
-        edge_type=torch.from_numpy(kinds.astype(np.int64)),
+        edge_index=torch.from_numpy(numbers.reshape(-1, 2).T.copy()),
+        edge_type=torch.from_numpy(kinds),
         num_nodes=len(entities),
         relation_names=[*map(str, relations)],
         vocabulary=Vocabulary(entities=tuple(entities), relations=tuple(map(str, relations))),
