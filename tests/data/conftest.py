@@ -29,7 +29,7 @@ def described():
     """
 
     def make(name: str, **changes) -> DictConfig:
-        config = dataset_config(name, CONFIGS)
+        config = dataset_config(name)
         if "url" in config.source:
             config.source.url = NOWHERE
         for key, value in changes.items():

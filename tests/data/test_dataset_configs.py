@@ -4,8 +4,9 @@ import pytest
 
 from composing import CONFIGS, composed
 from curvlab.config.building import name_keys_in_errors
+from curvlab.config.folder import choices
 from curvlab.config.options import validate
-from curvlab.data.datasets.named import dataset_config, dataset_names
+from curvlab.data.datasets.named import dataset_config
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, stored_config
 from curvlab.run.parts import build_data
@@ -14,9 +15,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("name", dataset_names(CONFIGS))
+@pytest.mark.parametrize("name", choices(CONFIGS, "dataset"))
 def test_a_dataset_brings_its_task_and_split(name):
-    dataset = dataset_config(name, CONFIGS)
+    dataset = dataset_config(name)
     if "node_classification" in dataset.tasks and "path" not in dataset:
         config = composed("model=mlp", f"dataset={name}")
         links = name.endswith("lp")

@@ -22,7 +22,7 @@ def _fetch(args: argparse.Namespace) -> None:
     missing = []
     for name in choices(CONFIGS, "dataset") if args.names == ["all"] else args.names:
         try:
-            files = named_source(name, args.data_dir, CONFIGS).download()
+            files = named_source(name, args.data_dir).download()
             print(f"{name}: {', '.join(map(str, files)) or 'generated, needs no file'}")
         except UsageError as error:
             missing.append(str(error))

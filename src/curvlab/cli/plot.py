@@ -47,7 +47,7 @@ def load_graphs(arguments: argparse.Namespace) -> "dict[str, Data]":
     from curvlab.data.datasets.named import named_source
 
     names, folder = arguments.names, arguments.data_dir
-    return {name: named_source(name, folder, CONFIGS).load() for name in names}
+    return {name: named_source(name, folder).load() for name in names}
 
 
 def plot_curvature(arguments: argparse.Namespace) -> Figure:
@@ -57,7 +57,7 @@ def plot_curvature(arguments: argparse.Namespace) -> Figure:
 
     curvatures = {}
     for name, graph in load_graphs(arguments).items():
-        label = dataset_config(name, CONFIGS).label
+        label = dataset_config(name).label
         curvature = sectional_curvature(graph.edge_index, graph.num_nodes)
         curvatures[label] = (curvature.per_triple, curvature.mean)
         print(f"{label}: mean sectional curvature {curvature.mean:.4f}")

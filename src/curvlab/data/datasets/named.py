@@ -21,23 +21,18 @@ def build_source(dataset: DictConfig, paths: Mapping[str, Any] | DictConfig) -> 
     return build(dataset.source, **{k: v for k, v in passed.items() if k in known})
 
 
-def named_source(name: str, data_dir: Path | None = None, configs: Path = CONFIGS) -> GraphSource:
+def named_source(name: str, data_dir: Path | None = None) -> GraphSource:
     """Build the source of a data set by name, `named_source("cora").load()`."""
-    paths = compose((), configs).paths
+    paths = compose().paths
     if data_dir is not None:
         paths.data_dir = str(data_dir)
-    return build_source(dataset_config(name, configs), paths)
+    return build_source(dataset_config(name), paths)
 
 
-def dataset_names(configs: Path = CONFIGS) -> list[str]:
-    """Names of all data sets that the configuration folder describes."""
-    return choices(configs, "dataset")
-
-
-def dataset_config(name: str, configs: Path = CONFIGS) -> DictConfig:
+def dataset_config(name: str) -> DictConfig:
     """A data set's configuration, resolved."""
-    if name not in dataset_names(configs):
-        refuse(f"dataset {name}", name, dataset_names(configs))
-    dataset = compose([f"dataset={name}"], configs).dataset
+    if name not in (names := choices(CONFIGS, "dataset")):
+        refuse(f"dataset {name}", name, names)
+    dataset = compose([f"dataset={name}"]).dataset
     OmegaConf.resolve(dataset)
     return dataset
