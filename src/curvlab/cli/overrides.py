@@ -5,6 +5,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
+from hydra import initialize_config_dir
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Glob, Override, ValueType
 from hydra.errors import HydraException
@@ -12,7 +15,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.cli.help import page, screen
-from curvlab.config.compose import compose
+from curvlab.config.compose import compose, origins, show_origins
 from curvlab.config.folder import CONFIGS, add, choices, find, is_group
 from curvlab.config.options import check_machine, check_options, keys_of, validate
 from curvlab.config.schema import options_of, signature_of
@@ -251,3 +254,15 @@ def swept_by_table(overrides: Sequence[Override]) -> list[Override]:
             )
     given = {o.key_or_group for o in overrides}
     return [parse(f"{key}={values}") for key, values in swept.items() if key not in given]
+
+
+def show_configurations(words: Sequence[str]) -> None:
+    """Print the configuration of each run, its values with their origins."""
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        parser = OverridesParser.create(GlobalHydra.instance().config_loader())
+        overrides = parser.parse_overrides([w for w in words if not w.startswith(("-", "hydra"))])
+        sweep = [*swept_by_table(overrides), *overrides]
+        for cell in BasicSweeper.split_arguments(sweep, None)[0]:
+            config = compose(cell)
+            validate(config)
+            print(show_origins(config, origins(cell)), end="", flush=True)

@@ -6,20 +6,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing import current_process
-from tempfile import TemporaryDirectory
 
 import hydra
-from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.cli.aliases import add_task_of_labels, resolve_aliases
 from curvlab.cli.forecast import Forecast
-from curvlab.cli.overrides import INFORMATION, check_command_line, complain, take_folders
-from curvlab.config.compose import origins, show_origins
+from curvlab.cli.overrides import (
+    INFORMATION,
+    check_command_line,
+    complain,
+    show_configurations,
+    take_folders,
+)
 from curvlab.config.folder import CONFIGS
-from curvlab.config.options import validate
 from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import NO_ROOM, UsageError, import_message, omegaconf_message, system_message
 from curvlab.program import expand_home
@@ -32,13 +34,6 @@ DRY_RUN = "--dry-run"  # the flag with which a command prints its forecast and s
 @hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="train")
 def run(config: DictConfig) -> float | None:
     """Run one configuration; return the metric that a search maximises."""
-    if config.print_config:
-        try:
-            validate(config)
-        except UsageError as error:
-            complain(str(error))
-        print(show_origins(config, origins(HydraConfig.get().overrides.task)), end="", flush=True)
-        return None
     launched = current_process().name != "MainProcess"
     if launched:
         from curvlab.run.sweep import is_over
@@ -91,32 +86,25 @@ def main(arguments: Sequence[str]) -> int:
         words = resolve_aliases(take_folders(words))
         only_forecast = DRY_RUN in words
         words = [word for word in words if word != DRY_RUN]
-        shown = "print_config=true" in words
+        shown = any(word.lstrip("+").lower() == "print_config=true" for word in words)
         words = add_task_of_labels(words, only_shown=shown)
         sys.argv[1:] = check_command_line(words)
-        if only_forecast or not (shown or INFORMATION.intersection(words)):
+        if shown:
+            show_configurations(sys.argv[1:])
+            return 0
+        if only_forecast or not INFORMATION.intersection(words):
             expected = Forecast(sys.argv[1:])
             if only_forecast or expected.runs > 1 or any(map(expected.seconds, expected.left)):
                 print("\n".join(expected.lines()), flush=True)
         if only_forecast:
             return 0
-        if shown:
-            with TemporaryDirectory() as nowhere:
-                # Hydra runs here, leaves nothing and sums nothing up.
-                sweeping = ("hydra/launcher=", "hydra.launcher.", "hydra.sweeper.")
-                kept = [word for word in sys.argv[1:] if not word.startswith(sweeping)]
-                places = (f"hydra.{mode}.dir={nowhere}" for mode in ("run", "sweep"))
-                bare = ("hydra.output_subdir=null", "hydra/sweeper=basic")
-                sys.argv[1:] = [*kept, *places, *bare]
-                run()
-        else:
-            try:
-                sweep = import_module("curvlab.run.sweep")  # Hydra would only say that it failed
-            except Exception as error:
-                print(f"curvlab train: {import_message(error)}", file=sys.stderr)
-                return 1
-            sweep.register()
-            run()
+        try:
+            sweep = import_module("curvlab.run.sweep")  # Hydra would only say that it failed
+        except Exception as error:
+            print(f"curvlab train: {import_message(error)}", file=sys.stderr)
+            return 1
+        sweep.register()
+        run()
     return 0
 
 

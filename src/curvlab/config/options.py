@@ -71,7 +71,7 @@ def mappings(node: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]
 def leaves(node: Mapping[Any, Any] | DictConfig, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted keys and values of the leaves below a node."""
     for name, value in node.items():
-        if isinstance(value, Mapping | DictConfig):
+        if isinstance(value, Mapping | DictConfig) and value:
             yield from leaves(value, f"{prefix}{name!s}.")
         else:
             yield f"{prefix}{name!s}", value
