@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from math import isnan
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import pandas as pd
 from rich import box
@@ -51,35 +51,31 @@ class Entry:
 NOTHING = Entry()
 
 
-class Line(NamedTuple):
-    """One line: the row's label on its first line only, what it is, one entry per column."""
+def text_frame(report: Report, written: Callable[[Entry], str], bold: str = "{}") -> pd.DataFrame:
+    """The lines of a table as text, by their kind, without empty ones.
 
-    label: str
-    kind: str
-    name: str
-    entries: list[Entry]
-
-
-def layout(report: Report) -> list[Line]:
-    """The lines of a table, without empty ones."""
-    cells = report.cells.to_dict("records")
-    lines, columns = [], len(report.columns)
+    The first column is the row's label, on its first line only, the second says what the line is.
+    """
+    cells, columns = report.cells.to_dict("records"), len(report.columns)
+    lines: list[tuple[str, ...]] = []
     for i, row in enumerate(report.rows):
-        label = report.labels["row", row]
+        label = bold.format(report.labels["row", row])
         of_row = [_entries(cell, report) for cell in cells[i * columns : (i + 1) * columns]]
         for kind in of_row[0]:
             entries = [entry[kind] for entry in of_row]
             if any(entry != NOTHING for entry in entries):
                 name = report.second if kind == "second" else kind
-                lines.append(Line(label, kind, name, entries))
+                lines.append((kind, label, name, *map(written, entries)))
                 label = ""
     if any(cell["ranked"] for cell in cells[:columns]):
         orders = (
             f"{decimal(c['spearman'], 2)} ({c['ranked']})" if c["ranked"] else ""
             for c in cells[:columns]
         )
-        lines.append(Line("Spearman", "rank", "rank", [Entry(remark=order) for order in orders]))
-    return lines
+        texts = (written(Entry(remark=order)) for order in orders)
+        lines.append(("rank", bold.format("Spearman"), "rank", *texts))
+    header = ["kind", " ", "  ", *(report.labels["column", c] for c in report.columns)]
+    return pd.DataFrame(lines, columns=header, dtype=object).set_index("kind")
 
 
 def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
@@ -167,13 +163,10 @@ def terminal(report: Report, width: int = 100, styled: bool = False) -> str:
     endless = plain_console(file=out, width=100_000)
     console.print(Text(report.title, style="bold"))
     marks, grey = ("{}", "[bold]{}[/]", "[underline]{}[/]"), "[dim]{}[/]"
-    frame = _frame(report, lambda entry: entry.written(marks, grey, rich_escape), "[bold]{}[/]")
-    kinds = [line.kind for line in layout(report)]
+    frame = text_frame(report, lambda entry: entry.written(marks, grey, rich_escape), "[bold]{}[/]")
     first, last = 2, len(frame.columns)
     while first < last:
-        tables = (
-            _block(frame.iloc[:, [0, 1, *range(first, n)]], kinds) for n in range(last, first, -1)
-        )
+        tables = (_block(frame.iloc[:, [0, 1, *range(first, n)]]) for n in range(last, first, -1))
         table = next(t for t in tables if endless.measure(t).maximum <= width or len(t.columns) < 4)
         console.print(table, "")
         first += len(table.columns) - 2
@@ -184,11 +177,11 @@ def terminal(report: Report, width: int = 100, styled: bool = False) -> str:
     return _strip(out.getvalue())
 
 
-def _block(frame: pd.DataFrame, kinds: Sequence[str]) -> Table:
+def _block(frame: pd.DataFrame) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     for name in frame:
         table.add_column(str(name), no_wrap=True)
-    for kind, (label, *texts) in zip(kinds, frame.itertuples(index=False), strict=True):
+    for kind, label, *texts in frame.itertuples():
         if label:
             table.add_section()
         if label or any(texts[1:]):
@@ -221,11 +214,10 @@ def _strip(text: str) -> str:
 
 def markdown(report: Report, with_legend: bool = True) -> str:
     """The report as a GitHub table, padded so that its source can be read as well."""
-    frame = _frame(
-        report, lambda entry: entry.written(("{}", "**{}**", "*{}*"), "<sub>{}</sub>"), "**{}**"
-    )
-    marks = [legend(report, "italic", "small")] if with_legend else []
-    words = " ".join([*report.caption, *marks])
+    marks, grey = ("{}", "**{}**", "*{}*"), "<sub>{}</sub>"
+    frame = text_frame(report, lambda entry: entry.written(marks, grey), "**{}**")
+    legends = [legend(report, "italic", "small")] if with_legend else []
+    words = " ".join([*report.caption, *legends])
     notes = (f"{i}. {note}\n" for i, note in enumerate(report.footnotes, start=1))
     table = markdown_table(frame, padded=True)
     text = "".join([f"### {report.title}\n\n{table}\n{words}\n\n", *notes])
@@ -240,15 +232,6 @@ def markdown_table(frame: pd.DataFrame, padded: bool = False) -> str:
     lines.insert(1, ["-" * (width or 3) for width in widths])
     rows = ([text.ljust(w) for text, w in zip(line, widths, strict=True)] for line in lines)
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
-def _frame(report: Report, written: Callable[[Entry], str], bold: str = "{}") -> pd.DataFrame:
-    header = [" ", "  ", *(report.labels["column", column] for column in report.columns)]
-    lines = [
-        [bold.format(line.label) if line.label else "", line.name, *map(written, line.entries)]
-        for line in layout(report)
-    ]
-    return pd.DataFrame(lines, columns=header, dtype=object)
 
 
 LATEX: dict[str, Any] = {
@@ -269,11 +252,12 @@ def latex(report: Report) -> str:
     r"""The report as a `table` environment; the document needs `\usepackage{booktabs,xcolor}`."""
     marks = ("{}", r"\textbf{{{}}}", r"\underline{{{}}}")
     grey = r"\textcolor{{gray}}{{{}}}"
-    frame = _frame(report, lambda entry: entry.written(marks, grey, latex_escape))
+    frame = text_frame(report, lambda entry: entry.written(marks, grey, latex_escape))
     frame[[" ", "  "]] = frame[[" ", "  "]].map(latex_escape)
     caption = [f"{report.title}.", *report.caption, legend(report, "underlined", "grey")]
     text = (
-        frame.rename(columns=latex_escape)
+        frame.reset_index(drop=True)
+        .rename(columns=latex_escape)
         .style.hide(axis="index")
         .to_latex(
             hrules=True,
