@@ -4,7 +4,6 @@ from itertools import product
 from math import isnan, nan, sqrt
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +14,6 @@ from curvlab.statistics import (
     critical_difference,
     detectable,
     differences,
-    format_numbers,
     friedman,
     half_a_digit,
     holm,
@@ -184,15 +182,6 @@ def test_no_number_of_runs_finds_no_difference():
     assert required_runs(0.0, 1.0) is None
     assert required_runs(1e-4, 1.0) is None
     assert detectable(0.0, 6) == 0
-
-
-def test_numbers_are_rounded_as_they_are_printed():
-    """2.675 is below its decimal text, and 0.125 is halfway: `format` and `round` differ."""
-    values = pd.Series([2.675, 1.005, 0.125, 80.25, nan])
-    for digits in (1, 2):
-        expected = [f"{value:.{digits}f}" for value in values[:-1]]
-        assert [f"{value:.{digits}f}" for value in format_numbers(values, digits)[:-1]] == expected
-        assert format_numbers(values, digits)[:-1].tolist() == [float(text) for text in expected]
 
 
 @pytest.mark.parametrize(("models", "q"), [(2, 1.960), (5, 2.728), (10, 3.164)])

@@ -109,11 +109,6 @@ def decimals(scores: Any) -> int:
     return 2 if np.nanmax(np.abs(np.asarray(scores, float)), initial=0) > FRACTION else 4
 
 
-def format_numbers(values: Any, digits: int) -> Any:
-    """Round a Series or DataFrame as `format` does, to `digits` decimals."""
-    return values.map(lambda value: float(f"{value:.{digits}f}"))
-
-
 @dataclass(frozen=True)
 class Paired:
     """Differences of pairs; all but the mean are NaN for a single pair.

@@ -116,14 +116,15 @@ class TaskBoard:
             parts.append(self.block.text())
         if not self.counterparts.empty:
             pairs = self.counterparts
-            named = pairs["curved"] + " minus " + pairs["flat"]
-            rows = pairs[["dataset"]].copy()
-            rows.insert(0, "curved minus flat", named)
-            for name in ("mean_delta", "homophily"):
-                rows[name.replace("_", " ")] = [decimal(value, 2) for value in pairs[name]]
-            differences = zip(pairs["difference"], pairs["pm"], strict=True)
-            rows["difference"] = [plus_minus(d, pm, digits, "+") for d, pm in differences]
-            parts.append(markdown_table(rows))
+            found = zip(pairs["difference"], pairs["pm"], strict=True)
+            rows = {
+                "curved minus flat": pairs["curved"] + " minus " + pairs["flat"],
+                "dataset": pairs["dataset"],
+                "mean delta": [decimal(value, 2) for value in pairs["mean_delta"]],
+                "homophily": [decimal(value, 2) for value in pairs["homophily"]],
+                "difference": [plus_minus(mean, pm, digits, "+") for mean, pm in found],
+            }
+            parts.append(markdown_table(pd.DataFrame(rows)))
         return "\n".join(parts)
 
 
@@ -176,6 +177,7 @@ def board(configs: Path, task: str, results: Path, pairs: Sequence[str] = ()) ->
 
 def one_protocol_per_column(runs: pd.DataFrame) -> pd.DataFrame:
     """Select the finished runs of one protocol per dataset."""
+
     kept = []
     for _, column in runs.groupby("column", sort=False):
         models = column.groupby("deviation", sort=False)["row"].nunique()
@@ -199,14 +201,13 @@ def largest_block(scores: pd.DataFrame, of_graph: "pd.Series[str]") -> pd.DataFr
 
 def graphs(runs: pd.DataFrame) -> "pd.Series[str]":
     """The graph of each column, the same for all splits of one data set."""
-    first = runs.drop_duplicates("column").set_index("column")
-    names = []
-    for config, made in zip(first["config"], first["built"], strict=True):
-        data = config.get("dataset") or {}
-        source = {k: v for k, v in made.items() if k.startswith("dataset.source")}
+    names = {}
+    for run in runs.drop_duplicates("column").to_dict("records"):
+        data = run["config"].get("dataset") or {}
+        source = {k: v for k, v in run["built"].items() if k.startswith("dataset.source")}
         folder = (data.get("source") or {}).get("folder")
-        names.append(canonical([folder, source or data.get("name")]))
-    return pd.Series(names, first.index)
+        names[run["column"]] = canonical([folder, source or data.get("name")])
+    return pd.Series(names)
 
 
 def _beaten(means: pd.DataFrame, of_graph: "pd.Series[str]") -> "pd.Series[float]":

@@ -1,8 +1,7 @@
 """Finished runs side by side: differences, scores, cost, and a paired test."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import nan
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -10,19 +9,19 @@ import pandas as pd
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, canonical
 from curvlab.results.result import Result
-from curvlab.statistics import holm, paired_by_seed, summarise
+from curvlab.statistics import compare_pairs, holm, paired_by_seed, summarise
 from curvlab.tables.runs import flatten
 
 LABEL_LENGTH = 40
 
 
-@dataclass(frozen=True)
+@dataclass
 class Group:
     """Runs that differ in the seed alone, and `settings` that distinguish them from others."""
 
-    label: str
     settings: dict[str, Any]
     runs: dict[int, Result]
+    label: str = ""
 
     @property
     def scores(self) -> dict[int, float]:
@@ -35,25 +34,25 @@ def group_runs(results: Sequence[Result]) -> list[Group]:
     finished = [result for result in results if result.status == "finished"]
     if not finished:
         raise UsageError("none of these runs has finished: there is nothing to compare")
-    kinds = {(result.task, str(result.config["dataset"].get("metric"))) for result in finished}
+    kinds = {f"{result.task} by {result.config['dataset'].get('metric')}" for result in finished}
     if len(kinds) > 1:
-        said = " and ".join(sorted(f"{task} by {metric}" for task, metric in kinds))
+        said = " and ".join(sorted(kinds))
         raise UsageError(f"scores of {said} cannot be compared: give runs of one task and metric")
-    all_made = [_built(result) for result in finished]
-    keys = list(dict.fromkeys(key for made in all_made for key in made))
-    varied = [key for key in keys if len({canonical(made.get(key)) for made in all_made}) > 1]
+    made = pd.DataFrame(map(_built, finished), dtype=object)
+    made = made.where(made.notna(), None)
+    settings = made.loc[:, made.map(canonical).nunique() > 1].to_dict("records")
     groups: dict[str, Group] = {}
-    for result, made in zip(finished, all_made, strict=True):
-        settings = {key: made.get(key) for key in varied}
-        group = groups.setdefault(canonical(settings), Group("", settings, {}))
+    for result, own in zip(finished, settings, strict=True):
+        group = groups.setdefault(canonical(own), Group({str(k): v for k, v in own.items()}, {}))
         if result.seed in group.runs and group.runs[result.seed].score != result.score:
             raise UsageError(
                 f"seed {result.seed} of {result.model} on {result.dataset} is there twice with "
                 "different scores: leave one of the folders out"
             )
         group.runs[result.seed] = result
-    labels = _labels(list(groups.values()))
-    return [replace(g, label=label) for g, label in zip(groups.values(), labels, strict=True)]
+    for group, label in zip(groups.values(), _labels(list(groups.values())), strict=True):
+        group.label = label
+    return list(groups.values())
 
 
 def comparison(groups: Sequence[Group]) -> pd.DataFrame:
@@ -66,7 +65,8 @@ def _row(group: Group, first: Group) -> dict[str, Any]:
     summary = summarise(list(group.scores.values()))
     runs = pd.DataFrame(map(vars, group.runs.values()))
     costs = runs[["wall_seconds", "peak_memory_mb", "parameters"]].astype(float).median()
-    row = {
+    found = compare_pairs([], []) if group is first else paired_by_seed(group.scores, first.scores)
+    return {
         "label": group.label,
         **group.settings,
         "runs": summary.seeds,
@@ -74,12 +74,11 @@ def _row(group: Group, first: Group) -> dict[str, Any]:
         "low": summary.mean - summary.student_pm,
         "high": summary.mean + summary.student_pm,
         **costs.rename({"wall_seconds": "seconds", "peak_memory_mb": "memory_mb"}),
+        "common": found.pairs,
+        "difference": found.mean,
+        "difference_pm": found.pm,
+        "p": found.p_t,
     }
-    if group is first:
-        return row | {"common": 0, "difference": nan, "difference_pm": nan, "p": nan}
-    pair = paired_by_seed(group.scores, first.scores)
-    found = {"common": pair.pairs, "difference": pair.mean, "difference_pm": pair.pm}
-    return row | found | {"p": pair.p_t}
 
 
 def _built(result: Result) -> dict[str, Any]:

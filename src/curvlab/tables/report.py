@@ -17,7 +17,6 @@ from curvlab.statistics import (
     FEWEST_NORMAL,
     PRINTED_SPREADS,
     IntervalKind,
-    format_numbers,
     half_a_digit,
     printed_std,
     summarise,
@@ -350,7 +349,7 @@ def _add_ranks(cells: pd.DataFrame, decimals: int, better: Better) -> pd.DataFra
     ranked &= counts >= FEWEST_RANKED
     lower = better is Better.lower
     for name in ("our", "paper"):
-        means = format_numbers(cells[f"{name}_mean"], decimals)
+        means = cells[f"{name}_mean"].map(f"{{:.{decimals}f}}".format).astype(float)
         listed = means.where((cells["deviation"] == "") | (name == "paper"))
         columns = (listed if better is not Better.neither else listed * nan).groupby(
             cells["column"]
