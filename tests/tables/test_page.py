@@ -8,7 +8,6 @@ import pytest
 
 from curvlab.tables import build_report, load_table, table_names
 from curvlab.tables.page import BETTER, WORSE, heatmap, page
-from curvlab.tables.spec import Better
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +42,7 @@ def test_colour_is_the_side_of_a_difference_that_intervals_do_not_explain(
 ):
     for seed, value in enumerate(values):
         write_run("fpst", "web_edu", seed, value)
-    block = replace(spec.report, better=Better[better])
+    block = replace(spec.report, better=better)
     text = heatmap(build_report(replace(spec, report=block), tmp_path))
     found = re.search(r'<td([^>]*) title="FPS-T, Web-Edu', text)
     assert found[1] == (f' style="background: rgba({side}, 0.60)"' if side else "")

@@ -12,7 +12,6 @@ from curvlab.tables import build_report, load_table
 from curvlab.tables.claims import judge
 from curvlab.tables.render import markdown
 from curvlab.tables.report import _add_ranks as with_ranks
-from curvlab.tables.spec import Better
 from stored_runs import cell, config_of, extend
 
 WORDS = {"table": "fpst/table1", "metric": "f1_micro", "steps": 1000}
@@ -198,7 +197,7 @@ def test_a_claim_is_judged_where_runs_of_the_tables_protocol_share_seeds(spec, w
 # Ranks
 
 
-HIGHER, LOWER, NEITHER = Better.higher, Better.lower, Better.neither
+HIGHER, LOWER, NEITHER = "higher", "lower", "neither"
 
 
 @pytest.mark.parametrize(

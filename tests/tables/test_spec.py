@@ -7,7 +7,7 @@ import pytest
 from composing import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table, table_names
-from curvlab.tables.spec import Better, ReportBlock, paper_numbers
+from curvlab.tables.spec import ReportBlock, paper_numbers
 
 GOOD = "title: t, metric: m, better: higher, rows: model.name, columns: model.dim"
 
@@ -53,7 +53,7 @@ def test_a_wrong_file_is_one_sentence_that_names_it_and_the_key(tmp_path, text, 
 @pytest.fixture
 def block():
     return ReportBlock(
-        title="t", metric="m", better=Better.higher, rows="model.name", columns="dataset.name"
+        title="t", metric="m", better="higher", rows="model.name", columns="dataset.name"
     )
 
 

@@ -177,7 +177,6 @@ def board(configs: Path, task: str, results: Path, pairs: Sequence[str] = ()) ->
 
 def one_protocol_per_column(runs: pd.DataFrame) -> pd.DataFrame:
     """Select the finished runs of one protocol per dataset."""
-
     kept = []
     for _, column in runs.groupby("column", sort=False):
         models = column.groupby("deviation", sort=False)["row"].nunique()

@@ -10,7 +10,6 @@ import pandas as pd
 from curvlab.statistics import FEWEST, LEVEL, holm, paired_by_seed
 from curvlab.tables.boards import seed_scores
 from curvlab.tables.report import Report
-from curvlab.tables.spec import Better
 
 CLAIMS_LEGEND = (
     "Published and ours: in how many columns of the table the first method is better. *Confirmed* "
@@ -32,7 +31,7 @@ def claims(reports: Callable[[str], Sequence[Report]]) -> pd.DataFrame:
 def judge(claim: dict[Any, str], report: Report) -> dict[str, str]:
     """The paper's differences on each data set, ours, and how many of them agree."""
     methods = claim["method"], claim["other"]
-    sign = -1 if report.better is Better.lower else 1
+    sign = -1 if report.better == "lower" else 1
     cells = report.cells.set_index(["row", "column"])
     first, second = (cells.loc[method] for method in methods)
     published = (sign * (first["paper_mean"] - second["paper_mean"])).dropna()

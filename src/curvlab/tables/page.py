@@ -10,7 +10,7 @@ import numpy as np
 from curvlab.errors import UsageError
 from curvlab.tables.render import decimal, plus_minus
 from curvlab.tables.report import Report, build_report
-from curvlab.tables.spec import Better, load_table, table_names
+from curvlab.tables.spec import load_table, table_names
 
 FULL = 5.0  # the difference, in intervals, that has the full colour
 BETTER, WORSE = "0, 114, 178", "230, 159, 0"  # colours of cells
@@ -38,11 +38,11 @@ def page(configs: Path, paper: str, results: Path) -> str:
 def heatmap(report: Report) -> str:
     """The table in HTML: our number in each cell, coloured, and its runs as the cell's title."""
     cells = report.cells
-    outside = cells["within"].eq(False) & (report.better is not Better.neither)
+    outside = cells["within"].eq(False) & (report.better != "neither")
     interval = np.hypot(cells["our_t95"], cells["paper_pm"].fillna(0))
     with np.errstate(divide="ignore", invalid="ignore"):
         heat = (cells["difference"] / interval).clip(-FULL, FULL).where(outside, 0.0) / FULL
-    heat *= -1 if report.better is Better.lower else 1
+    heat *= -1 if report.better == "lower" else 1
     runs = report.collected.sort_values(["seed", "path"])
     by_cell = {cell: own.to_dict("records") for cell, own in runs.groupby(["row", "column"])}
     rows = {row: f'<th scope="row">{escape(report.labels["row", row])}</th>' for row in report.rows}

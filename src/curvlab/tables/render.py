@@ -21,7 +21,6 @@ from curvlab.errors import UsageError
 from curvlab.program import plain_console
 from curvlab.tables.report import LETTERS, Report
 from curvlab.tables.runs import LOST
-from curvlab.tables.spec import Better
 
 Format = Literal["terminal", "markdown", "latex", "csv"]
 
@@ -129,7 +128,7 @@ def plus_minus(mean: float, pm: float, digits: int, sign: str = "") -> str:
 def legend(report: Report, second: str, grey: str) -> str:
     """The meaning of the marks that tables share, in one format."""
     words = f"Bold: best of its column, paper and ours apart; {second}: second."
-    if report.better is Better.neither:
+    if report.better == "neither":
         words = "No ranks: the order of these numbers says nothing."
     if report.cells["within"].eq(True).any():
         words += (

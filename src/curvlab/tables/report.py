@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from curvlab.config.folder import find
 from curvlab.statistics import (
     DEVIATIONS,
     FEWEST,
@@ -206,7 +207,8 @@ class Report:
 
 def build_report(spec: TableSpec, results: Path, shipped: Path | None = None) -> Report:
     """Join the paper's numbers with the runs below `results / spec.name`."""
-    paper = paper_numbers(spec.report, spec.folder)
+    file = find(spec.configs, f"table/{spec.name}.yaml")
+    paper = paper_numbers(spec.report, file.parent)
     collected = table_runs(spec, results).assign(shipped=False)
     replaced = collected[:0]
     if shipped is not None:
@@ -344,16 +346,14 @@ def _cell(
 
 def _add_ranks(cells: pd.DataFrame, decimals: int, better: Better) -> pd.DataFrame:
     """Add the places of all numbers of a column, and the ranks of those with a difference."""
-    ranked = cells["difference"].notna() & (better is not Better.neither)
+    ranked = cells["difference"].notna() & (better != "neither")
     counts = ranked.groupby(cells["column"]).transform("sum")
     ranked &= counts >= FEWEST_RANKED
-    lower = better is Better.lower
+    lower = better == "lower"
     for name in ("our", "paper"):
         means = cells[f"{name}_mean"].map(f"{{:.{decimals}f}}".format).astype(float)
         listed = means.where((cells["deviation"] == "") | (name == "paper"))
-        columns = (listed if better is not Better.neither else listed * nan).groupby(
-            cells["column"]
-        )
+        columns = (listed if better != "neither" else listed * nan).groupby(cells["column"])
         place = columns.rank("min", ascending=lower)
         marked = (place <= 2) & (place < columns.transform("count"))
         cells[f"{name}_place"] = place.where(marked, 0).astype(int)

@@ -4,11 +4,10 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from enum import Enum
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import yaml
@@ -42,13 +41,8 @@ REQUIRED = ("model", "dataset", "mean")  # those that every file has; the others
 PAPERS = "curvlab/tables/papers"  # the package's own files of published numbers
 
 
-class Better(Enum):
-    """Whether higher or lower values of a metric are better."""
-
-    higher = "higher"
-    lower = "lower"
-    neither = "neither"  # numbers whose order says nothing: no ranks, no bold
-
+Better = Literal["higher", "lower", "neither"]
+"""Whether higher or lower values of a metric are better, or their order says nothing: no ranks."""
 
 CLOSED = ConfigDict(extra="forbid")
 
@@ -94,11 +88,6 @@ class TableSpec:
     planned_seeds: tuple[Coordinate, ...]
     planned_length: dict[str, int]  # of a run, as the table says: `max_steps`, `epochs`
     configs: Path
-
-    @property
-    def folder(self) -> Path:
-        """Where its file is."""
-        return find(self.configs, f"table/{self.name}.yaml").parent
 
     def label(self, path: str, value: Coordinate) -> str:
         """How a coordinate is written: the report's label, its config's label, or its name."""
