@@ -54,17 +54,15 @@ def _compare(args: argparse.Namespace) -> None:
 
 
 def _results(names: Sequence[str]) -> list[Result]:
-    found: dict[Path, Result] = {}
+    files: dict[Path, Path] = {}
     for name in names:
-        folders = [Path(place) for place in sorted(glob(name)) or [name]]  # noqa: PTH207
-        files = [file for folder in folders for file in result_files(folder)]
-        if not files:
+        folders = sorted(glob(name)) or [name]  # noqa: PTH207
+        found = [file for folder in folders for file in result_files(Path(folder))]
+        if not found:
             raise UsageError(f"{name} holds no run: name the folder of a run, or one above runs")
-        for file in files:
-            result = read_result(file.parent)
-            if result is not None:
-                found.setdefault(file.resolve(), result)
-    return list(found.values())
+        files |= {file.resolve(): file for file in found}
+    results = (read_result(file.parent) for file in files.values())
+    return [result for result in results if result is not None]
 
 
 main = Verb("compare", __doc__, _compare)
