@@ -20,8 +20,11 @@ _PROCESS = Path("/proc/self")
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 
 
-def prepare_processor(threads: int | None, processes: int = 1) -> None:
-    """Set the threads of this run, flush denormals to zero, and keep freed memory."""
+def prepare_process(threads: int | None, accelerator: str, processes: int = 1) -> None:
+    """Set the threads of a run, flush denormals to zero, keep freed memory, and reset its peak.
+
+    On a processor torch sums in one order: equal numbers of threads give equal bits.
+    """
     torch.set_flush_denormal(True)  # `exp(-distance)` makes denormals, which are slow
     if platform.libc_ver()[0] == "glibc":  # halves a step of Hypformer on 316,228 nodes
         libc = ctypes.CDLL(None)
@@ -31,13 +34,13 @@ def prepare_processor(threads: int | None, processes: int = 1) -> None:
         threads = max(1, torch.get_num_threads() // processes)
     if threads is not None:
         torch.set_num_threads(threads)
-
-
-def prepare_determinism(accelerator: str) -> None:
-    """Let torch sum in one order on a processor: equal numbers of threads give equal bits."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts
     torch.use_deterministic_algorithms(run_device(accelerator).type == "cpu")
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+    with suppress(OSError):  # where the system can: a sweep runs many cells in one process
+        (_PROCESS / "clear_refs").write_text("5", encoding="ascii")
 
 
 def trainer_accelerator(accelerator: str, precision: str) -> str:
@@ -71,14 +74,6 @@ def run_device(accelerator: str) -> torch.device:
             "here; use auto or cpu"
         )
     return torch.device(found if accelerator in ("auto", "gpu") else accelerator)
-
-
-def reset_peak_memory() -> None:
-    """Reset the peak, where the system can: a sweep runs many cells in one process."""
-    if torch.cuda.is_available():
-        torch.cuda.reset_peak_memory_stats()
-    with suppress(OSError):
-        (_PROCESS / "clear_refs").write_text("5", encoding="ascii")
 
 
 def peak_memory_mb() -> float:

@@ -4,6 +4,7 @@ import copy
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from curvlab.results.folder import BEST
 from curvlab.results.identity import map_dicts, outdated_classes
 from curvlab.results.result import Result, SchemaError, check_schema, read_result
 from curvlab.run import reporting
-from curvlab.run.hardware import prepare_determinism, prepare_processor
+from curvlab.run.hardware import prepare_process
 from curvlab.run.parts import (
     DataSpec,
     build_task,
@@ -54,30 +55,22 @@ PLACES = ("data_dir", "mirror", "path")
 """Keys of folders and files, which a run names as seen from where it was started."""
 
 
+@dataclass(repr=False, eq=False)
 class Run:
     """A finished run: its configuration, and its model with the reported weights.
 
     Attributes:
         task: the LightningModule: model, decoder, loss and metrics.
         config: the configuration, resolved.
-        vocabulary: names of nodes and classes, or of entities and relations; None without.
-        result, folder: of the run; None from a `best.ckpt` alone.
         kept: what else the file has, see `curvlab.run.parts.save_best`.
+        result, folder: of the run; None from a `best.ckpt` alone.
     """
 
-    def __init__(
-        self,
-        task: Task,
-        config: DictConfig,
-        kept: dict[str, Any],
-        result: Result | None,
-        known: DataSpec,
-        folder: Path | None = None,
-    ) -> None:
-        self.task, self.config, self.kept, self.result = task, config, kept, result
-        self.folder = folder
-        self._known = known
-        self.vocabulary = Vocabulary(**(kept.get("vocabulary") or {}))
+    task: Task
+    config: DictConfig
+    kept: dict[str, Any]
+    result: Result | None = None
+    folder: Path | None = None
 
     def __repr__(self) -> str:
         kappa = getattr(self.space, "kappa", None)
@@ -95,6 +88,11 @@ class Run:
     def model(self) -> Encoder:
         """The model, an `nn.Module` in evaluation mode: a prepared graph to points of `space`."""
         return self.task.encoder
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """Names of nodes and classes, or of entities and relations; None without."""
+        return Vocabulary(**(self.kept.get("vocabulary") or {}))
 
     @property
     def space(self) -> Manifold:
@@ -211,8 +209,7 @@ class Run:
         config.trainer.devices = 1
         config.trainer.accelerator = accelerator or config.trainer.accelerator
         try:
-            prepare_processor(config.trainer.threads)
-            prepare_determinism(config.trainer.accelerator)
+            prepare_process(config.trainer.threads, config.trainer.accelerator)
             with default_dtype(config.trainer.precision), reporting.quiet():
                 trainer = build_trainer(config, Path(), [BoundaryFraction()], None)
                 return evaluate_parts(trainer, self.task, self.data)
@@ -241,7 +238,7 @@ class Run:
         batch = to_default_dtype(graph.clone())
         for transform in self._transforms:
             batch = transform.resolve(batch)(batch)
-        width = self._known.inputs["in_channels"]
+        width = self.kept["facts"]["inputs"]["in_channels"]
         if batch.x.shape[1] != width:
             raise UsageError(
                 f"the graph's nodes have {batch.x.shape[1]} features, and the model was trained on "
@@ -315,15 +312,14 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
     if gone:
         log.warning("%s: this version has no option %s, which is left out", file, ", ".join(gone))
     register_resolvers()
-    known = DataSpec(kept.pop("facts"))
     with isolate_rng(), default_dtype(config.trainer.precision):
         lightning.seed_everything(config.seed, workers=True, verbose=False)
-        task = build_task(config, known)
+        task = build_task(config, DataSpec(kept["facts"]))
     task.load_state_dict(kept.pop("state_dict"))
     folder = file.resolve().parents[1]
     if file.resolve() != folder / BEST:
-        return Run(task.eval(), config, kept, None, known)
-    return Run(task.eval(), config, kept, read_result(folder), known, folder)
+        return Run(task.eval(), config, kept)
+    return Run(task.eval(), config, kept, read_result(folder), folder)
 
 
 def shipped_runs() -> list[str]:

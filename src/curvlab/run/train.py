@@ -24,7 +24,6 @@ from curvlab.callbacks import (
     RandomState,
     RunProgress,
     StepTimer,
-    check_weights,
     curvatures,
 )
 from curvlab.compilation import compile_parts
@@ -42,9 +41,7 @@ from curvlab.run import reporting, signals
 from curvlab.run.group import launch, local_devices
 from curvlab.run.hardware import (
     peak_memory_mb,
-    prepare_determinism,
-    prepare_processor,
-    reset_peak_memory,
+    prepare_process,
     run_device,
     trainer_accelerator,
 )
@@ -180,9 +177,7 @@ def _run_process(
     """Train in one of the run's processes; the first one evaluates and writes the result."""
     register_resolvers()
     options = config.trainer
-    prepare_processor(options.threads, local_devices(options.devices))
-    prepare_determinism(options.accelerator)
-    reset_peak_memory()
+    prepare_process(options.threads, options.accelerator, local_devices(options.devices))
     parts = config.dataset.source, config.task.get("split") or config.split
     with default_dtype(options.precision), name_keys_in_errors(*parts):
         lightning.seed_everything(config.seed, workers=True, verbose=False)
@@ -238,7 +233,6 @@ def _fit(
         if best:
             result.best_step = best.step
             best.restore(task)
-        check_weights(task)
         result.metrics = evaluate_parts(trainer, task, data)
         if not first:
             return

@@ -30,7 +30,7 @@ from curvlab.program import plain_console
 from curvlab.results.folder import RunDirectory
 from curvlab.results.leases import SUFFIX, HeldError, Holder, look, take
 from curvlab.results.result import Result, git_commit
-from curvlab.run.hardware import prepare_determinism, prepare_processor
+from curvlab.run.hardware import prepare_process
 from curvlab.run.parts import build_data, build_selection, build_task, build_trainer
 from curvlab.run.reporting import quiet, report_run, shown
 from curvlab.run.sweep import LOOKS
@@ -89,8 +89,7 @@ def _search(
 ) -> None:
     """Run trials until the budget is spent; write the result if no other worker is running."""
     folder, options = place.path, config.search
-    prepare_processor(config.trainer.threads)
-    prepare_determinism(config.trainer.accelerator)
+    prepare_process(config.trainer.threads, config.trainer.accelerator)
     _ = build_data(config).graph  # what is wrong with the data is not the fault of a trial
     choices, done = values_by_key(config).values(), ended(study)
     limit = f" or {options.minutes} minutes" if options.minutes else ""

@@ -22,7 +22,7 @@ from curvlab.program import format_time
 from curvlab.results.folder import TRACEBACK, RunDirectory
 from curvlab.results.result import Result
 from curvlab.run.group import end_with_parent, start_context
-from curvlab.run.hardware import prepare_processor, run_device
+from curvlab.run.hardware import prepare_process, run_device
 from curvlab.run.parts import build_data
 from curvlab.run.reporting import shown
 from curvlab.run.train import conclude, describe, train_in
@@ -60,7 +60,7 @@ def study(config: DictConfig) -> Result:
 
 def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
     options = config.study
-    prepare_processor(config.trainer.threads)
+    prepare_process(config.trainer.threads, config.trainer.accelerator)
     spaces = {model: spaces_of(model, overrides, options) for model in options.models}
     first = next(iter(spaces.values()))[0].config(config.seed)
     data = build_data(first)
