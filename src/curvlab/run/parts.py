@@ -19,7 +19,7 @@ from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.callbacks import BestValidation, PlainFiles, check_weights
+from curvlab.callbacks import BestValidation, PlainFiles
 from curvlab.config.building import build
 from curvlab.config.options import is_if_needed, transforms_of
 from curvlab.config.schema import attribute, options_of
@@ -231,7 +231,6 @@ def evaluate_parts(trainer: Trainer, task: Any, data: GraphDataModule) -> Scores
             parts.setdefault(part, {})[metric] = value
         return parts
 
-    check_weights(task)
     return finite_scores(task, task.score, test)
 
 

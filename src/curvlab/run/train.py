@@ -24,6 +24,7 @@ from curvlab.callbacks import (
     RandomState,
     RunProgress,
     StepTimer,
+    check_weights,
     curvatures,
 )
 from curvlab.compilation import compile_parts
@@ -233,6 +234,7 @@ def _fit(
         if best:
             result.best_step = best.step
             best.restore(task)
+        check_weights(task)
         result.metrics = evaluate_parts(trainer, task, data)
         if not first:
             return

@@ -26,13 +26,12 @@ from curvlab.callbacks import FiniteGuard
 from curvlab.config.building import build
 from curvlab.config.options import validate
 from curvlab.errors import UsageError, one_sentence
-from curvlab.program import plain_console
 from curvlab.results.folder import RunDirectory
 from curvlab.results.leases import SUFFIX, HeldError, Holder, look, take
 from curvlab.results.result import Result, git_commit
 from curvlab.run.hardware import prepare_process
 from curvlab.run.parts import build_data, build_selection, build_task, build_trainer
-from curvlab.run.reporting import quiet, report_run, shown
+from curvlab.run.reporting import quiet, report_run, say, shown
 from curvlab.run.sweep import LOOKS
 from curvlab.run.train import conclude, describe
 from curvlab.search.space import check_search, defaults, values_by_key
@@ -46,7 +45,6 @@ COMMAND, COMMIT = "command", "commit"  # of the study's attributes: what ran it 
 ENDS = {TrialState.COMPLETE: "complete", TrialState.PRUNED: "pruned", TrialState.FAIL: "failed"}
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
-_console = plain_console(soft_wrap=True)
 
 
 def search(config: DictConfig) -> Result:
@@ -93,7 +91,7 @@ def _search(
     _ = build_data(config).graph  # what is wrong with the data is not the fault of a trial
     choices, done = values_by_key(config).values(), ended(study)
     limit = f" or {options.minutes} minutes" if options.minutes else ""
-    _console.print(
+    say(
         f"{config.model.label} on {config.dataset.label}: searching {len(choices)} keys, "
         f"{prod(map(len, choices)):,} combinations, at {len(options.seeds)} seeds each; "
         f"{options.trials} trials{limit} in {shown(folder)}"
@@ -110,9 +108,7 @@ def _search(
             _run_trial(study, trial, config)
         elif all(holder.alive for holder in others.values()):
             who = ", ".join(f"trial {number} by {holder}" for number, holder in others.items())
-            _console.print(
-                f"{result.model} on {result.dataset}: the last trials are at work elsewhere, {who}"
-            )
+            say(f"{result.model} on {result.dataset}: the last trials are at work elsewhere, {who}")
             return
         else:  # until it is known whether those of other machines live
             time.sleep(LOOKS)
@@ -160,7 +156,7 @@ def _run_trial(study: optuna.Study, trial: optuna.Trial, config: DictConfig) -> 
         end = f"failed: {one_sentence(error)}"
     best = "".join(f"best {t.value:.2f} (trial {t.number})  " for t in best_first(study)[:1])
     seconds = time.monotonic() - start
-    _console.print(f"trial {trial.number}  {end}  {best}{seconds:.1f} s  {_words(trial.params)}")
+    say(f"trial {trial.number}  {end}  {best}{seconds:.1f} s  {_words(trial.params)}")
 
 
 def _mean_score(trial: optuna.Trial, config: DictConfig) -> float:
@@ -223,7 +219,7 @@ def _write(study: optuna.Study, result: Result, folder: Path) -> None:
     result.write(folder)
     ends = ", ".join(f"{number} {end}" for end, number in count(done).items())
     metric, best = result.config["task"]["metric"], ranking[0]
-    _console.print(
+    say(
         f"{result.model} on {result.dataset}: mean validation {metric} {best.value:.2f} by trial "
         f"{best.number} of {len(done)} ({ends}) in {minutes(done):.1f} minutes\n"
         f"  winner   {_words(best.params)}\n"
