@@ -89,6 +89,12 @@ class Run:
         """The model, an `nn.Module` in evaluation mode: a prepared graph to points of `space`."""
         return self.task.encoder
 
+    @property
+    def _scorer(self) -> TripleScorer | None:
+        """The model, if it scores triples; CAT also classifies nodes."""
+        triples = self.task.data_kind == "triples"
+        return self.model if triples and isinstance(self.model, TripleScorer) else None
+
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """Names of nodes and classes, or of entities and relations; None without."""
@@ -131,10 +137,10 @@ class Run:
             UsageError: the model works on its own graph alone, or features have another width.
             DivergedError: an embedding is not finite, as of features that are too large.
         """
-        if isinstance(self.model, TripleScorer):
+        if self._scorer is not None:
             if graph is not None:
                 self.check_own()
-            return self.model.entity_points.detach().clone()
+            return self._scorer.entity_points.detach().clone()
         with default_dtype(self.config.trainer.precision):
             batch = self.prepare(graph)
             if "evaluate_parts" in batch:
@@ -150,8 +156,8 @@ class Run:
 
     def ids(self, graph: Data | None = None) -> list[str]:
         """Names of the rows of `embed`, numbers from 0 where there are none."""
-        if isinstance(self.model, TripleScorer):
-            return list(self.vocabulary.entities or map(str, range(self.model.num_entities)))
+        if self._scorer is not None:
+            return list(self.vocabulary.entities or map(str, range(self._scorer.num_entities)))
         batch = self.prepare(graph)
         names = self.vocabulary.nodes if graph is None else vocabulary_of(graph).nodes
         numbers = batch.get("nodes", torch.arange(int(batch.num_nodes or 0))).sort().values.tolist()
