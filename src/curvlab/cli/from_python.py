@@ -16,7 +16,6 @@ from curvlab.cli.aliases import add_task_of_labels, resolve_aliases
 from curvlab.cli.overrides import check_overrides
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS
-from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
 from curvlab.run.load import Run, load
@@ -48,7 +47,6 @@ def train(*overrides: str, data: Data | None = None) -> Run:
         words += ["dataset=pyg", f"dataset.path={_save(data, compose(words).paths.output_dir)}"]
     check_overrides(words, multirun=False)
     words = add_task_of_labels(words)
-    register_resolvers()
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         config = hydra.compose("train", words, return_hydra_config=True)
     threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from curvlab.config.folder import add
 from curvlab.errors import DivergedError, UsageError, shown, system_message
@@ -25,11 +25,6 @@ SHOWN_COLUMNS = 10
 
 class Words(argparse.ArgumentParser):
     """A parser that answers invalid arguments with one sentence and exit code 2."""
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse arguments, in which `~/` is the home folder."""
-        words = sys.argv[1:] if args is None else args
-        return super().parse_known_args(expand_home(words), namespace)
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong and where the arguments are listed."""
@@ -64,8 +59,9 @@ class Verb(Words):
     def __call__(self, words: Sequence[str]) -> int:
         """Parse and run a verb; an error is one sentence, invalid arguments have exit code 2."""
         logging.basicConfig(level=self.level, format="%(message)s")
+        parse = self.parse_args if self._subparsers else self.parse_intermixed_args
         try:
-            args = (self.parse_args if self._subparsers else self.parse_intermixed_args)(words)
+            args = parse(expand_home(words))
         except SystemExit as left:  # of --help
             return int(left.code or 0)
         try:
