@@ -71,7 +71,7 @@ def test_what_is_saved_is_loaded(tmp_path):
 def test_tokens_stand_at_the_mean_of_the_corners(tmp_path):
     """One token at each corner and one in the middle: four hexagons, at these places."""
     weights = np.vstack([np.eye(3), np.full((1, 3), 1 / 3)])
-    figure = ternary_figure(weights, ["a", "b", "c"], "title")
+    figure = ternary_figure(Routing(weights, np.zeros(4), list("abc"), []), "title")
     axis = figure.axes[0]
     hexagons = axis.collections[0]
     height = math.sqrt(3) / 2
@@ -84,4 +84,4 @@ def test_tokens_stand_at_the_mean_of_the_corners(tmp_path):
     np.testing.assert_allclose(np.ravel(cross.get_data()), [0.5, height / 3])
     save_figure(figure, tmp_path / "t.png")
     with pytest.raises(UsageError, match="a triangle has three corners, the model 2 branches"):
-        ternary_figure(weights[:, :2], ["a", "b"], "title")
+        ternary_figure(Routing(weights[:, :2], np.zeros(4), list("ab"), []), "title")

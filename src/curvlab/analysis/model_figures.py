@@ -1,7 +1,6 @@
 """Figures of what models have learned: embeddings, weights of branches, filters, relations."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
 
@@ -13,7 +12,9 @@ from matplotlib.colors import BoundaryNorm, Colormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from curvlab.analysis.embeddings import Embedding, principal_components, tangent_coordinates
 from curvlab.analysis.filters import EIGENVALUES, FilterCluster
+from curvlab.analysis.routing import Routing
 from curvlab.analysis.style import INK, LINES, MUTED, POSITIVE, color_bar, panels, styled
 from curvlab.errors import UsageError
 
@@ -21,53 +22,42 @@ NAMED_CLASSES = 20
 SHOWN_RELATIONS = 30
 
 
-@dataclass(frozen=True)
-class NodeLooks:
-    """Values of the nodes that colour them; `categorical` ones are classes, -1 is grey."""
-
-    values: np.ndarray
-    label: str
-    categorical: bool = False
-    names: Sequence[str] | None = None
-
-
 @styled
-def embedding_figure(
-    points: np.ndarray,
-    explained: Sequence[float],
-    edge_index: np.ndarray,
-    looks: NodeLooks,
-    title: str,
-    subtitle: str = "",
-) -> Figure:
-    """Scatter of two principal components `[nodes, 2]`, edges drawn lightly."""
+def embedding_figure(embedding: Embedding, title: str) -> Figure:
+    """Scatter of two principal components, coloured by class or degree, edges drawn lightly."""
+    coordinates = tangent_coordinates(embedding.points, embedding.space)
+    components, (first, second) = principal_components(coordinates)
+    points, edge_index = components.numpy(), embedding.edge_index.numpy()
     figure, (axis,) = panels(1, 7, 5.5, title)
+    subtitle = embedding.space.describe(embedding.points.shape[1])
     axis.set_title(subtitle, fontsize=9, color=MUTED)
     lines = points[edge_index[:, edge_index[0] < edge_index[1]].T]
     alpha = float(np.clip(800 / (len(lines) + 1), 0.01, 0.35))  # many lines add up to black
     options: dict[str, Any] = {"colors": MUTED, "linewidths": 0.4, "alpha": alpha, "zorder": 1}
     axis.add_collection(LineCollection(list(lines), **options))
-    values = looks.values
-    count = int(values.max()) + 1
-    if looks.categorical:
+    if embedding.classes is not None:
+        values, names = np.asarray(embedding.classes), embedding.class_names
+        count = int(values.max()) + 1
         order = np.random.default_rng(0).permutation(len(values))  # no class on top
         palette: Colormap = colormaps["tab10" if count <= 10 else "tab20"].resampled(count)
-        palette = palette.with_extremes(under="lightgrey")  # nodes without a class
+        palette = palette.with_extremes(under="lightgrey")  # nodes without a class, of number -1
         norm: Normalize = BoundaryNorm(np.arange(count + 1) - 0.5, count)
     else:
+        values = np.bincount(edge_index[0], minlength=len(points)).clip(1)  # of a log scale
         order = np.argsort(values, kind="stable")  # large values on top
         low, high = values.min(), max(values.max(), values.min() + 1)
         palette = colormaps["viridis"]
-        norm = (LogNorm if low > 0 and values.max() > 20 * low else Normalize)(low, high)
+        norm = (LogNorm if values.max() > 20 * low else Normalize)(low, high)
     size = float(np.clip(30_000 / len(points), 4, 40))
     options = {"cmap": palette, "norm": norm, "linewidths": 0, "zorder": 2}
     drawn = axis.scatter(points[order, 0], points[order, 1], size, values[order], **options)
-    ticks = np.arange(count) if looks.categorical else None
-    bar = color_bar(figure, drawn, axis, looks.label, ticks=ticks)
+    if embedding.classes is None:
+        bar = color_bar(figure, drawn, axis, "number of neighbours")
+    else:
+        bar = color_bar(figure, drawn, axis, "class", ticks=np.arange(count))
     bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    if looks.categorical and looks.names is not None and count <= NAMED_CLASSES:
-        bar.set_ticks(list(range(count)), labels=[name[:16] for name in looks.names[:count]])
-    first, second = explained
+    if embedding.classes is not None and names is not None and count <= NAMED_CLASSES:
+        bar.set_ticks(list(range(count)), labels=[name[:16] for name in names[:count]])
     axis.set_xlabel(f"first principal component ({first:.0%} of variance)")
     axis.set_ylabel(f"second principal component ({second:.0%} of variance)")
     axis.set_aspect("equal", adjustable="datalim")
@@ -78,15 +68,15 @@ def embedding_figure(
 
 
 @styled
-def ternary_figure(
-    weights: np.ndarray, corners: Sequence[str], title: str, subtitle: str = ""
-) -> Figure:
-    """How many tokens have which weights of three branches `[tokens, 3]`, as barycentric places."""
+def ternary_figure(routing: Routing, title: str) -> Figure:
+    """How many test queries have which weights of three branches, as barycentric places."""
+    weights = routing.weights
     if weights.shape[1] != 3:
         raise UsageError(f"a triangle has three corners, the model {weights.shape[1]} branches")
     height = float(np.sqrt(3) / 2)
     places = np.array([[0.5, height], [0.0, 0.0], [1.0, 0.0]])
     figure, (axis,) = panels(1, 6.8, 5.5, title)
+    subtitle = f"weights of the branches, {len(weights):,} test queries"
     axis.set_title(subtitle, fontsize=9, color=MUTED)
     for share in (0.2, 0.4, 0.6, 0.8):
         for corner in range(3):
@@ -97,9 +87,9 @@ def ternary_figure(
     options: dict[str, Any] = {"bins": "log", "cmap": "viridis", "linewidths": 0.2, "mincnt": 1}
     drawn = axis.hexbin(*points.T, gridsize=(60, 30), extent=(0, 1, 0, height), **options)
     axis.plot(*points.mean(0), marker="x", color=POSITIVE, markersize=9, markeredgewidth=2)
-    for name, mean, (x, y) in zip(corners, weights.mean(0), places, strict=True):
+    for name, mean, (x, y) in zip(routing.branches, weights.mean(0), places, strict=True):
         side = {"y": y + 0.03, "va": "bottom"} if y else {"y": -0.03, "va": "top"}
-        axis.text(x=x, s=f"{name}\nmean {mean:.2f}", ha="center", **side)
+        axis.text(x=x, s=f"{name.replace('_', ' ')}\nmean {mean:.2f}", ha="center", **side)
     color_bar(figure, drawn, axis, "queries")
     axis.set(xlim=(-0.12, 1.12), ylim=(-0.15, height + 0.14), aspect="equal")
     axis.axis("off")

@@ -6,15 +6,13 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from curvlab.analysis.embeddings import load_embedding, principal_components, tangent_coordinates
+from curvlab.analysis.embeddings import load_embedding
 from curvlab.analysis.figures import curves_figure
 from curvlab.analysis.filters import EIGENVALUES, FILE, filter_clusters, load_filters
 from curvlab.analysis.model_figures import (
     FilterPanel,
-    NodeLooks,
     embedding_figure,
     filters_figure,
     relations_figure,
@@ -39,16 +37,7 @@ def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
     title = title or run_title(run_dir)
     figures = {"curves": curves_figure(_metrics(run_dir), title)}
     if (run_dir / "embeddings.npz").exists():
-        embedding = load_embedding(run_dir / "embeddings.npz")
-        points, space = embedding.points, embedding.space
-        if embedding.classes is None:
-            degree = np.bincount(embedding.edge_index[0], minlength=len(points))
-            looks = NodeLooks(np.maximum(degree, 1), "number of neighbours")  # of a log scale
-        else:
-            looks = NodeLooks(np.asarray(embedding.classes), "class", True, embedding.class_names)
-        flat, explained = principal_components(tangent_coordinates(points, space))
-        edges, words = embedding.edge_index.numpy(), space.describe(points.shape[1])
-        figures["embedding"] = embedding_figure(flat.numpy(), explained, edges, looks, title, words)
+        figures["embedding"] = embedding_figure(load_embedding(run_dir / "embeddings.npz"), title)
     if (run_dir / RELATIONS).exists():
         relations = pd.read_csv(run_dir / RELATIONS, keep_default_na=False)
         figures["relations"] = relations_figure(relations, title)
@@ -97,10 +86,7 @@ def filter_panel(run_dir: Path, clusters: int | None = None) -> FilterPanel:
 
 def plot_routing(run_dir: Path, title: str | None = None) -> Path:
     """Draw the weights of a run's three branches in test queries; return the picture's path."""
-    routing = load_routing(run_dir / ROUTING, "test")
-    corners = [name.replace("_", " ") for name in routing.branches]
-    subtitle = f"weights of the branches, {len(routing.weights):,} test queries"
-    figure = ternary_figure(routing.weights, corners, title or run_title(run_dir), subtitle)
+    figure = ternary_figure(load_routing(run_dir / ROUTING, "test"), title or run_title(run_dir))
     return save_figure(figure, run_dir / "plots/routing_test.png")
 
 
