@@ -54,7 +54,7 @@ def test_the_filters_that_nodes_have_learned_are_written_and_drawn(run_here, tmp
     words = [word for word in PIXELS if "plots" not in word]
     run_here("model=polyattn_cheb", *words)
     filters = load_filters(tmp_path / "run" / "filters.npz")
-    assert filters.coefficients.shape == (144, 11)
+    assert filters["coefficients"].shape == (144, 11)
     assert (tmp_path / "run" / "plots" / "filters.png").exists()
     clusters, true = filter_panel(tmp_path / "run")
     assert len(true) == 2

@@ -121,7 +121,7 @@ def test_saved_filters_of_a_signal_are_the_whole_map(tmp_path, heads):
     task.read_out.bias.zero_()
     data = larger(features=1, basis="cheb", orders=4)
     save_filters(task, data, tmp_path)
-    coefficients = load_filters(tmp_path / "filters.npz").coefficients
+    coefficients = torch.from_numpy(load_filters(tmp_path / "filters.npz")["coefficients"])
     found = (coefficients * data.tokens.squeeze(-1)).sum(1)
     for whole in (data, larger(features=1, basis="cheb", orders=4, project_first=True)):
         made = task.read_out(encoder(whole)).squeeze(-1)

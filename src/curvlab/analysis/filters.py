@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from curvlab.analysis.arrays import load_arrays
 from curvlab.errors import UsageError
@@ -22,15 +21,6 @@ SAME = 1e-4
 
 
 @dataclass(frozen=True)
-class NodeFilters:
-    """A polynomial filter of each node: `coefficients [nodes, orders + 1]` of a `basis`."""
-
-    coefficients: Tensor
-    basis: str
-    nodes: Tensor | None = None  # their numbers in the dataset, if they may be a part of it
-
-
-@dataclass(frozen=True)
 class FilterCluster:
     """The `share` of nodes with similar filters; mean, 10th and 90th percentile of responses."""
 
@@ -40,23 +30,25 @@ class FilterCluster:
     high: np.ndarray
 
 
-def load_filters(path: Path) -> NodeFilters:
-    """Read a run's filters, or refuse a file of another kind."""
+def load_filters(path: Path) -> dict[str, np.ndarray]:
+    """Read a run's filters, or refuse a file of another kind.
+
+    These are `coefficients [nodes, orders + 1]` of a polynomial `basis` and, where they may be of a
+    part of the dataset, the numbers of its `nodes`.
+    """
     models = "runs of polyattn_mono, polyattn_cheb, unifilter_mono and unifilter_cheb write it"
     origin = f"{models}; the models with more layers make no filter."
-    arrays = load_arrays(path, "filters", origin, {"coefficients", "basis"})
-    nodes = torch.from_numpy(arrays["nodes"]) if "nodes" in arrays else None
-    return NodeFilters(torch.from_numpy(arrays["coefficients"]), str(arrays["basis"]), nodes)
+    return load_arrays(path, "filters", origin, {"coefficients", "basis"})
 
 
-def filter_clusters(filters: NodeFilters, count: int) -> list[FilterCluster]:
+def filter_clusters(coefficients: np.ndarray, basis: str, count: int) -> list[FilterCluster]:
     """k-means of the responses, the largest cluster first; fewer where fewer filters differ."""
     from sklearn.cluster import KMeans
 
-    coefficients = filters.coefficients.double()
     if not 1 <= count <= len(coefficients):
         raise UsageError(f"--clusters {count} must lie between 1 and {len(coefficients)} nodes")
-    responses = response(filters.basis, coefficients, torch.from_numpy(EIGENVALUES)).numpy()
+    polynomials = torch.from_numpy(coefficients).double()
+    responses = response(basis, polynomials, torch.from_numpy(EIGENVALUES)).numpy()
     if np.ptp(responses, axis=0).max() <= SAME * np.abs(responses).max():
         count = 1
     with warnings.catch_warnings():

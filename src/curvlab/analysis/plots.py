@@ -80,8 +80,9 @@ def filter_panel(run_dir: Path, clusters: int | None = None) -> FilterPanel:
     name = _result(run_dir).get("config", {}).get("dataset", {}).get("filter")
     true = [f(EIGENVALUES) for f in FILTERS[name]] if name else []
     filters = load_filters(run_dir / FILE)
-    count = clusters or len(true) or min(FILTER_CLUSTERS, len(filters.coefficients))
-    return filter_clusters(filters, count), true
+    coefficients = filters["coefficients"]
+    count = clusters or len(true) or min(FILTER_CLUSTERS, len(coefficients))
+    return filter_clusters(coefficients, str(filters["basis"]), count), true
 
 
 def plot_routing(run_dir: Path, title: str | None = None) -> Path:
