@@ -154,22 +154,23 @@ def board(configs: Path, task: str, results: Path, pairs: Sequence[str] = ()) ->
     deviating = chosen[chosen["deviation"] != ""].groupby("column")["deviation"].first()
     for column in deviating.index:
         columns[column] += f" ({deviating[column].partition(' where ')[0]})"
-    values = chosen.groupby(CELL)["value"]
-    means = values.mean().unstack().reindex(index=list(rows), columns=list(columns))
+    named = chosen.assign(row=chosen["row"].map(rows), column=chosen["column"].map(columns))
+    values = named.groupby(CELL)["value"]
+    means = values.mean().unstack().reindex(list(rows.values()), columns=list(columns.values()))
     counts = values.count().unstack().reindex_like(means).fillna(0).astype(int)
-    ranked, of_graph = means.drop(columns=deviating.index), graphs(chosen)
-    full, leaders = largest_block(ranked, of_graph), None
+    ranked = means.drop(columns=[columns[column] for column in deviating.index])
+    of_graph, leaders = graphs(named), None
+    full = largest_block(ranked, of_graph)
     if full is not None:
-        models = chosen[chosen["column"].isin(full.columns)].groupby("row")
-        cost = models[["parameters", "seconds"]].median().reindex(full.index).rename(index=rows)
+        models = named[named["column"].isin(full.columns)].groupby("row")
+        cost = models[["parameters", "seconds"]].median().reindex(full.index)
         title = f"{task.replace('_', ' ').capitalize()}, all models that share these datasets"
-        leaders = Leaderboard(title, full.rename(index=rows, columns=columns), cost)
-    beaten = _beaten(ranked, of_graph).rename(rows)
+        leaders = Leaderboard(title, full, cost)
     return TaskBoard(
-        scores=means.rename(index=rows, columns=columns),
-        runs=counts.rename(index=rows, columns=columns),
-        beaten=beaten.sort_values(ascending=False, kind="stable"),
-        ranked=frozenset(columns[column] for column in ranked.columns),
+        scores=means,
+        runs=counts,
+        beaten=_beaten(ranked, of_graph).sort_values(ascending=False, kind="stable"),
+        ranked=frozenset(ranked.columns),
         block=leaders,
         counterparts=counterparts(list(tables.values()), (rows, columns), results, pairs),
     )

@@ -1,8 +1,8 @@
 """The papers' main claims that one method is better than another, judged by our runs."""
 
 from collections.abc import Callable, Sequence
-from importlib.resources import files
 from math import isfinite
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -23,8 +23,7 @@ CLAIMS_LEGEND = (
 
 def claims(reports: Callable[[str], Sequence[Report]]) -> pd.DataFrame:
     """Judge each claim by the first report of its table; return text."""
-    with (files("curvlab.tables") / "claims.csv").open(encoding="utf-8") as file:
-        listed = pd.read_csv(file, dtype=str).to_dict("records")
+    listed = pd.read_csv(Path(__file__).with_name("claims.csv"), dtype=str).to_dict("records")
     return pd.DataFrame([judge(claim, reports(claim["table"])[0]) for claim in listed])
 
 

@@ -1,6 +1,5 @@
 """All tables at a glance: finished cells, comparisons, cost, and what is missing."""
 
-from importlib.resources import files
 from pathlib import Path
 
 import pandas as pd
@@ -140,6 +139,6 @@ def status(tables: pd.DataFrame, remarks: list[str], results: Path, form: str) -
 
 def paper_figures() -> pd.DataFrame:
     """Figures and tables of the papers that no sweep fills."""
-    with (files("curvlab.tables") / "figures.csv").open(encoding="utf-8") as file:
-        figures = pd.read_csv(file, dtype=str, keep_default_na=False)
+    file = Path(__file__).with_name("figures.csv")
+    figures = pd.read_csv(file, dtype=str, keep_default_na=False)
     return figures[["paper", "item", "shows", "state", "command", "pictures"]]

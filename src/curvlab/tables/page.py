@@ -1,7 +1,6 @@
 """All tables of a paper as one HTML page of heat maps that needs no other file."""
 
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ def page(configs: Path, paper: str, results: Path) -> str:
         f"{heatmap(report)}\n<p>{note}</p></section>"
         for report, note in zip(reports, notes, strict=True)
     ]
-    template = (files("curvlab.tables") / "page.html").read_text(encoding="utf-8")
+    template = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
     title = escape(reports[0].title.partition(",")[0])
     return template.replace("{{title}}", title).replace("{{body}}", "\n".join(sections))
 

@@ -1,6 +1,5 @@
 """Runs of a table as a DataFrame, one row per run with its deviation from the table."""
 
-import csv
 import json
 import logging
 import re
@@ -149,8 +148,8 @@ def outdated_cells(results: Path) -> dict[str, str]:
     if not path.exists():
         return {}
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return {row["cell"]: row["why"] for row in csv.DictReader(file)}
+        listed = pd.read_csv(path, dtype=str, keep_default_na=False, index_col="cell")
+        return {str(cell): why for cell, why in listed["why"].items()}
     except (OSError, KeyError, ValueError) as error:
         message = f"{path} must be a file that `tables outdated` has written: {error}"
         raise UsageError(message) from None
