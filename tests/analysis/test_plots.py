@@ -17,17 +17,14 @@ from curvlab.manifolds import Euclidean, Stereographic
 pytestmark = pytest.mark.slow
 
 
-def metrics(layers=1, heads=2):
+def metrics():
     steps = np.arange(10, 110, 10)
     columns = {"step": steps, "loss": 1 / steps, "map": 90 + steps / 20}
-    for layer in range(layers):
-        for head in range(heads):
-            columns[f"kappa/{layer}/{head}"] = -(head + 1) * steps / 100
-    return pd.DataFrame(columns)
+    return pd.DataFrame(columns | {"kappa/0/0": -steps / 100, "kappa/0/1": -steps / 50})
 
 
-def star(nodes=12):
-    edges = torch.tensor(list(nx.star_graph(nodes - 1).edges)).T
+def star():
+    edges = torch.tensor(list(nx.star_graph(11).edges)).T
     return torch.cat([edges, edges.flip(0)], dim=1)
 
 
