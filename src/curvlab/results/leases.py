@@ -35,12 +35,12 @@ class Holder:
         return f"process {self.pid} on {self.host}" if self.host else "another process"
 
 
+@dataclass(eq=False)
 class HeldError(Exception):
     """Another process, `holder`, holds the lease `path`."""
 
-    def __init__(self, path: Path, holder: Holder) -> None:
-        super().__init__(path, holder)
-        self.path, self.holder = path, holder
+    path: Path
+    holder: Holder
 
     def __str__(self) -> str:
         return f"{self.path.parent} is held by {self.holder}"
