@@ -183,7 +183,7 @@ class StereographicAttention(TakesManifold, nn.Module):
 
     Args:
         dim: width of tangent vectors of the input and the output.
-        heads: number of heads, the components of `space`, which divide `dim`.
+        heads: number of heads, the components of `space`.
         manifold: space of the input and the output.
         kind: `linear` compares `phi(q) . phi(k)` in time linear in the tokens (Eq. 11); `exact`
             compares `q . k` (Eqs. 6-7), whose signed weights may cancel: a reference, in which
@@ -208,8 +208,9 @@ class StereographicAttention(TakesManifold, nn.Module):
         self.heads = heads
         self.kind = kind
         self.space = manifold
-        self.query = TokenLinear(dim + manifold.codimension, dim)
-        self.key = TokenLinear(dim + manifold.codimension, dim)
+        inner = heads * (dim // heads)  # unlike factors of a product need not divide the width
+        self.query = TokenLinear(dim + manifold.codimension, inner)
+        self.key = TokenLinear(dim + manifold.codimension, inner)
         self.value = StereographicLinear(dim, dim, manifold)
         self.out = StereographicLinear(dim, dim, manifold) if out_proj else nn.Identity()
         for linear in (self.query, self.key):
