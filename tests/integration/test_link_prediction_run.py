@@ -1,5 +1,32 @@
 """Runs of link prediction: every space, what a run leaves, when it is refused."""
 
+import pandas as pd
+from tiny_runs import TREE
+
+from curvlab.tasks.link_prediction import LinkPrediction
+
+WORDS = ("task=link_prediction", *TREE, "trainer.max_steps=10", "trainer.plots=false")
+WORDS = tuple(word for word in WORDS if "split" not in word)
+
+
+def test_a_run_trains_and_scores_the_test_edges_once(run_here, tmp_path, monkeypatch):
+    scored = []
+    scores = LinkPrediction.scores
+
+    def watched(task, batch, part):
+        scored.append(part)
+        return scores(task, batch, part)
+
+    monkeypatch.setattr(LinkPrediction, "scores", watched)
+    words = ("trainer.max_steps=60", "optimizer.lr=0.02", "model=hybonet", "task.margin=20")
+    result = run_here(*WORDS, *words)
+    assert scored.count("test") == 1
+    assert scored[-1] == "test"
+    assert 1 <= result.best_step <= result.steps == 60
+    curves = pd.read_csv(tmp_path / "run" / "metrics.csv")
+    assert curves["val/auc_ap"].max() <= result.metrics["val"]["auc_ap"] + 1e-4
+    assert curves["loss"].iloc[-1] < 0.95 * curves["loss"].iloc[0]
+
 
 def test_airports_population_is_a_feature_where_no_class_is_to_be_told(mirror, run_here):
     places = (f"paths.mirror={mirror}", "trainer.max_steps=1", "trainer.validate_every=1")
