@@ -19,11 +19,13 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import forkserver, util
 from pathlib import Path
 from typing import NoReturn
+
+from joblib.externals.loky.backend import fork_exec
 
 PRELOADED = (
     "curvlab.analysis.plots",
@@ -135,6 +137,8 @@ def _run(words: Sequence[str], folder: str, environment: Mapping[str, str], said
         os.close(opened)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job ignores
     util.spawnv_passfds = _fork
+    if words[0] != "-m":  # as a package's command, whose workers are interpreters of their own
+        fork_exec.fork_exec = _fork_worker
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
@@ -160,8 +164,23 @@ def _run(words: Sequence[str], folder: str, environment: Mapping[str, str], said
 
 def _fork(_: str, words: Sequence[str | bytes], kept: Sequence[int]) -> int:
     """Stand in for the start of an interpreter by which `multiprocessing` gets its fork server."""
-    if pid := os.fork():
-        return pid
+    return os.fork() or _child(lambda: exec(words[-1]), kept)
+
+
+def _fork_worker(words: Sequence[str], kept: Sequence[int], env: Mapping[str, str] | None) -> int:
+    """Stand in for the start of an interpreter by which joblib gets a worker."""
+
+    def work() -> None:
+        os.environ.update(env or {})
+        sys.argv[:] = words[2:]
+        sys.modules.pop(words[2])  # which runs anew
+        runpy.run_module(words[2], run_name="__main__", alter_sys=True)
+
+    return os.fork() or _child(work, kept)
+
+
+def _child(work: Callable[[], None], kept: Sequence[int]) -> NoReturn:
+    """Let a fork be what an interpreter would be, with no files but those that are kept."""
     gc.freeze()  # what is freed later would close files by numbers that others have by then
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
         signal.signal(number, signal.SIG_DFL)
@@ -174,9 +193,12 @@ def _fork(_: str, words: Sequence[str | bytes], kept: Sequence[int]) -> int:
     forkserver._forkserver.__init__()  # its lock is held by what has started this
     code = 1
     try:
-        exec(words[-1])
+        work()
         code = 0
+    except SystemExit as left:
+        code = left.code or 0
     finally:
+        sys.stdout.flush()
         os._exit(code)
 
 
