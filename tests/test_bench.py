@@ -1,9 +1,17 @@
-"""The benchmarks run, on small data; nothing here asserts a time."""
+"""The benchmarks run, on small data, and the check of a GPU; nothing here asserts a time."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
 from benchmarks import __main__ as bench
-from benchmarks import timings
+from benchmarks import gpu_check, timings
+from benchmarks.gpu_check import main
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -32,3 +40,32 @@ def test_all_are_measured(capsys, monkeypatch):
         "sparse",
     ):
         assert row in said
+
+
+@pytest.mark.nightly
+def test_the_smallest_form_on_the_processor(tmp_path):
+    words = ["--reduced", "--device", "cpu", "--output", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.gpu_check", *words],
+        check=False,
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = (tmp_path / "gpu_check.md").read_text()
+    assert "Failed: nothing." in said
+    assert "- difference of losses: " in said
+    assert "calibration: 1,024 x 1,024" in said
+    for name in ("two_processes", "cell[fpst/fig3]"):
+        assert f"## test_{name}\n\npassed" in said
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_named(tmp_path, capsys):
+    assert main(["--output", str(tmp_path / "new")]) == 2
+    assert "no GPU is at hand" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+    assert Path(gpu_check.CHECKS).is_file()

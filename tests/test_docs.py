@@ -1,4 +1,4 @@
-"""Pages that people read: what they link to is there."""
+"""Pages that people read: what they link to and name is there."""
 
 import importlib
 import os
@@ -15,6 +15,7 @@ from commands_of_pages import PAGES, ROOT, commands
 from curvlab.cli.overrides import check_overrides
 from curvlab.errors import UsageError
 
+ERRATA = (ROOT / "docs" / "errata.md").read_text()
 MODELS = sorted((ROOT / "docs" / "models").glob("*.md"))
 
 
@@ -52,6 +53,26 @@ def test_the_page_on_installing_lists_the_extras():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     assert set(re.findall(r"`curvlab\[(\w+)\]`", page)) == set(project["optional-dependencies"])
+
+
+def test_every_test_that_the_errata_name_exists():
+    named = set(re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", ERRATA))
+    assert len(named) > 50
+    assert ERRATA.count("`tests/") == len(re.findall(r"`tests/[\w/]+\.py::\w+`", ERRATA))
+    missing = [
+        f"{path}::{name}"
+        for path, name in sorted(named)
+        if not re.search(rf"^def {name}\(", (ROOT / path).read_text(), re.MULTILINE)
+    ]
+    assert missing == []
+
+
+def test_every_row_has_four_cells_and_says_what_shows_it():
+    rows = [line for line in ERRATA.splitlines() if line.startswith("|")]
+    for row in rows:
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        assert len(cells) == 4, row
+        assert all(cells), row
 
 
 PARSED = {

@@ -18,6 +18,7 @@ from curvlab.data.datasets.known_geometry import (
     RingOfTrees,
     SpherePoints,
 )
+from curvlab.data.datasets.random_points import RandomPoints
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.data.datasets.synthetic_disease import SyntheticDisease
 from curvlab.data.datasets.synthetic_large import SyntheticLarge
@@ -151,13 +152,14 @@ def test_known_graphs_are_the_ones_that_they_say():
     assert 7 < inside.num_edges / inside.num_nodes < 8
 
 
-@pytest.mark.parametrize(
-    ("make", "says"),
-    [
-        (lambda: HyperbolicGraph(beta=1.0), "beta=1 must be above 1"),
-        (lambda: FlatGraph(beta=1.5), "beta=1.5 must be above 2"),
-    ],
-)
-def test_what_makes_no_graph_is_refused(make, says):
-    with pytest.raises(UsageError, match=says):
-        make()
+@pytest.mark.parametrize(("model", "beta", "least"), [(HyperbolicGraph, 1, 1), (FlatGraph, 1.5, 2)])
+def test_what_makes_no_graph_is_refused(model, beta, least):
+    with pytest.raises(UsageError, match=f"beta={beta} must be above {least}"):
+        model(beta=beta)
+
+
+def test_random_points_are_the_seeds_and_have_length_about_one():
+    data = RandomPoints(400, 64, 3).load()
+    assert data.x.norm(dim=-1).mean().item() == pytest.approx(1, abs=0.02)
+    assert (data.x == RandomPoints(400, 64, 3).load().x).all()
+    assert data.num_edges == 0

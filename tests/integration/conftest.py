@@ -44,6 +44,23 @@ def run_here(tmp_path):
 
 
 @pytest.fixture
+def folder(tmp_path):
+    """Where `run_here` leaves its run."""
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def watch(monkeypatch):
+    """`watch(owner, name, note)`: calls of a function are noted, by its arguments, and made."""
+
+    def watch(owner, name, note):
+        original = getattr(owner, name)
+        monkeypatch.setattr(owner, name, lambda *words: (note(*words), original(*words))[1])
+
+    return watch
+
+
+@pytest.fixture
 def keeps_last(monkeypatch):
     """Runs leave their last checkpoint, as if they were killed before its removal."""
     monkeypatch.setattr(RunDirectory, "drop_last", lambda _: None)

@@ -7,21 +7,19 @@ from tiny_runs import LARGE
 
 import curvlab
 from curvlab.errors import UsageError
+from curvlab.models.graph_network import GraphNetwork
 from curvlab.results.identity import identity_hash
 
 BATCHES = (*LARGE, "batching=partition", "batching.size=100")
 
 
-def test_the_whole_graph_is_embedded_once_per_set_of_weights(run_here, monkeypatch):
-    from curvlab.models.graph_network import GraphNetwork
+def test_the_whole_graph_is_embedded_once_per_set_of_weights(run_here, watch):
+    sizes = []
 
-    forward, sizes = GraphNetwork.forward, []
-
-    def counted(encoder, batch):
+    def note(encoder, batch):
         sizes.extend([] if encoder.training else [batch.num_nodes])
-        return forward(encoder, batch)
 
-    monkeypatch.setattr(GraphNetwork, "forward", counted)
+    watch(GraphNetwork, "forward", note)
     run_here(*BATCHES, "model=gcn")
     # Choosing weights and the curves evaluate after the same step, the test two parts; two more
     # are of the stored embeddings and the classes' report.

@@ -16,11 +16,6 @@ SHORT = (*KG, "model=distmult", "trainer.epochs=3")
 BEATING = ["cat", "distmult", "transe", "murp", "roth"]
 
 
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "run"
-
-
 def test_a_run_leaves_result_curves_and_a_picture(run_here, folder):
     result = run_here(*KG[:-1], "model=distmult", "trainer.epochs=3")
     assert result == read_result(folder)
@@ -78,15 +73,13 @@ def test_both_sides_are_ranked_with_inverse_relations(run_here):
 
 
 @pytest.mark.smoke
-def test_the_test_triples_are_ranked_once_with_the_best_weights(run_here, monkeypatch):
+def test_the_test_triples_are_ranked_once_with_the_best_weights(run_here, watch):
     ranked = []
-    original = KnowledgeGraphCompletion.rank_part
 
-    def watched(task, batch, part):
+    def note(task, batch, part):
         ranked.append((part, task.encoder.entities.weight.detach().clone()))
-        return original(task, batch, part)
 
-    monkeypatch.setattr(KnowledgeGraphCompletion, "rank_part", watched)
+    watch(KnowledgeGraphCompletion, "rank_part", note)
     result = run_here(*SHORT, "task.metric=hits3")
     assert result.score == result.metrics["test"]["hits3"]
     # Once a validation, which chooses weights and draws the curve, and once at the end.
@@ -136,25 +129,22 @@ def test_a_run_ends_when_the_rate_has_fallen(run_here, folder):
     assert pd.read_csv(folder / "metrics.csv")["val/mrr"].count() == 6
 
 
-def test_mixed_precision_trains_at_a_constant_rate_and_ranks_in_single(run_here, monkeypatch):
+def test_mixed_precision_trains_at_a_constant_rate_and_ranks_in_single(run_here, watch):
     """Half precision would make candidates equal that are not."""
-    seen, original = set(), kg_completion.rank_counts
+    seen = set()
 
-    def watched(scores, *others):
+    def note(scores, *_):
         seen.add((scores.dtype, bool((scores == scores.bfloat16()).all())))
-        return original(scores, *others)
 
-    monkeypatch.setattr(kg_completion, "rank_counts", watched)
+    watch(kg_completion, "rank_counts", note)
     result = run_here(*SHORT, "trainer.precision=bf16-mixed", "task.scheduler=null")
     assert result.status == "finished"
     assert seen == {(torch.float32, False)}
 
 
-TINY_FOLDER = {"train": "a\tr\tb\nb\tr\tc\n", "valid": "c\tr\ta\n", "test": "c\tr\tb\n"}
-
-
 def test_entities_without_training_are_counted_and_metrics_of_groups_written(command):
-    for name, text in {**TINY_FOLDER, "test": "a\tr\tz\n"}.items():
+    parts = {"train": "a\tr\tb\nb\tr\tc\n", "valid": "c\tr\ta\n", "test": "a\tr\tz\n"}
+    for name, text in parts.items():
         (command.folder / f"{name}.txt").write_text(text)
     words = ("trainer.epochs=1", "trainer.plots=false", "task.hits=[2]")
     place = f"dataset.source.path={command.folder}"

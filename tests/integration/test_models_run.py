@@ -70,6 +70,19 @@ def test_networks_learn_from_sampled_neighbourhoods(run_here, monkeypatch, model
     assert {nodes for _, nodes in seen[False]} == {600}
 
 
+POINTS = ("dataset=random_points", "dataset.source.num_nodes=50", "dataset.source.dim=8")
+TIMED = ("model.dim=8", "model.layers=2", "task.passes=2", "trainer.max_steps=1")
+
+
+@pytest.mark.smoke
+def test_an_addition_is_timed_and_nothing_is_trained(run_here):
+    quiet = ("trainer.accelerator=cpu", "trainer.plots=false")
+    result = run_here(*POINTS, *TIMED, *quiet, "model=lrn__tangent_space_maps")
+    assert (result.status, result.task) == ("finished", "residual_cost")
+    assert result.metrics["test"].keys() == {"addition_ms", "addition_mb"}
+    assert result.score == result.metrics["test"]["addition_ms"] > 0
+
+
 def test_preparation_is_a_cost(run_here):
     words = [w for w in POLYNOMIALS if "lr" not in w and "max_steps" not in w]
     cost = ("task=node_classification__preparation", "trainer.max_steps=1", "task.passes=2")

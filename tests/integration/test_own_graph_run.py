@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
+from torch_geometric.utils import to_undirected
 
 import curvlab
 from curvlab.cli.export import geometry
@@ -160,3 +161,29 @@ def test_tokens_on_disk_keep_the_ids(run_here, friends, tmp_path):
     stored = np.load(tmp_path / "run" / "embeddings.npz")
     by_id = dict(zip(stored["ids"].tolist(), stored["classes"].tolist(), strict=True))
     assert by_id == {"ann": 1, "bob": 1, "cem": 1, "dan": 0, "eva": 0, "fay": 0}
+
+
+@pytest.fixture
+def graph():
+    torch.manual_seed(0)
+    edges = to_undirected(torch.randint(30, (2, 90)))
+    return Data(x=torch.randn(30, 4), edge_index=edges, y=torch.randint(3, (30,)))
+
+
+def test_a_run_on_ones_own_graph_is_the_run_that_load_returns(tmp_path, monkeypatch, graph, capfd):
+    monkeypatch.chdir(tmp_path)
+    state = torch.get_rng_state(), torch.get_num_threads()
+    run = curvlab.train("model=kappa_gcn", *SHORT, data=graph)
+    assert torch.equal(torch.get_rng_state(), state[0])
+    assert torch.get_num_threads() == state[1]
+    again = curvlab.load(run.folder)
+    torch.testing.assert_close(again.embed(), run.embed())
+    assert repr(again) == repr(run)
+    for said in ("accuracy=", "space=Stereographic(kappa=", f"folder={run.folder}"):
+        assert said in repr(run)
+    assert run.evaluate()["test"]["accuracy"] == run.result.score
+    capfd.readouterr()
+    curvlab.train("model=kappa_gcn", *SHORT, data=graph)
+    assert "rerun=true repeats it" in capfd.readouterr().out
+    with pytest.raises(UsageError, match="pass a graph as data="):
+        curvlab.train("model=kappa_gcn", graph)

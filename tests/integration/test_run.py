@@ -22,11 +22,6 @@ from curvlab.tasks import reconstruction
 FPST = (*TINY, "model=fpst", "model.eigenvectors=4")
 
 
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "run"
-
-
 @pytest.mark.smoke
 def test_a_run_leaves_result_curves_checkpoint_embedding_and_pictures(run_here, folder):
     result = run_here(*FPST)

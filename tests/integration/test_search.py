@@ -73,17 +73,11 @@ def parameters(folder):
 
 
 def test_a_trial_is_the_mean_validation_score_of_the_runs_with_its_values(
-    search_here, run_here, folder, monkeypatch
+    search_here, run_here, folder, watch
 ):
     """Which never look at a test node."""
     parts = []
-    forward = NodeClassification.forward
-
-    def watched(task, batch, part):
-        parts.append(part)
-        return forward(task, batch, part)
-
-    monkeypatch.setattr(NodeClassification, "forward", watched)
+    watch(NodeClassification, "forward", lambda task, batch, part: parts.append(part))
     result = search_here(*SEARCH)
     assert set(parts) == {"train", "val"}
     assert "test" not in result.metrics
