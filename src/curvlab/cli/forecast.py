@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby, product
 from pathlib import Path
 from statistics import median
@@ -21,7 +21,6 @@ from curvlab.results.identity import identity_hash, stored_config
 from curvlab.results.leases import SUFFIX as LEASE
 from curvlab.results.leases import look
 from curvlab.results.result import CONCLUSIVE, load, result_files
-from curvlab.results.run_tables import SUFFIX, folder_of, read_rows
 from curvlab.study.flat_counterpart import overrides_of_runs, spaces_of
 
 LONG = 3600.0  # seconds from which the forecast says how to run less
@@ -29,45 +28,14 @@ START = 5.0  # seconds before the first step and after the last
 STEPS = "trainer.max_steps"
 
 Cell = Mapping[str, Any]  # values of one run by the keys that the command line and the table set
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A stored run: its folder, its result, whether it is the user's own."""
-
-    folder: Path
-    result: Mapping[str, Any]
-    own: bool
-
-    @property
-    def cost(self) -> float:
-        """Seconds per step, with evaluations; 0 if unknown."""
-        wall = max(0.0, float(self.result["wall_seconds"] or 0) - START)
-        return max(wall / max(1, self.result["steps"]), self.pace)
-
-    @property
-    def pace(self) -> float:
-        """Seconds of training per step; 0 if unknown."""
-        return float(self.result["ms_per_step"] or 0) / 1e3
-
-    @property
-    def kind(self) -> tuple[str, ...]:
-        """Task, model and data set."""
-        return tuple(str(self.result[name]) for name in ("task", "model", "dataset"))
-
-    def has(self, key: str, value: Any) -> bool:
-        """Whether the run has a value of a key, or was built with a choice of a group."""
-        node: Any = self.result["config"]
-        for name in key.lstrip("+").split("."):
-            node = node.get(name) if isinstance(node, Mapping) else None
-        return bool((node.get("name") if isinstance(node, Mapping) else node) == value)
+Run = Mapping[str, Any]  # a stored result
 
 
 class Forecast:
     """The runs of a command, those that are finished, and the time of the others.
 
-    A run takes what the stored runs took that share most of its values; times of shipped runs are
-    scaled by the ratio between the user's own runs and shipped ones of their kind.
+    A run takes what the stored runs took that share most of its values, the user's own and those of
+    the repository.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -86,32 +54,36 @@ class Forecast:
         self.several = "study" in base or "search" in base  # which know their finished runs
         self.keys, self.runs = list(values), len(cells)
         self.swept = self.runs > 1 and not self.several
-        self.config, self.own = stored_config(base), list(_own(Path(base.paths.output_dir)))
-        self.shipped = list(_read_shipped())
-        self.factor = _factor(self.own, self.shipped)
+        self.config, self.own = stored_config(base), _read_runs(Path(base.paths.output_dir))
         self.left = [c for c in cells if self.several or base.rerun or not self._is_finished(c)]
         (jobs,) = values.get("hydra.launcher.n_jobs", (1,))
         self.at_once = min(os.cpu_count() or 1 if "study" in base else jobs, self.runs)
+
+    @cached_property
+    def stored(self) -> list[Run]:
+        """The user's own runs, and those of the repository that ran on a CPU."""
+        tables = () if REPOSITORY is None else [REPOSITORY / "docs" / "results" / "tables"]
+        shipped = (run for folder in tables for run in _read_runs(folder).values())
+        return [*self.own.values(), *(run for run in shipped if run["device"] == "cpu")]
 
     def seconds(self, cell: Cell) -> float | None:
         """Time of a cell's run; None without a stored run of its model, data set and task."""
         base, table = self.base, self.base.experiment
         task, *kind = (str(cell.get(key, base[key].name)) for key in ("task", "model", "dataset"))
         shared: dict[float, list[float]] = {}
-        for run in (*self.own, *self.shipped):
-            own_task, *own_kind = run.kind
-            if own_kind != kind or not run.cost:
+        for i, run in enumerate(self.stored):
+            if [run["model"], run["dataset"]] != kind or not (cost := _cost(run)):
                 continue
-            config, of_table = run.result["config"], table and run.result["experiment"] == table
+            config, of_table = run["config"], table and run["experiment"] == table
             tasks = config["dataset"]["tasks"]  # the first is the default
-            if own_task == (task if task in tasks else tasks[0]) or of_table:
-                taken, limit = int(run.result["steps"]), config["trainer"]["max_steps"]
-                as_long = self.swept and run.result["experiment"] == table
+            if run["task"] == (task if task in tasks else tasks[0]) or of_table:
+                taken, limit = int(run["steps"]), config["trainer"]["max_steps"]
+                as_long = self.swept and run["experiment"] == table
                 most = cell.get(STEPS, taken if as_long else base.trainer.max_steps)
                 steps = min(taken, most) if taken < limit else most
-                same = sum(run.has(key, value) for key, value in self._decisive(cell))
-                time = START + run.cost * steps * (1 if run.own else self.factor)
-                shared.setdefault(same + run.own / 2, []).append(time)
+                same = sum(_has(run, key, value) for key, value in self._decisive(cell))
+                own = i < len(self.own)  # of equally similar runs those of this machine count
+                shared.setdefault(same + own / 2, []).append(START + cost * steps)
         return median(shared[max(shared)]) if shared else None
 
     def lines(self, each: bool = False) -> Iterator[str]:
@@ -147,22 +119,22 @@ class Forecast:
             holder, name = look(lease), lease.parent.relative_to(folder)
             left = f"  abandoned  {name}: the next worker takes it"
             yield f"  at work    {name}: {holder}" if holder else left
-        for run in (run for run in self.own if run.folder.is_relative_to(folder)):
-            if run.result["status"] in ("failed", "out_of_memory"):
-                yield f"  failed     {run.folder.relative_to(folder)}: {run.result['error']}"
+        for place, run in self.own.items():
+            if place.is_relative_to(folder) and run["status"] in ("failed", "out_of_memory"):
+                yield f"  failed     {place.relative_to(folder)}: {run['error']}"
 
     def _is_finished(self, cell: Cell) -> bool:
-        done = [run for run in self.own if run.result["status"] in CONCLUSIVE]
+        done = {p: run for p, run in self.own.items() if run["status"] in CONCLUSIVE}
         if not self.swept:
             own = identity_hash(self.config)
-            return any(run.result["config_hash"] == own for run in done)
+            return any(run["config_hash"] == own for run in done.values())
         table, words = self.base.experiment, [f"{key}={value}" for key, value in cell.items()]
         name = run_name(words, _root_=self.base)
         return any(
-            run.result["experiment"] == table
-            and (table is not None or run.folder.parent.name == name)
-            and all(run.has(key, value) for key, value in self._decisive(cell))
-            for run in done
+            run["experiment"] == table
+            and (table is not None or place.parent.name == name)
+            and all(_has(run, key, value) for key, value in self._decisive(cell))
+            for place, run in done.items()
         )
 
     def _decisive(self, cell: Cell) -> list[tuple[str, Any]]:
@@ -182,28 +154,27 @@ class Forecast:
         return f"choose by {', '.join(ways)}; curvlab tables estimate has the time of each cell"
 
 
-def _own(folder: Path) -> Iterator[Stored]:
+def _read_runs(folder: Path) -> dict[Path, Run]:
+    """The results of the runs below a folder by their folders."""
+    found = {}
     for file in result_files(folder):
         with suppress(OSError, ValueError):  # damaged, or of another version: no cost to use
-            yield Stored(file.parent, load(file), own=True)
+            found[file.parent] = load(file)
+    return found
 
 
-def _read_shipped() -> Iterator[Stored]:
-    """The shipped runs that ran on a CPU."""
-    folder = Path(REPOSITORY or "", "docs", "results", "tables")
-    for table in folder.rglob(f"*{SUFFIX}") if REPOSITORY is not None else ():
-        for name, row in read_rows(table).items():
-            if row["device"] == "cpu":
-                yield Stored(folder_of(table) / name, row, own=False)
+def _cost(run: Run) -> float:
+    """Seconds per step, with evaluations; 0 if unknown."""
+    wall = max(0.0, float(run["wall_seconds"] or 0) - START)
+    return max(wall / max(1, run["steps"]), float(run["ms_per_step"] or 0) / 1e3)
 
 
-def _factor(own: Sequence[Stored], shipped: Sequence[Stored]) -> float:
-    """Ratio of step times here to those of shipped runs of the same kind; 1 if unknown."""
-    theirs: dict[tuple[str, ...], list[float]] = {}
-    for run in (run for run in shipped if run.pace):
-        theirs.setdefault(run.kind, []).append(run.pace)
-    ratios = [run.pace / median(theirs[run.kind]) for run in own if run.kind in theirs]
-    return median(ratios) if ratios else 1.0
+def _has(run: Run, key: str, value: Any) -> bool:
+    """Whether a run has a value of a key, or was built with a choice of a group."""
+    node: Any = run["config"]
+    for name in key.lstrip("+").split("."):
+        node = node.get(name) if isinstance(node, Mapping) else None
+    return bool((node.get("name") if isinstance(node, Mapping) else node) == value)
 
 
 def _study_runs(base: DictConfig, words: Sequence[str]) -> Iterator[Cell]:
