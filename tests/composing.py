@@ -11,11 +11,13 @@ from pathlib import Path
 import hydra
 import omegaconf._utils
 import omegaconf.base
+import yaml
 from hydra import initialize_config_dir
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
+from omegaconf._utils import get_yaml_loader
 
 from curvlab.config.compose import compose, sets_a_key
 from curvlab.config.folder import choices
@@ -61,13 +63,13 @@ def _parsed(word: str) -> Override:
 
 
 @cache
-def recipes() -> dict[tuple[str, str, str], DictConfig]:
+def recipes() -> dict[tuple[str, str, str], dict]:
     """All recipes, with where they are from, by task, model and key."""
     files = sorted((CONFIGS / "recipe").glob("*/*.yaml"))
     return {
         (file.parent.name, file.stem, str(key)): values
         for file in files
-        for key, values in OmegaConf.load(file).items()  # type: ignore[union-attr]
+        for key, values in yaml.load(file.read_text(), get_yaml_loader()).items()
     }
 
 

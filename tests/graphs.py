@@ -1,8 +1,10 @@
 """Small random graphs, and dense matrices of graphs."""
 
+import networkx as nx
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import to_networkx, to_undirected
 
 
 def random_graph(nodes: int, pairs: int, features: int, seed: int = 0, alone: int = 0) -> Data:
@@ -26,3 +28,35 @@ def symmetric(graph: Data) -> Tensor:
     looped = dense_adjacency(graph) + torch.eye(graph.num_nodes)
     scale = looped.sum(1).rsqrt()
     return scale[:, None] * looped * scale
+
+
+def graph_of(network: nx.Graph) -> Data:
+    """The graph of networkx, without features."""
+    network = nx.convert_node_labels_to_integers(network)
+    edges = torch.tensor(list(network.edges), dtype=torch.long).reshape(-1, 2).T
+    return Data(edge_index=to_undirected(edges), num_nodes=network.number_of_nodes())
+
+
+def is_simple(graph: Data) -> bool:
+    """Whether every edge is there once in each direction, and none is from a node to itself."""
+    return graph.is_coalesced() and graph.is_undirected() and not graph.has_self_loops()
+
+
+def is_connected(graph: Data) -> bool:
+    """Whether a path leads from each node to each other."""
+    return nx.is_connected(to_networkx(graph, to_undirected=True))
+
+
+class Given:
+    """A source that has its graph."""
+
+    def __init__(self, data: Data) -> None:
+        self.data = data
+
+    def download(self) -> list:
+        """Nothing."""
+        return []
+
+    def load(self) -> Data:
+        """The graph, which may be changed."""
+        return self.data.clone()

@@ -43,7 +43,7 @@ def with_few_of_every_key():
     """All recipes; those that set no key that another of the same model sets too are nightly."""
     met = set()
     for names in OF_DATA:
-        keys = {(*names[:2], key) for key, _ in leaves(OmegaConf.to_container(recipes()[names]))}
+        keys = {(*names[:2], key) for key, _ in leaves(recipes()[names])}
         marks = () if keys - met else pytest.mark.nightly
         yield pytest.param(names, marks=marks, id="-".join(names[1:]))
         met |= keys
@@ -78,7 +78,7 @@ def test_a_recipe_has_what_differs_in_keys_that_there_are_and_a_run_takes_it(nam
     plain, run = composed(*words, "recipe=none"), composed(*words)
     parts = (plain.task.name, plain.model.name, plain.dataset.name, plain.split.get("name"))
     assert recipe(*parts) == "/".join(names)
-    for own, value in leaves(OmegaConf.to_container(recipes()[names])):
+    for own, value in leaves(recipes()[names]):
         path, _, name = own.rpartition(".")
         known = option_of(OmegaConf.select(run, path), path, name)
         assert known or own in keys_of(plain) or name in MADE_OF, own
@@ -147,7 +147,7 @@ def split_of(words):
 
 def searched(names):
     """What the values of a recipe were found on, its own and those that it takes from others."""
-    values = OmegaConf.to_container(recipes()[names])
+    values = recipes()[names]
     entries = [entry for entry in values.get("defaults", []) if entry != "_self_"]
     for group, name in (pair for entry in entries for pair in entry.items()):
         if not group.startswith(("optional", "/")):

@@ -8,7 +8,7 @@ from hydra.utils import get_object
 
 from curvlab.checked import is_bounded
 from curvlab.config.folder import CONFIGS
-from curvlab.config.schema import PASSED, options_of
+from curvlab.config.schema import PASSED, complete_options, options_of
 from curvlab.errors import UsageError
 
 TARGETS = {
@@ -28,6 +28,17 @@ BOUNDED = {
         }
     )
 }
+
+
+@pytest.mark.parametrize("target", sorted(TARGETS))
+def test_every_option_has_a_kind_and_a_line(target):
+    for name, option in complete_options(target).items():
+        assert option.doc, name
+        assert option.says not in ("any value", ""), name
+        if target.startswith("curvlab.data") and name != "dataset":  # a class of PyG
+            assert option.says != "keys of its own", name
+
+
 WRONG = (-1, 0, "no/such?choice")
 
 

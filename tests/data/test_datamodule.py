@@ -10,6 +10,7 @@ from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.splits.nodes import PARTS, RandomSplit
 from curvlab.data.transforms.graph import IdentityFeatures, LaplacianEigenvectors
 from curvlab.errors import UsageError
+from graphs import Given
 
 
 class CountingSource(SyntheticWeb):
@@ -89,24 +90,13 @@ def test_unusable_graphs_are_refused(data, words):
         check_graph(data)
 
 
-class LabelledSource(SyntheticWeb):
-    """Sixty nodes whose labels the test gives; two of them have no neighbour."""
-
-    def __init__(self, y):
-        super().__init__(58, 0.5, seed=0)
-        self.y = y
-
-    def load(self):
-        data = super().load()
-        data.num_nodes = 60
-        data.y = self.y
-        return data
-
-
 def labelled_module(y, seed=0, stratified=True, **options):
+    """Sixty nodes with these labels; two of them have no neighbour."""
+    data = SyntheticWeb(58, 0.5, seed=0).load()
+    data.num_nodes, data.y = 60, y
     split = RandomSplit("random", 0.2, 0.2, stratified, None)
-    source, transforms = LabelledSource(y), [IdentityFeatures(0.0), LaplacianEigenvectors(4)]
-    return GraphDataModule(source, transforms, 5, seed, split=split, **options)
+    transforms = [IdentityFeatures(0.0), LaplacianEigenvectors(4)]
+    return GraphDataModule(Given(data), transforms, 5, seed, split=split, **options)
 
 
 THREE = torch.arange(60) % 3

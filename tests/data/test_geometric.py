@@ -6,8 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from scipy.sparse.csgraph import connected_components
-from torch_geometric.utils import degree, to_networkx, to_scipy_sparse_matrix
+from torch_geometric.utils import degree, to_networkx
 
 from curvlab.data.datasets.geometric import FlatGraph, HyperbolicGraph, SphericalGraph
 from curvlab.data.datasets.known_geometry import (
@@ -23,6 +22,7 @@ from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.data.datasets.synthetic_disease import SyntheticDisease
 from curvlab.data.datasets.synthetic_large import SyntheticLarge
 from curvlab.errors import UsageError
+from graphs import is_connected, is_simple
 
 MODELS = (HyperbolicGraph, SphericalGraph, FlatGraph)
 SEEDED = (
@@ -39,13 +39,8 @@ def homophily(graph):
 @pytest.mark.parametrize("model", [*MODELS, *KNOWN])
 def test_one_simple_undirected_component(model):
     data = model().load()
-    source, target = data.edge_index
-    assert (source != target).all()
-    assert torch.unique(data.edge_index, dim=1).shape == data.edge_index.shape
-    codes = source * data.num_nodes + target
-    assert torch.equal(codes.sort().values, (target * data.num_nodes + source).sort().values)
-    links = to_scipy_sparse_matrix(data.edge_index, num_nodes=data.num_nodes)
-    assert connected_components(links)[0] == 1
+    assert is_simple(data)
+    assert is_connected(data)
     data.validate()
 
 

@@ -8,7 +8,6 @@ import pytest
 import scipy.sparse as sp
 import torch
 from scipy.stats import chisquare
-from torch_geometric.data import Data
 
 from composing import composed
 from curvlab.data.loaders.datamodule import GraphDataModule
@@ -22,21 +21,16 @@ from curvlab.data.transforms.graph import (
 from curvlab.data.transforms.relations import NeighbourRelations
 from curvlab.errors import UsageError
 from curvlab.run.parts import build_data
+from graphs import Given, graph_of
 
 PARTS = ("train_edges", "val_edges", "test_edges")
 APART = ("val_non_edges", "test_non_edges")
 
 
-def graph_of(network, features=3):
-    edges = torch.tensor(list(network.edges)).T
-    nodes = network.number_of_nodes()
-    x = torch.linspace(0.1, 1, nodes * features).reshape(nodes, features)
-    y = torch.arange(nodes) % 2
-    return Data(x=x, y=y, edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=nodes)
-
-
-def random_graph(nodes=60, edges=200):
-    return graph_of(nx.gnm_random_graph(nodes, edges, seed=0))
+def random_graph():
+    data = graph_of(nx.gnm_random_graph(60, 200, seed=0))
+    data.x, data.y = torch.linspace(0.1, 1, 180).reshape(60, 3), torch.arange(60) % 2
+    return data
 
 
 def pairs_of(edges):
@@ -99,19 +93,6 @@ TRANSFORMS = [
     DegreeFeatures(max_degree=5, row_normalise=False),
     HopFeatures(2),
 ]
-
-
-class Given:
-    """A source that has its graph."""
-
-    def __init__(self, data):
-        self.data = data
-
-    def download(self):
-        return []
-
-    def load(self):
-        return self.data.clone()
 
 
 @pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")

@@ -2,30 +2,20 @@
 
 import pytest
 import torch
-from torch_geometric.data import Data
-from torch_geometric.utils import to_undirected
 
 from curvlab.data.loaders.neighbour_batches import NeighbourDataModule
 from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.data.transforms.shortest_paths import ShortestPaths
+from graphs import Given, random_graph
 
 
-class Source:
-    """Fifty nodes of which every other one is a training node."""
-
-    def load(self):
-        generator = torch.Generator().manual_seed(0)
-        edges = torch.randint(50, (2, 120), generator=generator)
-        edges = to_undirected(edges[:, edges[0] != edges[1]])
-        x = torch.randn(50, 3, generator=generator)
-        mask = torch.arange(50) % 2 == 0
-        return Data(x=x, y=torch.arange(50) % 4, edge_index=edges, num_nodes=50, train_mask=mask)
-
-
-def module(size=10, fan_outs=(3, 2), transforms=()):
+def module(transforms=()):
+    """Batches of ten of fifty nodes, of which every other one is a training node."""
+    graph = random_graph(nodes=50, pairs=120, features=3)
+    graph.y, graph.train_mask = torch.arange(50) % 4, torch.arange(50) % 2 == 0
     options = {"transforms": list(transforms), "steps_per_epoch": 1, "seed": 0}
     return NeighbourDataModule(
-        fan_outs=fan_outs, size=size, accumulate=1, source=Source(), **options
+        fan_outs=(3, 2), size=10, accumulate=1, source=Given(graph), **options
     )
 
 

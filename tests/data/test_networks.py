@@ -4,11 +4,10 @@ import hashlib
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
 
 from curvlab.data.datasets.networks import EdgeListNetwork, read_edge_list, undirected_graph
 from curvlab.errors import UsageError
+from graphs import is_connected, is_simple
 
 
 def tiny_network(tmp_path, text="7,3\n3,9\n9,7\n9,4\n", **statistics):
@@ -65,9 +64,5 @@ def test_a_malformed_file_is_one_sentence(tmp_path, text):
 @pytest.mark.parametrize("name", ["web_edu", "power", "facebook", "bio_worm"])
 def test_real_networks_have_the_papers_statistics_and_are_connected(name, mirror, source):
     graph = source(name, mirror).load()  # asserts nodes, edges, largest degree
-    row, col = graph.edge_index.numpy()
-    adjacency = csr_array((np.ones(len(row)), (row, col)), shape=(graph.num_nodes,) * 2)
-    assert connected_components(adjacency)[0] == 1
-    assert graph.is_coalesced()
-    assert graph.is_undirected()
-    assert not graph.has_self_loops()
+    assert is_connected(graph)
+    assert is_simple(graph)

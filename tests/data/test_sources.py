@@ -7,6 +7,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from curvlab.data.datasets.named import named_source
 from curvlab.data.files.sources import fetch
 from curvlab.errors import UsageError
 
@@ -42,6 +43,13 @@ def server(tmp_path):
         yield f"http://127.0.0.1:{running.server_port}", folder
         running.shutdown()
         thread.join()
+
+
+def test_a_source_is_built_by_its_name(tmp_path):
+    cora = named_source("cora", tmp_path)
+    assert (cora.name, cora.data_dir, cora.given) == ("cora", str(tmp_path), "public")
+    assert (cora.folder, cora.files[0]["path"]) == ("Planetoid/Cora/raw", "ind.cora.x")
+    assert named_source("synthetic_web").load().num_nodes == 3000
 
 
 def leftovers(folder):

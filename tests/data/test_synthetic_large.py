@@ -8,6 +8,7 @@ from torch_geometric.utils import degree, homophily
 from curvlab.data.datasets.synthetic_large import SyntheticLarge
 from curvlab.data.files.cleaning import check_graph
 from curvlab.errors import UsageError
+from graphs import is_simple
 
 pytestmark = pytest.mark.slow
 
@@ -37,9 +38,7 @@ def hill(degrees, largest):
 def test_simple_undirected_and_of_the_stated_size(seed):
     data = graph(seed=seed)
     assert (data.num_nodes, data.num_features) == (20_000, 32)
-    assert data.is_coalesced()
-    assert data.is_undirected()
-    assert not data.has_self_loops()
+    assert is_simple(data)
     assert 0.93 * 200_000 < data.num_edges <= 200_000
     assert (data.x.dtype, data.y.dtype) == (torch.float32, torch.int64)
     counts = torch.bincount(data.y)

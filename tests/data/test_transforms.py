@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.linalg import eigh, subspace_angles
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
-from torch_geometric.utils import to_undirected
 
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.data.transforms.eigenvectors import largest_eigenpairs
@@ -22,12 +21,7 @@ from curvlab.data.transforms.graph import (
     normalised_adjacency_matrix,
 )
 from curvlab.errors import UsageError
-
-
-def graph_of(network):
-    network = nx.convert_node_labels_to_integers(network)
-    edges = torch.tensor(list(network.edges), dtype=torch.long).reshape(-1, 2).T
-    return Data(edge_index=to_undirected(edges), num_nodes=network.number_of_nodes())
+from graphs import graph_of
 
 
 def laplacian(data):
