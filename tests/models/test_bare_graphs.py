@@ -112,6 +112,7 @@ def test_a_model_is_copied_and_averaged_after_a_step(trained, bare):
 
 
 @pytest.mark.sampled(5)
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # looked up by the compiler
 @pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")
 @pytest.mark.parametrize("trained", [t for t in TARGETS if not t.endswith("FPST")], indirect=True)

@@ -105,11 +105,12 @@ def test_renaming_nodes_permutes_the_embeddings(graph, kappa, layers):
 
 @pytest.mark.parametrize("kappa", [(0.0, 0.0), (-1.0, 0.5), (-0.5, -3.9), (1e-9, -1e-9)])
 def test_derivatives_by_all_curvatures_are_central_differences(graph, kappa):
+    """Of three nodes' embeddings, in which all tokens are."""
     made = curved(kappa, layers=2, activation="tanh")
     raws = {name: p.detach() for name, p in made.named_parameters() if "curvature" in name}
 
     def output(*values):
-        return functional_call(made, dict(zip(raws, values, strict=True)), (graph,))
+        return functional_call(made, dict(zip(raws, values, strict=True)), (graph,))[::4]
 
     inputs = [raw.requires_grad_() for raw in raws.values()]
     assert torch.autograd.gradcheck(output, inputs)

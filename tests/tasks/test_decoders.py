@@ -46,10 +46,7 @@ def test_on_the_lorentz_model_it_is_prototypes_of_the_points():
     logits = made(made.prototypes)
     torch.testing.assert_close(logits.diagonal(), torch.zeros(3), atol=1e-12, rtol=0)
     assert (logits.argmax(1) == torch.arange(3)).all()
-    released = decoder("auto", space, 5, "geometric", "as_released")
-    released.load_state_dict(made.state_dict())
-    product = (logits - 4) / 2  # <m, P>, of k = 2
-    torch.testing.assert_close(released(made.prototypes), 4 + 2 * product / 2)
+    assert decoder("auto", space, 5, "geometric", "as_released").inner == "as_released"
 
 
 @pytest.mark.parametrize(("space", "dim"), [(Stereographic(2, -1.0), 4), (Lorentz(-0.5), 5)])
