@@ -1,4 +1,4 @@
-"""Small random graphs, and dense matrices of graphs."""
+"""Small graphs, and dense matrices of graphs."""
 
 import networkx as nx
 import torch
@@ -7,12 +7,29 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_networkx, to_undirected
 
 
+def both_directions(edges) -> Tensor:
+    """`edge_index` of edges, pairs or `[2, edges]`, that are named in one direction."""
+    one = edges if torch.is_tensor(edges) else torch.tensor(edges, dtype=torch.long).view(-1, 2).T
+    return torch.cat([one, one.flip(0)], dim=1)
+
+
+def ring(nodes: int) -> Tensor:
+    """Edges of a cycle."""
+    i = torch.arange(nodes)
+    return both_directions(torch.stack([i, (i + 1) % nodes]))
+
+
+def of_networkx(network: nx.Graph) -> tuple[Tensor, int]:
+    """Edges and number of nodes."""
+    network = nx.convert_node_labels_to_integers(network)
+    return both_directions(list(network.edges)), network.number_of_nodes()
+
+
 def random_graph(nodes: int, pairs: int, features: int, seed: int = 0, alone: int = 0) -> Data:
     """Nodes with random features, joined in both directions; the last `alone` have no edges."""
     generator = torch.Generator().manual_seed(seed)
     edges = torch.randint(nodes - alone, (2, pairs), generator=generator)
-    edges = edges[:, edges[0] != edges[1]]
-    edges = torch.cat([edges, edges.flip(0)], dim=1).unique(dim=1)
+    edges = both_directions(edges[:, edges[0] != edges[1]]).unique(dim=1)
     return Data(torch.randn(nodes, features, generator=generator), edges, num_nodes=nodes)
 
 

@@ -11,11 +11,7 @@ from torch_geometric.data import Data
 from curvlab.analysis import hyperbolicity
 from curvlab.analysis.graph_facts import graph_facts, tail_exponent
 from curvlab.analysis.hyperbolicity import adjacency_matrix, distances_from, mean_delta
-
-
-def of_networkx(graph):
-    edges = torch.tensor(list(graph.edges)).T
-    return torch.cat([edges, edges.flip(0)], 1), graph.number_of_nodes()
+from graphs import of_networkx
 
 
 def deltas(distance, x, y, v, w):

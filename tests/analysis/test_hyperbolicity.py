@@ -5,19 +5,17 @@ import itertools
 import networkx as nx
 import numpy as np
 import pytest
-import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from curvlab.analysis import hyperbolicity as module
 from curvlab.analysis.hyperbolicity import four_point_delta, hyperbolicity
 from curvlab.errors import UsageError
+from graphs import of_networkx
 
 
 def bounds_of(network, **options):
-    network = nx.convert_node_labels_to_integers(network)
-    edges = torch.tensor(list(network.edges), dtype=torch.long).reshape(-1, 2).T
-    return hyperbolicity(edges, network.number_of_nodes(), **options)
+    return hyperbolicity(*of_networkx(network), **options)
 
 
 def delta_of(network):

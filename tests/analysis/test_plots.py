@@ -13,6 +13,7 @@ from curvlab.analysis.embeddings import Embedding, save_embedding
 from curvlab.analysis.figures import curvature_figure
 from curvlab.analysis.plots import plot_run
 from curvlab.manifolds import Euclidean, Stereographic
+from graphs import of_networkx
 
 pytestmark = pytest.mark.slow
 
@@ -21,11 +22,6 @@ def metrics():
     steps = np.arange(10, 110, 10)
     columns = {"step": steps, "loss": 1 / steps, "map": 90 + steps / 20}
     return pd.DataFrame(columns | {"kappa/0/0": -steps / 100, "kappa/0/1": -steps / 50})
-
-
-def star():
-    edges = torch.tensor(list(nx.star_graph(11).edges)).T
-    return torch.cat([edges, edges.flip(0)], dim=1)
 
 
 def test_histogram_shares_sum_to_one_and_split_at_zero():
@@ -42,7 +38,8 @@ def test_histogram_shares_sum_to_one_and_split_at_zero():
 def finished_run(folder, space):
     metrics().to_csv(folder / "metrics.csv", index=False)
     points = space.expmap0(torch.randn(12, 4))
-    save_embedding(folder / "embeddings.npz", Embedding(points, space, star()))
+    edges, _ = of_networkx(nx.star_graph(11))
+    save_embedding(folder / "embeddings.npz", Embedding(points, space, edges))
     result = {"model": "fpst", "dataset": "web_edu", "seed": 3}
     (folder / "result.json").write_text(json.dumps(result))
 

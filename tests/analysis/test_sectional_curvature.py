@@ -13,12 +13,11 @@ from curvlab.analysis import sectional_curvature as module
 from curvlab.analysis.sectional_curvature import sectional_curvature
 from curvlab.data.datasets.named import named_source
 from curvlab.errors import UsageError
+from graphs import of_networkx
 
 
 def curvature_of(network):
-    network = nx.convert_node_labels_to_integers(network)
-    edges = torch.tensor(list(network.edges), dtype=torch.long).reshape(-1, 2).T
-    return sectional_curvature(edges, network.number_of_nodes())
+    return sectional_curvature(*of_networkx(network))
 
 
 def by_definition(network):

@@ -10,11 +10,7 @@ from sklearn.metrics import average_precision_score
 
 from curvlab.errors import UsageError
 from curvlab.metrics.average_precision import mean_average_precision
-
-
-def both_directions(edges):
-    edge_index = torch.tensor(edges, dtype=torch.long).reshape(-1, 2).T
-    return torch.cat([edge_index, edge_index.flip(0)], dim=1)
+from graphs import both_directions, of_networkx
 
 
 def score(distance, edge_index, block=3):
@@ -46,9 +42,8 @@ SPEC_POINTS = torch.tensor([[0, 0], [1, 0.1], [0.2, 1.9], [2.1, 2.0], [0.6, 1.1]
 SPEC_EDGES = both_directions([[0, 1], [0, 2], [1, 2], [2, 3], [3, 4]])
 
 
-def random_graph(seed, nodes=40, probability=0.15):
-    edges = list(nx.gnp_random_graph(nodes, probability, seed=seed).edges)
-    return both_directions(edges), nodes
+def random_graph(seed):
+    return of_networkx(nx.gnp_random_graph(40, 0.15, seed=seed))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

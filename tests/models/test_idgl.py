@@ -14,6 +14,7 @@ from curvlab.models.idgl import (
     half_squared_distances,
     step_over_anchors,
 )
+from graphs import ring
 
 NODES, FEATURES, CLASSES, DIM = 11, 6, 3, 4
 
@@ -22,8 +23,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 @pytest.fixture
 def graph():
-    ring = torch.stack([torch.arange(NODES), (torch.arange(NODES) + 1) % NODES])
-    data = Data(x=torch.randn(NODES, FEATURES), edge_index=torch.cat([ring, ring.flip(0)], 1))
+    data = Data(x=torch.randn(NODES, FEATURES), edge_index=ring(NODES))
     return NormalisedAdjacency(self_loops=True)(data)
 
 

@@ -13,6 +13,7 @@ from curvlab.models.encoder import Encoder
 from curvlab.optim import Adam
 from curvlab.tasks.decoders import FermiDirac, LorentzianScore, link_decoder
 from curvlab.tasks.link_prediction import LinkPrediction, link_scores
+from graphs import ring
 
 
 @pytest.mark.parametrize("broken", [torch.nan, torch.inf, -torch.inf])
@@ -45,11 +46,8 @@ def task(encoder, **options):
     return LinkPrediction(encoder, Adam(lr=0.1, curvature_lr=0.01), **options)
 
 
-def ring(nodes=40):
-    i = torch.arange(nodes)
-    edges = torch.stack([i, (i + 1) % nodes])
-    data = Data(x=torch.ones(nodes, 1), edge_index=torch.cat([edges, edges.flip(0)], 1))
-    return LinkSplit(0.1, 0.2, 0)(data, 0)
+def split_ring():
+    return LinkSplit(0.1, 0.2, 0)(Data(x=torch.ones(40, 1), edge_index=ring(40)), 0)
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -115,7 +113,7 @@ def test_the_decoder_follows_the_space():
 
 def test_a_step_sees_neither_the_held_out_edges_nor_the_pairs_against_them():
     """Loss and gradients of a graph whose held-out parts are others."""
-    data, torch_seed = ring(), 3
+    data, torch_seed = split_ring(), 3
     losses = []
     for change in (False, True):
         torch.manual_seed(0)
@@ -132,7 +130,7 @@ def test_a_step_sees_neither_the_held_out_edges_nor_the_pairs_against_them():
 
 
 def test_every_step_draws_as_many_new_pairs_that_are_no_training_edges():
-    data, trained = ring(), task(Table(40))
+    data, trained = split_ring(), task(Table(40))
     train = {tuple(pair) for pair in data.train_edges.T.tolist()}
     seen = []
     forward = trained.forward
@@ -150,6 +148,6 @@ def test_every_step_draws_as_many_new_pairs_that_are_no_training_edges():
 
 @pytest.mark.parametrize("metric", ["roc_auc", "average_precision", "auc_ap"])
 def test_weights_are_chosen_by_the_metric_that_is_named(metric):
-    data, trained = ring(), task(Table(40), metric=metric)
+    data, trained = split_ring(), task(Table(40), metric=metric)
     edges, others = trained(data, data.val_edges, data.val_non_edges)
     torch.testing.assert_close(trained.validation_score(data), link_scores(edges, others)[metric])

@@ -16,6 +16,7 @@ from curvlab.tasks.filter_regression import FilterRegression
 from curvlab.tasks.link_prediction import LinkPrediction
 from curvlab.tasks.node_classification import NodeClassification
 from curvlab.tasks.reconstruction import Reconstruction
+from graphs import ring
 
 NODES = 12
 
@@ -60,13 +61,10 @@ class OnACone(Encoder):
 
 
 def graph():
-    torch.manual_seed(0)
-    i = torch.arange(NODES)
-    edges = torch.stack([i, (i + 1) % NODES])
     data = Data(
         x=torch.randn(NODES, 3),
-        edge_index=torch.cat([edges, edges.flip(0)], 1),
-        y=i % 3,
+        edge_index=ring(NODES),
+        y=torch.arange(NODES) % 3,
         target=torch.randn(NODES),
         scored=torch.ones(NODES, dtype=torch.bool),
     )

@@ -12,6 +12,7 @@ from curvlab.manifolds.pairs.loss import reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.optim import Adam
 from curvlab.tasks.reconstruction import Reconstruction
+from graphs import both_directions
 
 POINTS = [(0.0, 0.0), (1.0, 0.1), (0.2, 1.9), (2.1, 2.0), (0.6, 1.1)]
 EDGES = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)]
@@ -31,9 +32,7 @@ class Placed(nn.Module):
 
 
 def example():
-    edge_index = torch.tensor(EDGES).T
-    edge_index = torch.cat([edge_index, edge_index.flip(0)], dim=1)
-    return Data(edge_index=edge_index, num_nodes=5)
+    return Data(edge_index=both_directions(EDGES), num_nodes=5)
 
 
 def task_at(points, space, power=2):

@@ -17,6 +17,7 @@ from curvlab.manifolds import (
 )
 from curvlab.manifolds.pairs.loss import reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
+from graphs import both_directions
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -32,11 +33,6 @@ CURVATURES = [
     (-1.0,),
 ]
 NODES = 30
-
-
-def both_directions(edges):
-    edge_index = torch.tensor(edges).T
-    return torch.cat([edge_index, edge_index.flip(0)], dim=1)
 
 
 def web(nodes=NODES):
