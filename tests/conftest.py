@@ -2,6 +2,7 @@
 
 import os
 import runpy
+import shutil
 import sys
 import warnings
 from collections import Counter
@@ -99,6 +100,12 @@ def float64() -> Iterator[None]:
 def float32(float64: None) -> None:
     """Make float32 the default type again, in a module whose tests have float64."""
     torch.set_default_dtype(torch.float32)
+
+
+@pytest.fixture
+def configs(tmp_path) -> Path:
+    """A copy of the configurations, which may be changed."""
+    return Path(shutil.copytree(ROOT / "configs", tmp_path / "configs"))
 
 
 @pytest.fixture

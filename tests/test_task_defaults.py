@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import shutil
 from functools import cache
 
 import pytest
@@ -23,17 +22,6 @@ cora@public:
   optimizer:
     lr: 0.05
 """
-
-
-@pytest.fixture(scope="module")
-def configs(tmp_path_factory):
-    """A copy of the configurations in which GCN has a recipe on Cora's public split."""
-    folder = tmp_path_factory.mktemp("of_recipes") / "configs"
-    shutil.copytree(CONFIGS, folder)
-    file = folder / "recipe" / "node_classification" / "gcn.yaml"
-    others = re.sub(r"(?ms)^cora@public:\n.*?^(?=\S)", "", file.read_text())
-    file.write_text(others + RECIPE)
-    return folder
 
 
 OF_DATA = [names for names in recipes() if names[2] != "_" and "/" not in names[2]]
@@ -91,6 +79,9 @@ def test_a_recipe_has_what_differs_in_keys_that_there_are_and_a_run_takes_it(nam
 
 def test_a_recipe_is_taken_where_task_model_dataset_and_split_are_its_own(configs):
     """Task, split and manifold are chosen within the files of dataset and model."""
+    file = configs / "recipe" / "node_classification" / "gcn.yaml"
+    others = re.sub(r"(?ms)^cora@public:\n.*?^(?=\S)", "", file.read_text())
+    file.write_text(others + RECIPE)
     config = composed("model=gcn", "dataset=cora", configs=configs)
     assert (config.model.dim, config.model.dropout, config.optimizer.lr) == (64, 0.3, 0.05)
     assert config.model.layers == 2  # of the protocol

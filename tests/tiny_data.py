@@ -10,12 +10,7 @@ from composing import composed, tasks_of
 from curvlab.run.parts import build_data, build_task
 
 NODES = 90
-WEB = {
-    "_target_": "curvlab.data.datasets.synthetic.SyntheticWeb",
-    "num_nodes": NODES,
-    "cycle_fraction": 0.5,
-    "seed": 0,
-}
+WEB = {"_target_": "curvlab.data.datasets.synthetic.SyntheticWeb", "num_nodes": NODES}
 TRIPLES = {
     "_target_": "curvlab.data.datasets.synthetic_triples.SyntheticKnowledgeGraph",
     "groups": 4,
@@ -26,10 +21,6 @@ ON_DISK = {
     "_target_": "curvlab.data.datasets.synthetic_large.SyntheticLarge",
     "num_nodes": 400,
     "mean_degree": 4.0,
-    "exponent": 2.5,
-    "homophily": 0.6,
-    "signal": 1.0,
-    "seed": 0,
 }
 SPLIT = {
     "_target_": "curvlab.data.splits.nodes.RandomSplit",

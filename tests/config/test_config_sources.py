@@ -1,7 +1,5 @@
 """A key of a shared file composes as a file of its own does, and says where it is from."""
 
-import shutil
-
 import pytest
 from omegaconf import OmegaConf
 
@@ -19,12 +17,6 @@ SECTIONS = {
     "model/lrn__tangent_space_maps": ["model=lrn__tangent_space_maps", "dataset=airport"],
     "dataset/cora__per_class": ["model=hypformer__no_graph", "dataset=cora__per_class"],
 }
-
-
-@pytest.fixture
-def configs(tmp_path):
-    shutil.copytree(CONFIGS, tmp_path / "configs")
-    return tmp_path / "configs"
 
 
 @pytest.mark.parametrize(("name", "words"), SECTIONS.items(), ids=SECTIONS)

@@ -245,15 +245,8 @@ def test_all_faults_of_the_files_are_in_one_answer(folder):
         source.load()
     faults = shown(refused.value).splitlines()
     assert faults[0] == "7 faults:"
-    for fault in (
-        "wage",
-        "'ann' is a second",
-        "'' is not an id",
-        "'zoe'",
-        "'-1'",
-        "'eval'",
-        "'inf'",
-    ):
+    of_nodes = ("'ann' is a second", "'zoe'", "'eval'", "'inf'")
+    for fault in ("wage", "'' is not an id", "'-1'", *of_nodes):
         assert sum(fault in line for line in faults) == 1
 
 
@@ -382,7 +375,6 @@ def sentence(make):
 @pytest.mark.parametrize(("files", "options", "answer"), REFUSED)
 def test_what_is_wrong_is_one_sentence(folder, tmp_path, files, options, answer, capsys):
     folder(files)
-    (tmp_path / "own").mkdir(exist_ok=True)
     single = next((name for name in files if name.startswith("g")), "")
     refused = sentence(lambda: read_graph(tmp_path / "own" / single, **options))
     assert refused.match(answer)
@@ -415,14 +407,12 @@ def test_one_mask_is_no_split_and_classes_keep_their_numbers(tmp_path):
 
 
 def test_labels_that_are_missing_are_no_class(tmp_path):
+    bare = dict.fromkeys(("train_mask", "val_mask", "test_mask"))
     for y in (torch.tensor([0, 1, -1, 1]), torch.tensor([[0.0], [1.0], [torch.nan], [1.0]])):
-        torch.save(Data(**square(y=y, test_mask=None, val_mask=None, train_mask=None)),
-                   tmp_path / "graph.pt")  # fmt: skip
+        torch.save(Data(**square(y=y, **bare)), tmp_path / "graph.pt")
         data = PyGObject(str(tmp_path / "graph.pt")).load()
-        assert (data.labelled.tolist(), data.y.tolist()) == (
-            [True, True, False, True],
-            [0, 1, -1, 1],
-        )
+        assert data.labelled.tolist() == [True, True, False, True]
+        assert data.y.tolist() == [0, 1, -1, 1]
 
 
 def test_a_class_of_pyg_is_named_with_its_options(tmp_path):

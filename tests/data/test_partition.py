@@ -15,19 +15,9 @@ from curvlab.data.transforms.graph import NormalisedAdjacency, SparseAdjacency
 from curvlab.errors import UsageError
 from curvlab.run.reporting import quiet
 
-OPTIONS = {
-    "mean_degree": 6.0,
-    "exponent": 2.5,
-    "classes": 3,
-    "homophily": 0.7,
-    "features": 4,
-    "signal": 1.0,
-    "seed": 0,
-}
-
 
 def source(num_nodes=300):
-    return SyntheticLarge(num_nodes, **OPTIONS)
+    return SyntheticLarge(num_nodes, 6.0, classes=3, homophily=0.7, features=4)
 
 
 def graph(num_nodes=300, directed=False):
@@ -194,9 +184,8 @@ def test_a_process_keeps_its_own_batches_of_the_rounds_of_all(val):
 
 def test_it_evaluates_on_the_whole_graph_and_cuts_from_another_copy():
     data = module()
-    (whole,) = (
-        data.transfer_batch_to_device(g, torch.device("cpu"), 0) for g in data.val_dataloader()
-    )
+    (whole,) = data.val_dataloader()
+    whole = data.transfer_batch_to_device(whole, torch.device("cpu"), 0)
     assert whole.chunk == data.size
     assert whole is data.evaluation_batch(next(iter(data.train_dataloader())))
     assert torch.equal(whole.edge_index, data.graph.edge_index)

@@ -3,6 +3,7 @@
 import hashlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -25,19 +26,13 @@ def tiny_mirror(tmp_path, put):
 
 
 @pytest.fixture
-def server(tmp_path):
+def server(tmp_path, monkeypatch):
     """A web server on this machine; yields its address and the folder that it serves."""
     folder = tmp_path / "served"
     folder.mkdir()
-
-    class Quiet(SimpleHTTPRequestHandler):
-        def __init__(self, *args):
-            super().__init__(*args, directory=str(folder))
-
-        def log_message(self, *args):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as running:
+    monkeypatch.setattr(SimpleHTTPRequestHandler, "log_message", lambda *_: None)
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
         thread = threading.Thread(target=running.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{running.server_port}", folder
@@ -86,12 +81,9 @@ def test_corrupt_raw_file_names_file_both_sums_and_remedy(tmp_path, tiny_mirror)
     path.write_bytes(CONTENT + b"2,3\n")
     with pytest.raises(UsageError) as caught:
         fetch(*FILE, tmp_path / "data", tiny_mirror)
-    message = str(caught.value)
     found = hashlib.sha256(CONTENT + b"2,3\n").hexdigest()
-    assert str(path) in message
-    assert SHA256 in message
-    assert found in message
-    assert "delete it" in message
+    for said in (str(path), SHA256, found, "delete it"):
+        assert said in str(caught.value)
 
 
 def test_corrupt_mirror_file_is_refused_and_not_copied(tmp_path, tiny_mirror):

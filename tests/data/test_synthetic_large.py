@@ -12,20 +12,9 @@ from graphs import is_simple
 
 pytestmark = pytest.mark.slow
 
-OPTIONS = {
-    "num_nodes": 20_000,
-    "mean_degree": 10.0,
-    "exponent": 2.5,
-    "classes": 10,
-    "homophily": 0.6,
-    "features": 32,
-    "signal": 1.0,
-    "seed": 0,
-}
-
 
 def graph(**changes):
-    return SyntheticLarge(**{**OPTIONS, **changes}).load()
+    return SyntheticLarge(**{"num_nodes": 20_000, **changes}).load()
 
 
 def hill(degrees, largest):
@@ -70,11 +59,11 @@ def test_features_have_the_stated_moments():
 
 def test_too_low_a_degree_makes_no_edge(tmp_path):
     """In memory as on disk; what cannot be trained on it says that the graph is empty."""
-    options = {**OPTIONS, "num_nodes": 500, "mean_degree": 1e-4}
-    data = SyntheticLarge(**options).load()
+    source = SyntheticLarge(num_nodes=500, mean_degree=1e-4)
+    data = source.load()
     assert data.edge_index.shape == (2, 0)
     assert data.edge_index.dtype == torch.int64
-    stored = SyntheticLarge(**options).to_disk(tmp_path / "graph")
+    stored = source.to_disk(tmp_path / "graph")
     assert stored.num_edges == 0
     assert np.array_equal(stored.read("features"), data.x)
     with pytest.raises(UsageError, match=r"empty \(500 nodes, 0 edges\)"):

@@ -136,11 +136,8 @@ def test_the_same_as_in_memory(
     assert {path.name for path in found.arrays.folder.iterdir()} == {"tokens.bin", "arrays.json"}
 
 
-"""Computes tokens one column after the other, and is killed at the second order of the fourth."""
-
-
 def test_an_interrupted_computation_goes_on(raw, graph, tmp_path, monkeypatch):
-    """A block that was damaged meanwhile is refused."""
+    """At the second order of the fourth column; a block that was damaged meanwhile is refused."""
     write, compute, seen = TokenStore._write, TokenStore._compute_columns, []
 
     def interrupted(self, order, first, signals):

@@ -1,6 +1,5 @@
 """Searches: what a trial is scored by, how a study goes on, what it makes of its winner."""
 
-import shutil
 import signal
 import time
 from statistics import mean
@@ -9,7 +8,7 @@ import pytest
 import yaml
 from hydra.types import RunMode
 from optuna.trial import TrialState
-from tiny_runs import ROOT, TREE, composed
+from tiny_runs import TREE, composed
 
 import composing
 import curvlab.search.run as search_run
@@ -55,13 +54,6 @@ def scored(monkeypatch):
 
     monkeypatch.setattr(search_run, "validation_score", score)
     return calls
-
-
-@pytest.fixture
-def recipes(tmp_path):
-    """A copy of the configurations, in which searches are adopted."""
-    shutil.copytree(ROOT / "configs", tmp_path / "configs")
-    return tmp_path / "configs"
 
 
 def trials(folder):
@@ -188,10 +180,9 @@ def test_failing_trials_are_recorded_and_others_win(search_here, monkeypatch, fo
 
 
 def test_the_winner_becomes_the_default_but_the_command_line_wins(
-    search_here, scored, folder, recipes, capsys
+    search_here, scored, folder, configs, capsys
 ):
     search_here(*SEARCH, "search.trials=8")
-    configs = recipes
     path = configs / "recipe" / "node_classification" / "gcn.yaml"
     before = path.read_text()
     assert main(["--configs", str(configs), str(folder), "--show"]) == 0
@@ -244,12 +235,12 @@ def test_only_a_search_that_has_ended_is_adopted(search_here, scored, folder, mo
 
 
 def test_a_search_replaces_no_recipe_with_a_higher_score_unless_forced(
-    search_here, scored, folder, recipes
+    search_here, scored, folder, configs
 ):
     search_here(*SEARCH)
-    path = recipes / "recipe/node_classification/gcn.yaml"
-    score = adopt(folder, recipes).partition(": ")[2]
-    assert adopt(folder, recipes).endswith(f"(before: {score})")  # equal is not lower
+    path = configs / "recipe/node_classification/gcn.yaml"
+    score = adopt(folder, configs).partition(": ")[2]
+    assert adopt(folder, configs).endswith(f"(before: {score})")  # equal is not lower
     text = path.read_text()
     others, _, own = text.partition(f"\n{KEY}:\n")
     value = yaml.safe_load(text)[KEY]["found"]["validation"]["mean"]
@@ -267,9 +258,9 @@ def test_a_search_replaces_no_recipe_with_a_higher_score_unless_forced(
         path.write_text(there)
         if refused:
             with pytest.raises(UsageError, match=f"has {before}, and the search has {score}"):
-                adopt(folder, recipes)
+                adopt(folder, configs)
             assert path.read_text() == there
-        assert adopt(folder, recipes, force=refused).endswith(f"(before: {before})")
+        assert adopt(folder, configs, force=refused).endswith(f"(before: {before})")
         assert path.read_text() == text
 
 
@@ -282,11 +273,11 @@ def test_a_search_replaces_no_recipe_with_a_higher_score_unless_forced(
     ],
 )
 def test_a_search_on_other_draws_or_by_another_metric_becomes_no_recipe(
-    search_here, scored, folder, recipes, word, answer
+    search_here, scored, folder, configs, word, answer
 ):
     search_here(*SEARCH, word)
     with pytest.raises(UsageError, match=answer):
-        adopt(folder, recipes, force=True)
+        adopt(folder, configs, force=True)
 
 
 WEBKB = ("texas", "cornell", "wisconsin")
