@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from curvlab.data.datasets import ogb
 from curvlab.data.datasets.ogb import mean_of_edges
+from curvlab.data.files import disk_graph
 from curvlab.data.loaders.datamodule import GraphDataModule
 
 pytestmark = pytest.mark.slow
@@ -165,7 +165,7 @@ def test_papers100m_nodes_without_a_label_are_in_no_part(tiny, archived, split):
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("piece", [1, 4, 1000])
 def test_papers100m_piece_by_piece_is_the_same(tiny, archived, tmp_path, monkeypatch, piece, order):
-    monkeypatch.setattr(ogb, "PIECE", piece)
+    monkeypatch.setattr(disk_graph, "CHUNK_EDGES", piece)
     edges = EDGES if order == "F" else np.asfortranarray(EDGES)  # stored transposed
     archived("ogbn_papers100m", contents("ogbn_papers100m", MISSING, edges))
     statistics = SMALL | {"class_counts": [1, 1, 2], "homophily": 0.0, "given_sizes": [1, 1, 2]}

@@ -3,11 +3,13 @@
 OGB's own class asks at a prompt before it downloads or updates something, and unpickles files.
 """
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import nan
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Literal
 from zipfile import ZipFile
 
 import numpy as np
@@ -15,14 +17,14 @@ import pandas as pd
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import index_to_mask
 
 from curvlab.data.datasets.labelled import GIVEN, LabelledGraph
 from curvlab.data.files.cleaning import check_statistics
-from curvlab.data.files.disk_graph import DiskGraph
+from curvlab.data.files.disk_graph import DiskGraph, write_disk_graph
 from curvlab.options import Incidental
 
 SUFFIXES = (".csv.gz", ".npz", ".txt")  # of raw files; archives may hold pickles too
-PIECE = 2**22  # numbers that are written to disk at a time
 
 
 class OGBGraph(LabelledGraph, kw_only=True):
@@ -41,22 +43,31 @@ class OGBGraph(LabelledGraph, kw_only=True):
     both_directions: Incidental[bool] = False
 
     def read(self, paths: list[Path]) -> Data:
-        with self._unpack(paths) as (raw, y, parts):
-            edges, features = torch.from_numpy(np.array(raw["edge_index"])), raw.get("edge_feat")
-            if self.both_directions:
-                edges = torch.cat([edges, edges.flip(0)], dim=1)
-                features = None if features is None else np.concatenate([features, features])
-            if "node_feat" in raw:
-                x = torch.from_numpy(np.array(raw["node_feat"]))
-            else:
-                x = mean_of_edges(edges, torch.from_numpy(features), len(y))
-        data = Data(x=x, edge_index=edges, y=y, num_nodes=len(y))
-        if y.dim() == 1 and y.is_floating_point():
-            data.labelled = ~y.isnan()
-            data.y = torch.where(data.labelled, y, -1).long()
-        for name, part in parts.items():
-            mask = part if "labelled" not in data else part & data.labelled
-            data[name] = mask.unsqueeze(1)
+        return self._read(paths)
+
+    def _read(self, paths: list[Path], mmap_mode: Literal["r"] | None = None) -> Data:
+        """Read the graph; with `mmap_mode` a binary one's edges and features stay on disk."""
+        with unpack_archive(paths[0], SUFFIXES) as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of mapped arrays, which cannot be written
+            arrays = _binary(folder / "raw", mmap_mode) if self.binary else _text(folder / "raw")
+            raw = {name: torch.from_numpy(array) for name, array in arrays.items()}
+            parts = [
+                _table(*folder.glob(f"split/*/{p}.csv.gz")) for p in ("train", "valid", "test")
+            ]
+        y, edges, features = raw["node_label"], raw["edge_index"], raw.get("edge_feat")
+        if self.both_directions:
+            edges = torch.cat([edges, edges.flip(0)], dim=1)
+            features = None if features is None else features.repeat(2, 1)
+        data = Data(x=raw.get("node_feat"), edge_index=edges, num_nodes=len(y))
+        if features is not None and data.x is None:
+            data.x = mean_of_edges(edges, features, len(y))
+        y = y[:, 0] if y.shape[1] == 1 else y
+        if y.dim() == 1 and bool(y.isnan().any()):
+            data.labelled, y = ~y.isnan(), y.nan_to_num(-1)
+        data.y = y.long()
+        for name, part in zip(GIVEN, parts, strict=True):
+            mask = index_to_mask(torch.from_numpy(part.ravel()), len(y))
+            data[name] = (mask & data.get("labelled", mask)).unsqueeze(1)
         return data
 
     @property
@@ -65,45 +76,15 @@ class OGBGraph(LabelledGraph, kw_only=True):
         return self._to_disk if self.binary else None
 
     def _to_disk(self, folder: Path) -> DiskGraph:
-        with self._unpack(self.download()) as (raw, y, parts):
-            known = ~y.isnan()
-            labels = y[known].long().numpy()
-            given = {name: part[known, None].numpy() for name, part in parts.items()}
-            edges, features = raw["edge_index"], raw["node_feat"]
-            counts = np.bincount(labels).tolist()
-            found: dict[str, Any] = {
-                "num_nodes": len(features),
-                "raw_edges": edges.shape[1],
-                "num_features": features.shape[1],
-                "num_classes": len(counts),
-                "class_counts": counts,
-                "given_sizes": [int(mask.sum()) for mask in given.values()],
-            }
-            check_statistics(self.name, found, self.statistics)
-            graph = DiskGraph.create(folder)
-            graph.write_edges(_pieces(edges, 1), len(features))
+        def check_edges(graph: DiskGraph) -> None:
             check_statistics(self.name, {"num_edges": graph.num_edges}, self.statistics)
-            graph.write_features(_pieces(features, 0), features.shape[1])
-        graph.write_labels(known.nonzero().flatten().numpy(), labels, given)
-        graph.declare(given=self.given)
-        return graph
 
-    @contextmanager
-    def _unpack(
-        self, paths: list[Path]
-    ) -> Iterator[tuple[dict[str, np.ndarray], Tensor, dict[str, Tensor]]]:
-        """Arrays by OGB's names, labels (`[nodes]` if a node has one), and the parts' masks."""
-        with unpack_archive(paths[0], SUFFIXES) as folder:
-            raw = (_binary if self.binary else _text)(folder / "raw")
-            labels = torch.from_numpy(raw.pop("node_label"))
-            if labels.is_floating_point() and not bool(labels.isnan().any()):
-                labels = labels.long()
-            masks = {}
-            for name, part in zip(GIVEN, ("train", "valid", "test"), strict=True):
-                (path,) = folder.glob(f"split/*/{part}.csv.gz")
-                masks[name] = torch.zeros(len(labels), dtype=torch.bool)
-                masks[name][torch.from_numpy(_table(path).ravel())] = True
-            yield raw, labels[:, 0] if labels.shape[1] == 1 else labels, masks
+        data = self._read(self.download(), "r")
+        data.given, data.raw_edges, data.homophily = self.given, data.num_edges, nan
+        found = {**self.facts(data)}
+        del found["num_edges"], found["homophily"]
+        check_statistics(self.name, found, self.statistics)
+        return write_disk_graph(folder, data, check_edges)
 
 
 @contextmanager
@@ -129,23 +110,15 @@ def _text(raw: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _binary(raw: Path) -> dict[str, np.ndarray]:
-    """The arrays of a set whose files are NumPy's, those of all edges and nodes mapped."""
+def _binary(raw: Path, mmap_mode: Literal["r"] | None) -> dict[str, np.ndarray]:
+    """The arrays of a set whose files are NumPy's."""
     arrays = {"node_label": np.load(raw / "node-label.npz")["node_label"]}
     with ZipFile(raw / "data.npz") as files:
         for name in ("edge_index", "node_feat"):
             path = files.extract(f"{name}.npy", raw)
-            arrays[name] = np.load(path, mmap_mode="r")
+            arrays[name] = np.load(path, mmap_mode)
     (raw / "data.npz").unlink()
     return arrays
-
-
-def _pieces(array: np.ndarray, axis: int) -> Iterator[np.ndarray]:
-    """Yield an array piece by piece along one of its two axes."""
-    size = max(1, PIECE // array.shape[1 - axis])
-    for first in range(0, array.shape[axis], size):
-        piece = slice(first, first + size)
-        yield array[:, piece] if axis else array[piece]
 
 
 def mean_of_edges(edge_index: Tensor, edge_attr: Tensor, num_nodes: int) -> Tensor:

@@ -23,6 +23,7 @@ SOURCES = ("offsets", "neighbours", "features")
 
 BUCKET_NODES = 2**18  # whose edges are sorted at a time: 200 MB at a mean degree of 30
 CHUNK_ROWS = 2**18  # of features that are written at a time
+CHUNK_EDGES = 2**22
 
 MANIFEST = "arrays.json"
 
@@ -202,11 +203,14 @@ class DiskGraph(ArrayFolder):
                 path.unlink()
 
 
-def write_disk_graph(folder: Path, data: Data) -> DiskGraph:
-    """Write a graph that is in memory."""
+def write_disk_graph(
+    folder: Path, data: Data, check: Callable[[DiskGraph], None] = lambda _: None
+) -> DiskGraph:
+    """Write a graph whose tensors are in memory or mapped; `check` refuses it by its edges."""
     nodes = int(data.num_nodes or 0)
     graph = DiskGraph.create(folder)
-    graph.write_edges([data.edge_index.numpy()], nodes)
+    graph.write_edges((part.numpy() for part in data.edge_index.split(CHUNK_EDGES, 1)), nodes)
+    check(graph)
     graph.write_features([data.x.numpy()], data.num_features)
     known = data.get("labelled")
     labelled = np.arange(nodes) if known is None else known.nonzero().flatten().numpy()
