@@ -23,7 +23,7 @@ from curvlab.manifolds import stereographic
 from curvlab.models.triples.flat import DistMult
 from curvlab.optim.options import Adagrad
 from curvlab.run.parts import build_data, build_task
-from curvlab.tasks.cost.timing import Work, median_ms, peak_memory_mb, training_step
+from curvlab.tasks.cost.timing import Work, median_ms, peak_memory_mb
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion, queries_of
 
 console = Console(width=max(Console().width, 110))  # a table of ratios does not fit 80 columns
@@ -58,6 +58,22 @@ def build_run(device: torch.device, *overrides: str) -> tuple[LightningModule, D
     batch = next(iter(data.train_dataloader()))
     batch = data.transfer_batch_to_device(batch, device, 0)
     return task, batch, data.evaluation_batch(batch)
+
+
+def training_step(task: LightningModule, batch: Data) -> Work:
+    """One optimiser step in plain PyTorch, without the schedule of its rate."""
+    configured = task.configure_optimizers()
+    optimizer = configured["optimizer"] if isinstance(configured, dict) else configured
+    assert isinstance(optimizer, torch.optim.Optimizer)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss = task.training_step(batch, 0)
+        assert isinstance(loss, Tensor)
+        loss.backward()
+        optimizer.step()
+
+    return step
 
 
 def verdict(value: float, target: float, at_least: bool = False) -> str:

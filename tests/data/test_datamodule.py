@@ -94,7 +94,7 @@ def labelled_module(y, seed=0, stratified=True, **options):
     """Sixty nodes with these labels; two of them have no neighbour."""
     data = SyntheticWeb(58, 0.5, seed=0).load()
     data.num_nodes, data.y = 60, y
-    split = RandomSplit("random", 0.2, 0.2, stratified, None)
+    split = RandomSplit(stratified=stratified)
     transforms = [IdentityFeatures(0.0), LaplacianEigenvectors(4)]
     return GraphDataModule(Given(data), transforms, 5, seed, split=split, **options)
 

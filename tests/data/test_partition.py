@@ -41,7 +41,7 @@ def module(num_nodes=300, size=50, seed=0, steps=4, transforms=(), val=0.25, wor
         transforms=list(transforms),
         steps_per_epoch=steps,
         seed=seed,
-        split=RandomSplit("random", val, 0.25, False, 0),
+        split=RandomSplit(val=val, test=0.25, stratified=False, draw=0),
     )
 
 
@@ -68,7 +68,7 @@ def test_parts_are_disjoint_their_union_is_all_and_none_is_larger_than_the_size(
 @pytest.mark.parametrize("seed", [0, 7])
 def test_a_pass_does_not_repeat_the_permutation_of_a_split_with_the_same_seed(seed):
     data = graph()
-    train = RandomSplit("random", 0.25, 0.25, False, seed)(data, 0).train_mask
+    train = RandomSplit(val=0.25, test=0.25, stratified=False, draw=seed)(data, 0).train_mask
     rounds = random_rounds(300, 50, 1, seed, 0)
     shares = [float(train[part].float().mean()) for (part,) in rounds]
     assert all(0.2 < share < 0.8 for share in shares)

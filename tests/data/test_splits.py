@@ -73,7 +73,7 @@ def test_stratified_parts_have_every_class_in_proportion_and_exact_sizes(counts,
     val, test = (round(f * sum(counts)) for f in fractions)
     if min(fractions) * sum(counts) < 1 or val + test >= sum(counts):
         return
-    data = RandomSplit("r", *fractions, True, None)(labelled(counts), seed)
+    data = RandomSplit(val=fractions[0], test=fractions[1])(labelled(counts), seed)
     assert [len(part) for part in parts(data)] == [sum(counts) - val - test, val, test]
     shares = zip(PARTS, (1 - sum(fractions), *fractions), (2, 1, 1), strict=True)
     for mask, fraction, within in shares:

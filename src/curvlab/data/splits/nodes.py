@@ -3,7 +3,6 @@
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import index_to_mask
 
-from curvlab.checked import Checked
+from curvlab.checked import CheckedFields
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.files.cleaning import check_labels
 from curvlab.errors import UsageError
@@ -23,7 +22,7 @@ log = logging.getLogger(__name__)
 PARTS = ("train_mask", "val_mask", "test_mask")
 
 
-class Split(Checked, ABC):
+class Split(CheckedFields, ABC):
     """Adds `train_mask`, `val_mask` and `test_mask` `[nodes]` and drops the given splits.
 
     Where some nodes have no label (`labelled [nodes]`), it divides the others.
@@ -86,7 +85,6 @@ def check_fractions(left: str, **fractions: float) -> None:
         raise UsageError(f"{said} must leave {left}: their sum must be below 1.")
 
 
-@dataclass(eq=False)
 class GivenSplit(Split):
     """One of the dataset's own splits; `draw` is its number.
 
@@ -119,8 +117,7 @@ class GivenSplit(Split):
         return [data[name][:, draw].nonzero().flatten() for name in GIVEN]
 
 
-@dataclass(eq=False)
-class FitSplit(Checked):
+class FitSplit(CheckedFields):
     """Training, validation and test on all scored nodes, without held-out nodes.
 
     It measures how well a model can express a target.
@@ -142,7 +139,6 @@ class FitSplit(Checked):
         return data
 
 
-@dataclass(eq=False)
 class RandomSplit(Split):
     """A random division of all nodes.
 
@@ -197,7 +193,6 @@ class RandomSplit(Split):
         return [torch.cat(part) for part in zip(*pieces, strict=True)]
 
 
-@dataclass(eq=False)
 class OwnSplit(RandomSplit):
     """The split that a graph brings, number `draw` of several, else a random one.
 

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -31,7 +30,6 @@ PUBLISHED_SEEDS = (
 """BernNet's."""
 
 
-@dataclass(eq=False)
 class RandomPerClass(Split):
     """The same number of training nodes from every class, and fixed sizes of the other parts.
 
@@ -75,7 +73,6 @@ class RandomPerClass(Split):
         return [torch.cat(train), *others[: self.val + self.test].split([self.val, self.test])]
 
 
-@dataclass(eq=False)
 class QuotaSplit(Split):
     """The split called "60/20/20": a quota of training nodes from every class.
 
@@ -123,7 +120,6 @@ class QuotaSplit(Split):
         return [*map(torch.from_numpy, (train, val, np.setdiff1d(rest, val)))]
 
 
-@dataclass(eq=False)
 class HGCNSplit(Split):
     """HGCN's split for two classes, which leaks with four.
 

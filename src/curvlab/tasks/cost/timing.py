@@ -12,10 +12,11 @@ from typing import Any
 
 import torch
 from lightning import LightningModule
-from torch import Tensor, nn
+from torch import nn
 from torch_geometric.data import Data
 
 from curvlab.checked import Checked
+from curvlab.data.files.cache import dense_parts
 from curvlab.models.encoder import Encoder
 from curvlab.options import PositiveInt
 
@@ -53,22 +54,6 @@ class CostTask(Checked, LightningModule):
         self.log_dict(costs, batch_size=1)
 
 
-def training_step(task: LightningModule, batch: Data) -> Work:
-    """One optimiser step in plain PyTorch, without the schedule of its rate."""
-    configured = task.configure_optimizers()
-    optimizer = configured["optimizer"] if isinstance(configured, dict) else configured
-    assert isinstance(optimizer, torch.optim.Optimizer)
-
-    def step() -> None:
-        optimizer.zero_grad()
-        loss = task.training_step(batch, 0)
-        assert isinstance(loss, Tensor)
-        loss.backward()
-        optimizer.step()
-
-    return step
-
-
 def time_and_memory(
     name: str, work: Work, model: nn.Module, graph: Data, passes: int
 ) -> dict[str, float]:
@@ -86,14 +71,8 @@ def time_and_memory(
 
 def held_bytes(model: nn.Module, graph: Data) -> int:
     """Bytes of the weights and of the graph's tensors; of sparse ones, of their stored entries."""
-    total = 0
-    for tensor in (*model.parameters(), *model.buffers(), *graph.to_dict().values()):
-        if isinstance(tensor, Tensor):
-            parts = [tensor]
-            if tensor.layout == torch.sparse_csr:
-                parts = [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
-            total += sum(part.nbytes for part in parts)
-    return total
+    of_model = dict([*model.named_parameters(), *model.named_buffers()])
+    return sum(t.nbytes for part in (of_model, graph.to_dict()) for t in dense_parts(part).values())
 
 
 def median_ms(works: Mapping[str, Work], device: torch.device, runs: int = 20) -> dict[str, float]:
