@@ -13,8 +13,8 @@ from curvlab.data.datasets.synthetic_large import SyntheticLarge
 from curvlab.data.files import disk_graph
 from curvlab.data.files.cleaning import simple_edges
 from curvlab.data.files.disk_graph import DiskGraph, write_disk_graph
-from curvlab.data.loaders import token_store
-from curvlab.data.loaders.token_store import TokenStore
+from curvlab.data.loaders import token_batches
+from curvlab.data.loaders.token_batches import TokenStore
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.errors import UsageError
 
@@ -123,8 +123,8 @@ def test_the_generated_graph_is_the_same_on_disk(tmp_path, monkeypatch):
 def test_the_same_as_in_memory(
     raw, graph, tmp_path, monkeypatch, columns, basis, self_loops, dtype
 ):
-    monkeypatch.setattr(token_store, "BLOCK_ENTRIES", 60)
-    monkeypatch.setattr(token_store, "BLOCK_BYTES", 2000)
+    monkeypatch.setattr(token_batches, "BLOCK_ENTRIES", 60)
+    monkeypatch.setattr(token_batches, "BLOCK_BYTES", 2000)
     found = store(graph, tmp_path, basis=basis, self_loops=self_loops, dtype=dtype)
     found.compute(memory_bytes=8 * NODES * columns)
     found.arrays.verify()

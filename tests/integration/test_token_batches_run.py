@@ -13,7 +13,7 @@ from curvlab.analysis.embeddings import load_embedding
 from curvlab.analysis.filters import load_filters
 from curvlab.data.datasets.synthetic_large import SyntheticLarge
 from curvlab.data.files.disk_graph import write_disk_graph
-from curvlab.data.loaders.token_store import TokenStore
+from curvlab.data.loaders.token_batches import TokenStore
 from curvlab.errors import UsageError
 from curvlab.run.parts import build_data, build_task
 from curvlab.run.reporting import save_embeddings, save_filters

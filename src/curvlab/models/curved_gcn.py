@@ -6,7 +6,6 @@ the beginning of the next cancel, except for points at the rim of the ball.
 Neighbourhoods are `batch.adj_t [nodes, nodes]`, sparse CSR of ones with self-loops, rows targets.
 """
 
-from abc import abstractmethod
 from functools import partial
 from typing import Any, TypedDict, Unpack
 
@@ -83,9 +82,14 @@ class CurvedGCN(Encoder):
             v = self.activation(aggregated)
         return self.space.expmap0((self.tangent(own) + v) / 2 if self.skip_average else v)
 
-    @abstractmethod
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         """Map tangent vectors by a layer; also aggregate the result, as tangent vectors."""
+        own = layer.space.logmap0(layer.from_tangent(v))
+        return own, self.aggregate(layer, adjacency, own)
+
+    def aggregate(self, layer: Any, adjacency: SparseMatrix, u: Tensor) -> Tensor:  # noqa: ARG002
+        """Means of the neighbours' logarithms `[nodes, dim]`."""
+        return neighbourhood_mean(adjacency, u)
 
     def tangent(self, own: Tensor) -> Tensor:
         return own
@@ -133,14 +137,6 @@ class HGCN(CurvedGCN):
             nn.init.xavier_uniform_(linear.get_parameter("weight"), gain=2**0.5)
         for linear in self.linears if self.attends else ():
             linear.attention = nn.Linear(2 * dim, 1)
-
-    def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
-        own = layer.space.logmap0(layer.from_tangent(v))
-        return own, self.aggregate(layer, adjacency, own)
-
-    def aggregate(self, layer: Any, adjacency: SparseMatrix, u: Tensor) -> Tensor:  # noqa: ARG002
-        """Means of the neighbours' logarithms `[nodes, dim]`."""
-        return neighbourhood_mean(adjacency, u)
 
 
 class HGAT(HGCN):
@@ -337,7 +333,3 @@ class QGCN(CurvedGCN):
             PseudoLinear(width, tangent, manifold(), weight_dropout=self.dropout)
             for width in self.widths(in_channels)
         )
-
-    def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
-        own = layer.space.logmap0(layer.from_tangent(v))
-        return own, neighbourhood_mean(adjacency, own)

@@ -31,28 +31,26 @@ class OGBTriples(KnowledgeGraph):
 
     def read(self, paths: list[Path]) -> Data:
         with unpack_archive(paths[0], (".csv.gz", ".pt")) as folder:
-            return _read(folder)
-
-
-def _read(folder: Path) -> Data:
-    names = {path.name.split(".")[0]: _names(path) for path in folder.glob("mapping/*2*.csv.gz")}
-    (relations,) = (names.pop(name) for name in [*names] if name.startswith("rel"))
-    starts = {"": 0}  # without types
-    entities: list[str] = []
-    for file, known in sorted(names.items()):
-        kind = file.removesuffix("_entidx2name")
-        starts[kind] = len(entities)
-        entities += known if len(names) == 1 else [f"{kind}:{name}" for name in known]
-    parts = []
-    for name in ("train", "valid", "test"):
-        (path,) = folder.glob(f"split/*/{name}.pt")
-        triples = torch.load(path, weights_only=False, pickle_module=READER)
-        parts.append(_number(triples, starts))
-    data = join_parts(parts)
-    data.num_nodes, data.relation_names = len(entities), relations
-    data.vocabulary = Vocabulary(entities=tuple(entities), relations=tuple(relations))
-    data.val_negatives, data.test_negatives = (part.negatives for part in parts[1:])
-    return data
+            names = {
+                path.name.split(".")[0]: _names(path) for path in folder.glob("mapping/*2*.csv.gz")
+            }
+            (relations,) = (names.pop(name) for name in [*names] if name.startswith("rel"))
+            starts = {"": 0}  # without types
+            entities: list[str] = []
+            for file, known in sorted(names.items()):
+                kind = file.removesuffix("_entidx2name")
+                starts[kind] = len(entities)
+                entities += known if len(names) == 1 else [f"{kind}:{name}" for name in known]
+            parts = []
+            for name in ("train", "valid", "test"):
+                (path,) = folder.glob(f"split/*/{name}.pt")
+                triples = torch.load(path, weights_only=False, pickle_module=READER)
+                parts.append(_number(triples, starts))
+        data = join_parts(parts)
+        data.num_nodes, data.relation_names = len(entities), relations
+        data.vocabulary = Vocabulary(entities=tuple(entities), relations=tuple(relations))
+        data.val_negatives, data.test_negatives = (part.negatives for part in parts[1:])
+        return data
 
 
 def _names(path: Path) -> list[str]:

@@ -1,26 +1,163 @@
-"""Mini-batches of polynomial tokens from disk, for graphs that do not fit in memory."""
+"""Polynomial tokens on disk, and batches of them, for graphs that do not fit in memory."""
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.files.cache import content_key
-from curvlab.data.files.disk_graph import DiskGraph, write_disk_graph
+from curvlab.data.files.disk_graph import MANIFEST, ArrayFolder, DiskGraph, write_disk_graph
 from curvlab.data.loaders.batches import MiniBatchDataModule, pass_generator, step_parts
 from curvlab.data.loaders.datamodule import load_source
-from curvlab.data.loaders.token_store import SPEC, TokenStore
 from curvlab.data.splits.nodes import PARTS
-from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
+from curvlab.data.transforms.polynomial_tokens import DTYPES, PolynomialTokens, check_finite
 from curvlab.errors import UsageError
+from curvlab.layers.sparse_graph import neighbour_sums
 from curvlab.options import Incidental, NonNegativeInt, PositiveFloat
 from curvlab.results.leases import take
 
 log = logging.getLogger(__name__)
 
 NO_EDGES = torch.empty(2, 0, dtype=torch.long)
+
+TOKENS = "tokens"
+SPEC = ("basis", "orders", "self_loops", "dtype")  # options that tokens on disk depend on
+BLOCK_ENTRIES = 2**22  # of the adjacency that are read at a time: 17 MB
+BLOCK_BYTES = 2**26  # of tokens that are written at a time
+STORAGE = {"float32": np.float32, "float16": np.float16, "bfloat16": np.int16}  # same bits
+
+
+class TokenStore:
+    """Tokens `[rows, orders + 1, features]` in a folder, of the nodes that have a label.
+
+    Rows are in one random order, so that consecutive rows of a part of any split are a random
+    sample of it. A folder that is damaged, or has the tokens of another graph, is refused.
+    """
+
+    def __init__(self, folder: Path, graph: DiskGraph, spec: PolynomialTokens) -> None:
+        self.graph = graph
+        self.spec = spec
+        nodes = graph.read("nodes")
+        self.order = np.random.default_rng(0).permutation(len(nodes))  # of the labelled nodes
+        self.nodes = nodes[self.order]
+        chosen = {name: getattr(spec, name) for name in SPEC}
+        self.facts: dict[str, Any] = {**chosen, "graph": graph.arrays}
+        stored = ArrayFolder.open(folder)
+        if stored is not None and stored.facts != self.facts:
+            raise stored.damage_error(MANIFEST)
+        self.arrays = stored or ArrayFolder(folder)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all tokens exist."""
+        return TOKENS in self.arrays.arrays
+
+    def tokens(self) -> Tensor:
+        """The tokens, mapped from the file; changes of them stay in memory."""
+        tokens = torch.from_numpy(self.arrays.open_array(TOKENS))
+        return tokens.view(torch.bfloat16) if self.spec.dtype == "bfloat16" else tokens
+
+    def compute(self, memory_bytes: float) -> None:
+        """Compute missing tokens, one block of columns after another, and join them.
+
+        Two arrays `[nodes, columns]` in float32 are held; an interruption goes on with its block.
+        """
+        columns = int(memory_bytes // (2 * 4 * self.graph.num_nodes))
+        if columns < 1:
+            raise UsageError(
+                f"tokens of {self.graph.num_nodes:,} nodes take at least "
+                f"{8e-9 * self.graph.num_nodes:.2f} GB: raise batching.memory_gb"
+            )
+        self.graph.verify()
+        features = self.graph.num_features
+        done = sum(entry["shape"][1] for entry in self.arrays.arrays.values())
+        missing = np.arange(done // (self.spec.orders + 1), features)
+        for part in np.array_split(missing, -(-len(missing) // columns) or 1):
+            if len(part):
+                self._compute_columns(int(part[0]), int(part[-1]) + 1)
+                self.arrays.declare(**self.facts)
+        self._join()
+
+    def _compute_columns(self, first: int, last: int) -> None:
+        """Compute and write some columns, an array for each order."""
+        spec, nodes = self.spec, self.graph.num_nodes
+        now = np.empty((nodes, last - first), dtype=np.float32)
+        for rows in _row_blocks(nodes, 4 * self.graph.num_features):
+            now[rows] = self.graph.read("features", rows.start, rows.stop)[:, first:last]
+        before = np.empty_like(now) if spec.orders else now
+        self._write(0, first, now)
+        for order in range(1, spec.orders + 1):
+            for rows, offsets in self._adjacency_blocks():  # what neighbours see
+                now[rows] *= self._inverse_root(offsets)
+            for rows, offsets in self._adjacency_blocks():
+                neighbours = self.graph.read("neighbours", offsets[0], offsets[-1])
+                places = torch.from_numpy((offsets - offsets[0]).astype(np.int32))
+                total = neighbour_sums(torch.from_numpy(now), torch.from_numpy(neighbours), places)
+                product = total.numpy()
+                if spec.self_loops:
+                    product += now[rows]
+                product *= self._inverse_root(offsets)
+                if spec.basis == "cheb":
+                    np.negative(product, out=product)
+                    if order > 1:
+                        product *= 2
+                        product -= before[rows]
+                before[rows] = product
+            for rows, offsets in self._adjacency_blocks():
+                now[rows] *= self._inverse_root(offsets) ** -1
+            before, now = now, before
+            self._write(order, first, now)
+
+    def _adjacency_blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """Rows of the adjacency with about `BLOCK_ENTRIES` entries, and their offsets."""
+        mean = max(1.0, 2 * self.graph.num_edges / self.graph.num_nodes)
+        step = max(1, int(BLOCK_ENTRIES / mean))
+        for start in range(0, self.graph.num_nodes, step):
+            stop = min(start + step, self.graph.num_nodes)
+            yield slice(start, stop), self.graph.read("offsets", start, stop + 1)
+
+    def _inverse_root(self, offsets: np.ndarray) -> np.ndarray:
+        """`1 / sqrt(degree)`, of nodes without neighbours, whose sums are 0, 1."""
+        degree = np.diff(offsets) + self.spec.self_loops
+        return (np.maximum(degree, 1)[:, None] ** -0.5).astype(np.float32)
+
+    def _write(self, order: int, first: int, signals: np.ndarray) -> None:
+        """Write the columns of one order, for the labelled nodes."""
+        width, storage = signals.shape[1], STORAGE[self.spec.dtype]
+        with self.arrays.writing(f"{order}-{first}", storage, width) as append:
+            for rows in _row_blocks(len(self.nodes), 4 * width):
+                values = torch.from_numpy(signals[self.nodes[rows]]).to(DTYPES[self.spec.dtype])
+                check_finite(values)
+                bits = values.view(torch.int16) if self.spec.dtype == "bfloat16" else values
+                append(bits.numpy())
+
+    def _join(self) -> None:
+        """Put columns and orders together to one array."""
+        arrays, orders, features = self.arrays, self.spec.orders + 1, self.graph.num_features
+        arrays.verify()
+        firsts = sorted({int(name.partition("-")[2]) for name in arrays.arrays})
+        storage = STORAGE[self.spec.dtype]
+        with arrays.writing(TOKENS, storage, orders, features) as append:
+            for rows in _row_blocks(len(self.nodes), 4 * orders * features):
+                block = np.empty((rows.stop - rows.start, orders, features), storage)
+                for order in range(orders):
+                    names = (f"{order}-{first}" for first in firsts)
+                    parts = [arrays.read(name, rows.start, rows.stop) for name in names]
+                    block[:, order] = np.concatenate(parts, axis=1)
+                append(block)
+        arrays.arrays = {TOKENS: arrays.arrays[TOKENS]}
+        arrays.declare(**self.facts)
+
+
+def _row_blocks(rows: int, row_bytes: int) -> Iterator[slice]:
+    """Rows that take `BLOCK_BYTES` together."""
+    step = max(1, BLOCK_BYTES // max(1, row_bytes))
+    return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
 class TokenDataModule(MiniBatchDataModule):

@@ -75,7 +75,11 @@ def reconstruction_loss(
     if form is None:
         logs = _sums_of_distances(x, space, tiles, power, clamp).log()
     else:
-        logs = _sums_of_form(form, x.dtype, tiles, power, clamp, evaluate or Evaluate()).log()
+        kappa = None if form.kappa is None else form.kappa.detach()
+        values = form._replace(left=form.left.detach(), right=form.right.detach(), kappa=kappa)
+        arithmetic = _Arithmetic(values, power, clamp, evaluate or Evaluate())
+        # Each pair is differentiated through its left features alone, once for either end.
+        logs = _NonNeighbourSums.apply(form.left, form.kappa, arithmetic, tiles, x.dtype).log()
     if clamp is None:
         return 2 * positive.sum() + (tiles.degree * logs).sum()
     ends = torch.stack([tiles.source, tiles.target])
@@ -103,23 +107,6 @@ def _sums_of_distances(
     starts = range(0, len(x), tiles.size)
     blocks = zip(x.split(tiles.size), starts, strict=True)
     return torch.cat([checkpoint(sums, *block, use_reentrant=False) for block in blocks])
-
-
-def _sums_of_form(
-    form: PairForm,
-    dtype: torch.dtype,
-    tiles: PairTiles,
-    power: int,
-    clamp: float | None,
-    evaluate: Evaluate,
-) -> Tensor:
-    """`S_u` from the tiles of a form."""
-    kappa = None if form.kappa is None else form.kappa.detach()
-    values = form._replace(left=form.left.detach(), right=form.right.detach(), kappa=kappa)
-    arithmetic = _Arithmetic(values, power, clamp, evaluate)
-    # Each pair is differentiated through its left features alone, once for either end.
-    sums: Tensor = _NonNeighbourSums.apply(form.left, form.kappa, arithmetic, tiles, dtype)
-    return sums
 
 
 class _NonNeighbourSums(torch.autograd.Function):
