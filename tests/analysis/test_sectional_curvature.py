@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from curvlab.analysis import sectional_curvature as module
 from curvlab.analysis.sectional_curvature import sectional_curvature
-from curvlab.data.datasets.named import named_source
 from curvlab.errors import UsageError
+from curvlab.run.parts import named_source
 from graphs import of_networkx
 
 

@@ -8,7 +8,7 @@ from omegaconf import DictConfig, OmegaConf
 from curvlab.config.building import build
 from curvlab.config.options import check_options
 from curvlab.config.sources import complete
-from curvlab.data.datasets.named import build_source, dataset_config
+from curvlab.run.parts import build_source, dataset_config
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 NOWHERE = "http://127.0.0.1:9"  # port 9 (discard) of this machine refuses connections

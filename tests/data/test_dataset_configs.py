@@ -6,10 +6,9 @@ from composing import CONFIGS, composed
 from curvlab.config.building import name_keys_in_errors
 from curvlab.config.folder import choices
 from curvlab.config.options import validate
-from curvlab.data.datasets.named import dataset_config
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, stored_config
-from curvlab.run.parts import build_data
+from curvlab.run.parts import build_data, dataset_config
 
 pytestmark = pytest.mark.slow
 

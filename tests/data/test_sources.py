@@ -8,9 +8,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from curvlab.data.datasets.named import named_source
 from curvlab.data.files.sources import fetch
 from curvlab.errors import UsageError
+from curvlab.run.parts import named_source
 
 CONTENT = b"0,1\n1,2\n"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

@@ -106,7 +106,7 @@ def add_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[s
     if config is None:
         return list(words)
     # These need torch, as `--help` does not.
-    from curvlab.data.datasets.named import build_source
+    from curvlab.run.parts import build_source
 
     say = partial(print, file=sys.stderr if only_shown else sys.stdout)
     kept = {"data_dir": None} if only_shown else {}

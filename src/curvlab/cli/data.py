@@ -17,7 +17,7 @@ from curvlab.errors import FAULT, UsageError
 
 
 def _fetch(args: argparse.Namespace) -> None:
-    from curvlab.data.datasets.named import named_source  # torch, for which --help does not wait
+    from curvlab.run.parts import named_source  # torch, for which --help does not wait
 
     missing = []
     for name in choices(CONFIGS, "dataset") if args.names == ["all"] else args.names:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 def load_graphs(arguments: argparse.Namespace) -> "dict[str, Data]":
     """Load the graphs that the command line names."""
-    from curvlab.data.datasets.named import named_source
+    from curvlab.run.parts import named_source
 
     names, folder = arguments.names, arguments.data_dir
     return {name: named_source(name, folder).load() for name in names}
@@ -53,7 +53,7 @@ def load_graphs(arguments: argparse.Namespace) -> "dict[str, Data]":
 def plot_curvature(arguments: argparse.Namespace) -> Figure:
     """Sectional curvature: histograms and means."""
     from curvlab.analysis.sectional_curvature import sectional_curvature
-    from curvlab.data.datasets.named import dataset_config
+    from curvlab.run.parts import dataset_config
 
     curvatures = {}
     for name, graph in load_graphs(arguments).items():

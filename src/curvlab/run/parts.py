@@ -21,12 +21,14 @@ from torch_geometric.data import Data
 
 from curvlab.callbacks import BestValidation, PlainFiles
 from curvlab.config.building import build
+from curvlab.config.compose import compose
+from curvlab.config.folder import CONFIGS, choices
 from curvlab.config.options import is_if_needed, transforms_of
 from curvlab.config.schema import attribute, options_of
-from curvlab.data.datasets.named import build_source
+from curvlab.data.files.sources import GraphSource
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.transforms.graph import GraphTransform
-from curvlab.errors import UsageError
+from curvlab.errors import UsageError, refuse
 from curvlab.finite import Scores, finite_scores
 from curvlab.options import FROM_DATA
 from curvlab.results.files import arriving
@@ -34,6 +36,30 @@ from curvlab.results.folder import BEST
 from curvlab.results.result import Result, package_versions
 from curvlab.run.group import local_devices
 from curvlab.run.hardware import trainer_accelerator, trainer_devices
+
+
+def build_source(dataset: DictConfig, paths: Mapping[str, Any] | DictConfig) -> GraphSource:
+    """Build a data set's source; one that reads files receives its name and its folders."""
+    known = options_of(dataset.source._target_)
+    passed = {"name": dataset.name, "data_dir": paths["data_dir"], "mirror": paths["mirror"]}
+    return build(dataset.source, **{k: v for k, v in passed.items() if k in known})
+
+
+def named_source(name: str, data_dir: Path | None = None) -> GraphSource:
+    """Build the source of a data set by name, `named_source("cora").load()`."""
+    paths = compose().paths
+    if data_dir is not None:
+        paths.data_dir = str(data_dir)
+    return build_source(dataset_config(name), paths)
+
+
+def dataset_config(name: str) -> DictConfig:
+    """A data set's configuration, resolved."""
+    if name not in (names := choices(CONFIGS, "dataset")):
+        refuse(f"dataset {name}", name, names)
+    dataset = compose([f"dataset={name}"]).dataset
+    OmegaConf.resolve(dataset)
+    return dataset
 
 
 def build_transforms(config: DictConfig) -> list[GraphTransform]:
