@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator
 from math import cos, pi
+from typing import TypeVar
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from scipy.special import comb
@@ -11,6 +13,8 @@ from torch import Tensor, nn
 from curvlab.checked import Checked
 from curvlab.layers.sparse_graph import SparseMatrix, as_matrix
 from curvlab.options import NonNegativeInt, Share
+
+Signal = TypeVar("Signal", Tensor, np.ndarray)
 
 
 class GPRFilter(Checked, nn.Module):
@@ -111,8 +115,8 @@ def _weighted_sum(weights: Tensor, terms: list[Tensor]) -> Tensor:
 
 
 def polynomials(
-    basis: str, orders: int, x: Tensor, product: Callable[[Tensor], Tensor]
-) -> Iterator[Tensor]:
+    basis: str, orders: int, x: Signal, product: Callable[[Signal], Signal]
+) -> Iterator[Signal]:
     """`g_0(A) x, ..., g_orders(A) x`, one after the other, by products with A alone.
 
     `mono`: `h_k = A h_(k-1)`. `cheb`: `h_1 = -A x`, `h_k = -2 A h_(k-1) - h_(k-2)`, the polynomials

@@ -9,7 +9,6 @@ import torch
 from annotated_types import Ge
 from numpy.polynomial.chebyshev import chebinterpolate
 from scipy.io import loadmat
-from scipy.sparse import csr_array
 from torch_geometric.data import Data
 from torch_geometric.utils import grid
 
@@ -17,6 +16,7 @@ from curvlab.checked import CheckedFields
 from curvlab.data.files.sources import fetch
 from curvlab.data.transforms.graph import normalised_adjacency_matrix
 from curvlab.errors import UsageError
+from curvlab.layers.spectral_filters import polynomials
 from curvlab.options import FilterPair, NonNegativeInt, Passed
 
 Filter = Callable[[np.ndarray], np.ndarray]
@@ -107,13 +107,9 @@ class FilterImages(CheckedFields):
 def apply_filter(edge_index: torch.Tensor, signal: np.ndarray, filter_of: Filter) -> np.ndarray:
     """`h(L) x [nodes]` by the Chebyshev expansion of `h(1 + t)` on [-1, 1], with `T_k(L - I) x`."""
     coefficients = chebinterpolate(lambda t: filter_of(1 + t), DEGREE)  # type: ignore[type-var]
-    shifted: csr_array = -normalised_adjacency_matrix(edge_index, len(signal))
-    before, now = signal, shifted @ signal
-    total = coefficients[0] * before + coefficients[1] * now
-    for coefficient in coefficients[2:]:
-        before, now = now, 2 * (shifted @ now) - before
-        total += coefficient * now
-    return total
+    adjacency = normalised_adjacency_matrix(edge_index, len(signal))
+    terms = polynomials("cheb", DEGREE, signal, adjacency.__matmul__)
+    return sum(c * term for c, term in zip(coefficients, terms, strict=True))
 
 
 def generated_grid(side: int, image: int) -> tuple[torch.Tensor, np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import index_to_mask
+from torch_geometric.utils import index_to_mask, scatter
 
 from curvlab.data.datasets.labelled import GIVEN, LabelledGraph
 from curvlab.data.files.cleaning import check_statistics
@@ -123,9 +123,7 @@ def _binary(raw: Path, mmap_mode: Literal["r"] | None) -> dict[str, np.ndarray]:
 
 def mean_of_edges(edge_index: Tensor, edge_attr: Tensor, num_nodes: int) -> Tensor:
     """Mean of the features of a node's edges, `[nodes, features]` (float32); 0 if it has none."""
-    source = edge_index[0].numpy()
-    degree = np.maximum(np.bincount(source, minlength=num_nodes), 1)
-    sums = [  # in double precision, in which a copy of all features at once would not fit
-        np.bincount(source, weights=column, minlength=num_nodes) for column in edge_attr.numpy().T
-    ]
-    return torch.from_numpy(np.stack(sums, axis=1) / degree[:, None]).float()
+    columns = (  # in double precision, in which a copy of all features at once would not fit
+        scatter(column.double(), edge_index[0], 0, num_nodes, "mean") for column in edge_attr.T
+    )
+    return torch.stack([*columns], dim=1).float()

@@ -75,13 +75,6 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
     data_dir: Passed[str | Path] = "data"
     mirror: Passed[str | Path | None] = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.statistics = {
-            key: list(value) if isinstance(value, Sequence) else value
-            for key, value in self.statistics.items()
-        }
-
     @property
     def variant(self) -> str:
         """Options that the result depends on, for its name."""
