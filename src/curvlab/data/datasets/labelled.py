@@ -31,10 +31,6 @@ class LabelledGraph(Downloaded, ABC, kw_only=True):
 
     given: Incidental[str | None] = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.num_classes = int(str(self.statistics["num_classes"]))
-
     @abstractmethod
     def read(self, paths: list[Path]) -> Data:
         """The raw graph, optionally with given splits and `labelled [nodes]`."""
@@ -70,7 +66,7 @@ class LabelledGraph(Downloaded, ABC, kw_only=True):
         raw = self.read(paths)
         kept = ("x", "y", "edge_index", "num_nodes", "labelled", "without_edges", *GIVEN)
         raw = Data(**{name: raw[name] for name in kept if name in raw})
-        data = clean(raw, self.num_classes)
+        data = clean(raw, self.statistics["num_classes"])
         edges = raw.edge_index
         if "labelled" in raw:
             edges = edges[:, raw.labelled[edges].all(dim=0)]
