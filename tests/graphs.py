@@ -19,12 +19,6 @@ def ring(nodes: int) -> Tensor:
     return both_directions(torch.stack([i, (i + 1) % nodes]))
 
 
-def of_networkx(network: nx.Graph) -> tuple[Tensor, int]:
-    """Edges and number of nodes."""
-    network = nx.convert_node_labels_to_integers(network)
-    return both_directions(list(network.edges)), network.number_of_nodes()
-
-
 def random_graph(nodes: int, pairs: int, features: int, seed: int = 0, alone: int = 0) -> Data:
     """Nodes with random features, joined in both directions; the last `alone` have no edges."""
     generator = torch.Generator().manual_seed(seed)
@@ -52,6 +46,12 @@ def graph_of(network: nx.Graph) -> Data:
     network = nx.convert_node_labels_to_integers(network)
     edges = torch.tensor(list(network.edges), dtype=torch.long).reshape(-1, 2).T
     return Data(edge_index=to_undirected(edges), num_nodes=network.number_of_nodes())
+
+
+def of_networkx(network: nx.Graph) -> tuple[Tensor, int]:
+    """Edges and number of nodes."""
+    graph = graph_of(network)
+    return graph.edge_index, network.number_of_nodes()
 
 
 def is_simple(graph: Data) -> bool:

@@ -9,6 +9,7 @@ from curvlab.layers import stereographic as layers
 from curvlab.layers.stereographic import linear_attention, midpoint_attention, positive_features
 from curvlab.manifolds import Euclidean, Stereographic, stereographic
 from curvlab.manifolds._geoopt import geoopt
+from drawn import draw, filled
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -27,10 +28,9 @@ def example(kappa):
     return query, key, value
 
 
-def random_heads(kappas, tokens=7, dim=4, seed=0):
+def random_heads(kappas):
     """Queries, keys, and values that are points of the spaces, `[heads, tokens, dim]`."""
-    generator = torch.Generator().manual_seed(seed)
-    query, key, v = torch.randn(3, len(kappas), tokens, dim, generator=generator) * 0.6
+    query, key, v = draw(3, len(kappas), 7, 4, size=0.6)
     kappa = torch.tensor(kappas)
     return query, key, stereographic.expmap0(v, kappa[:, None]), kappa
 
@@ -46,21 +46,6 @@ def by_head(attention, *given):
 def kernel_similarity(query, key):
     """`phi(q_i) . phi(k_j)` as a matrix, `[..., queries, keys]`."""
     return (functional.elu(query) + 1) @ (functional.elu(key) + 1).mT
-
-
-def attention(space, kind="linear", dim=6, heads=3, out_proj=True, seed=0):
-    """An attention layer with all parameters drawn, the biases too."""
-    layer = StereographicAttention(dim, heads, space, kind, out_proj)
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in layer.named_parameters():
-            if "curvature" not in name:
-                parameter.copy_(0.5 * torch.randn(parameter.shape, generator=generator))
-    return layer
-
-
-def tokens(count, dim, scale=0.5, seed=3):
-    return scale * torch.randn(count, dim, generator=torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize("at_once", [2, 2**15])
@@ -130,8 +115,8 @@ def test_layer_follows_its_definition_head_by_head(kind, out_proj):
     """Equations 5 to 8: transport to the origin, similarity, midpoint; heads side by side."""
     kappas = (-1.0, 0.5, 0.0)
     space = Stereographic(3, kappas, learnable=True)
-    layer = attention(space, kind, out_proj=out_proj)
-    x = space.expmap0(tokens(5, 6))
+    layer = filled(StereographicAttention(6, 3, space, kind, out_proj))
+    x = space.expmap0(draw(5, 6, size=0.5))
     query, key, value = (part(x).chunk(3, -1) for part in (layer.query, layer.key, layer.value))
     heads = []
     for q, k, v, kappa in zip(query, key, value, kappas, strict=True):

@@ -10,6 +10,7 @@ from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
 from curvlab.layers.sparse_graph import SparseMatrix
+from drawn import draw
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -27,10 +28,6 @@ def directed():
     edges = torch.randint(NODES, (2, 60), generator=torch.Generator().manual_seed(1))
     matrix = NormalisedAdjacency(False)(Data(edge_index=edges, num_nodes=NODES)).normalised_adj
     return matrix.to(torch.get_default_dtype())
-
-
-def features():
-    return torch.randn(NODES, FEATURES, generator=torch.Generator().manual_seed(2))
 
 
 def branch(**options):
@@ -69,13 +66,14 @@ def by_hand(made, x, matrix, options):
 def test_every_combination_is_its_formula(values):
     options = dict(zip(SWITCHES, values, strict=True))
     made = branch(**options)
-    expected = by_hand(made, features(), adjacency(), options)
-    torch.testing.assert_close(made(features(), adjacency()), expected)
+    expected = by_hand(made, draw(NODES, FEATURES), adjacency(), options)
+    torch.testing.assert_close(made(draw(NODES, FEATURES), adjacency()), expected)
 
 
 @pytest.mark.parametrize("make", [adjacency, directed])
 def test_the_gradient_goes_through_the_transpose(make):
-    dense, matrix, x = make().to_dense(), SparseMatrix(make()), features().requires_grad_()
+    dense, matrix = make().to_dense(), SparseMatrix(make())
+    x = draw(NODES, FEATURES).requires_grad_()
     torch.testing.assert_close(matrix @ x, dense @ x)
     assert torch.autograd.gradcheck(lambda x: matrix @ x, x)
     assert torch.autograd.gradgradcheck(lambda x: (matrix @ x).square(), x)
@@ -83,7 +81,7 @@ def test_the_gradient_goes_through_the_transpose(make):
 
 @pytest.mark.usefixtures("float32")
 def test_half_precision_is_raised():
-    matrix, x = SparseMatrix(adjacency()), features()
+    matrix, x = SparseMatrix(adjacency()), draw(NODES, FEATURES)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert (matrix @ x.bfloat16()).dtype == torch.float32
         leaf = x.clone().requires_grad_()

@@ -9,6 +9,7 @@ from curvlab.layers import (
     HyboNetLinear,
 )
 from curvlab.manifolds import Lorentz, lorentz
+from drawn import draw
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -31,14 +32,13 @@ def sparse(rows):
     return torch.tensor(rows).to_sparse_csr()
 
 
-def draw(kappa, *shape, size=1.0, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return lorentz.expmap0(size * torch.randn(*shape, generator=generator), kappa)
+def points(kappa, *shape):
+    return lorentz.expmap0(draw(*shape), kappa)
 
 
 @pytest.mark.parametrize("kappa", KAPPAS)
 def test_every_layer_stays_on_the_hyperboloid(kappa):
-    space, x = Lorentz(kappa), draw(kappa, 30, 3)
+    space, x = Lorentz(kappa), points(kappa, 30, 3)
     adjacency = sparse((torch.rand(30, 30) < 0.1).double().tolist())
     for point in (
         linear(space)(x),
@@ -75,7 +75,7 @@ def test_the_first_layer_is_the_linear_map_of_lifted_features(kappa, size, activ
 
 def test_aggregation_is_the_centroid_of_the_neighbours_whatever_the_scale_of_a_row():
     kappa = -0.7
-    space, x = Lorentz(kappa), draw(kappa, 5, 3)
+    space, x = Lorentz(kappa), points(kappa, 5, 3)
     rows = [[1.0, 2, 0, 0, 3], [0, 1, 0, 0, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 5, 5]]
     layer = CentroidAggregation(space)
     found = layer(sparse(rows), x)
@@ -94,7 +94,7 @@ def test_time_is_bounded_and_starts_in_the_middle(kappa):
     assert (layer.weight[:, 0] == 0).all()
     assert (layer.bias == 0).all()
     assert layer.weight.abs().max() <= 5**-0.5
-    x = draw(kappa, 3)
+    x = points(kappa, 3)
     near = layer(x)
     assert near[0].item() != pytest.approx(5 + radius + 0.5)
     with torch.no_grad():

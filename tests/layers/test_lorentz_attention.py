@@ -158,26 +158,15 @@ def test_memory_by_the_number_of_nodes(heads):
         assert nodes * dim < largest.elements <= heads * bound
 
 
-def points(space, nodes, dim, seed=0):
-    drawn = torch.randn(nodes, dim, generator=torch.Generator().manual_seed(seed))
-    return space.from_space(drawn).detach()
-
-
-def fully_connected(space, weight, offset):
-    layer = PoincareLinear(len(weight[0]), len(weight), space)
-    layer.weight.data = torch.tensor(weight)
-    layer.offset.data = torch.tensor(offset)
-    return layer
-
-
 def test_coordinates_of_the_layer_are_distances_to_hyperplanes():
     """v_k = 2 |z_k| d(x, H_k), H_k through exp_0(r_k z_k / |z_k|) across z_k, as geoopt has it."""
     c, r = 0.7, 0.4
     space = Lorentz(-c, learnable=True)
     z = torch.tensor([0.3, -0.5, 0.2])
-    x = points(space, 9, 3)
-    root = c**0.5
-    v = (root * fully_connected(space, [z.tolist()], [r]).space_part(x)).asinh()[:, 0] / root
+    x = space.from_space(draw(9, 3))
+    root, layer = c**0.5, PoincareLinear(3, 1, space)
+    layer.weight.data, layer.offset.data = z[None], torch.tensor([r])
+    v = (root * layer.space_part(x)).asinh()[:, 0] / root
     ball = geoopt.PoincareBall(c)
     on_plane = ball.expmap0(r * z / z.norm())
     distance = ball.dist2plane(lorentz.to_stereographic(x, -c), on_plane, z, signed=True)
@@ -188,7 +177,7 @@ def test_attention_of_hyperbolic_networks_in_the_ball():
     """Distances and gyromidpoints of geoopt's ball, with the weights of a softmax."""
     c, dim = 0.8, 3
     space = Lorentz(-c, learnable=True)
-    layer, x = PoincareDistanceAttention(dim, 1, space), points(space, 7, dim)
+    layer, x = PoincareDistanceAttention(dim, 1, space), space.from_space(draw(7, dim))
     layer.raw_beta.data.fill_(0.3)
     q, k, v = (
         lorentz.to_stereographic(space.from_space(part[:, 0]), -c) for part in layer.split(x)
@@ -205,7 +194,7 @@ def test_attention_of_hyperbolic_attention_networks_in_the_klein_model():
     """exp_0(W log_0 x), and sums with Lorentz factors of points of the Klein model."""
     dim = 3
     space = Lorentz(-1.0, learnable=True)
-    layer, x = TangentDistanceAttention(dim, 1, space), points(space, 7, dim)
+    layer, x = TangentDistanceAttention(dim, 1, space), space.from_space(draw(7, dim))
     tangents = space.logmap0(x) @ layer.projection.weight.T
     q, k, v = (space.expmap0(part) for part in tangents.split(dim, dim=1))
     weights = (-F.softplus(layer.raw_beta) * space.dist(q[:, None], k[None])).softmax(-1)
@@ -219,7 +208,7 @@ def test_attention_of_hyperbolic_attention_networks_in_the_klein_model():
 @pytest.mark.parametrize("attention", [TangentDistanceAttention, PoincareDistanceAttention])
 def test_blocks_of_queries_change_nothing(attention, monkeypatch):
     space = Lorentz(-0.6, learnable=True)
-    layer, x = attention(4, 2, space), points(space, 13, 4)
+    layer, x = attention(4, 2, space), space.from_space(draw(13, 4)).detach()
 
     def found():
         out = layer(x)

@@ -8,6 +8,7 @@ from curvlab.layers import LorentzResidual
 from curvlab.layers.lorentz import OPERATORS
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds._geoopt import geoopt
+from drawn import draw
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -15,9 +16,8 @@ KAPPAS = (-0.3, -1.0, -2.0)
 FORMS = ("stable", "maps")
 
 
-def pair(kappa, *shape, size=1.0, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    return [lorentz.expmap0(size * torch.randn(*shape, generator=generator), kappa) for _ in "xy"]
+def pair(kappa, *shape):
+    return [lorentz.expmap0(draw(*shape, seed=seed), kappa) for seed in (0, 1)]
 
 
 def residual(kappa, operator="centroid", **options):

@@ -12,6 +12,7 @@ from curvlab.layers import (
     StereographicLinear,
 )
 from curvlab.manifolds import Euclidean, Stereographic, stereographic
+from drawn import draw, filled
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -24,25 +25,11 @@ def by_blocks(operation, kappas, *arguments):
     return torch.cat([operation(*part) for part in parts], dim=-1)
 
 
-def tangents(*shape, scale=0.5, seed=0):
-    return scale * torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
-def filled(layer, seed=1):
-    """The layer with parameters that are not at their initial values."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, parameter in layer.named_parameters():
-            if "curvature" not in name:
-                parameter.copy_(0.4 * torch.randn(parameter.shape, generator=generator))
-    return layer
-
-
 @pytest.mark.parametrize("kappas", CURVATURES)
 @pytest.mark.parametrize("bias", [True, False])
 def test_linear_is_exp_of_matrix_times_log_plus_bias(kappas, bias):
     layer = filled(StereographicLinear(4, 6, Stereographic(2, kappas, learnable=True), bias))
-    x = by_blocks(stereographic.expmap0, kappas, tangents(5, 4))
+    x = by_blocks(stereographic.expmap0, kappas, draw(5, 4, size=0.5))
     moved = by_blocks(stereographic.logmap0, kappas, x) @ layer.weight.T
     expected = by_blocks(stereographic.expmap0, kappas, moved)
     if bias:
@@ -72,7 +59,7 @@ def test_dropout_of_a_linear_layer_is_of_its_weights():
 @pytest.mark.parametrize("kappas", [(0.0, 0.0), (-1.0, 0.05), (-0.5, -3.9)])
 def test_layer_norm_normalises_the_logarithm_over_the_full_width(kappas):
     layer = filled(StereographicLayerNorm(6, Stereographic(2, kappas, learnable=True)))
-    v = tangents(5, 6)
+    v = draw(5, 6, size=0.5)
     x = by_blocks(stereographic.expmap0, kappas, v)
     expected = functional.layer_norm(v, (6,), layer.weight, layer.bias, 1e-5)
     result = by_blocks(stereographic.logmap0, kappas, layer(x))
@@ -83,7 +70,7 @@ def test_layer_norm_normalises_the_logarithm_over_the_full_width(kappas):
 def test_feed_forward_is_linear_activation_linear(kappas):
     space = Stereographic(2, kappas, learnable=True)
     layer = filled(StereographicFeedForward(4, 8, torch.tanh, space))
-    x = by_blocks(stereographic.expmap0, kappas, tangents(5, 4))
+    x = by_blocks(stereographic.expmap0, kappas, draw(5, 4, size=0.5))
     activated = space.expmap0(torch.tanh(space.logmap0(layer.inner(x))))
     expected = layer.outer(activated)
     torch.testing.assert_close(layer(x), expected, atol=1e-9, rtol=0)

@@ -11,8 +11,8 @@ from manifold_reference import dot, exact, mpf
 pytestmark = pytest.mark.usefixtures("float64")
 
 
-def pair(kappa, *shape, size=1.0):
-    return [lorentz.expmap0(draw(*shape, size=size, seed=seed), kappa) for seed in (0, 1)]
+def pair(kappa, *shape):
+    return [lorentz.expmap0(draw(*shape, seed=seed), kappa) for seed in (0, 1)]
 
 
 @pytest.mark.parametrize("kappa", [-2.0, -0.3])

@@ -5,14 +5,14 @@ import torch
 
 from curvlab.manifolds import lorentz
 from curvlab.manifolds import stereographic as ball
+from drawn import draw
 
 pytestmark = pytest.mark.usefixtures("float64")
 X, Y, V = (torch.tensor(v, dtype=torch.float64) for v in ((0.1, 0.2), (-0.3, 0.4), (0.5, -0.25)))
 
 
 def hyperboloid(kappa, seed=0):
-    space = torch.randn(8, 3, generator=torch.Generator().manual_seed(seed))
-    return lorentz.from_space(space, kappa)
+    return lorentz.from_space(draw(8, 3, seed=seed), kappa)
 
 
 @pytest.mark.parametrize(("kappa", "cosine"), [(-0.7, torch.cosh), (0.7, torch.cos)])

@@ -7,13 +7,12 @@ from torch.func import jvp, vmap
 
 from curvlab.manifolds import products
 from curvlab.manifolds.products import full_precision, linear, product
+from drawn import draw
 from reduced_products import tf32
 
 
 def factors(*shapes, dtype=torch.float32):
-    generator = torch.Generator().manual_seed(0)
-    made = (torch.randn(shape, generator=generator, dtype=dtype) for shape in shapes)
-    return [x.requires_grad_() for x in made]
+    return [draw(*shape, seed=i, dtype=dtype).requires_grad_() for i, shape in enumerate(shapes)]
 
 
 def test_a_product_is_not_rounded_forward_or_backward():

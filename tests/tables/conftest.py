@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
+from composing import CONFIGS
 from curvlab.tables import TableSpec, load_table
-
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 WriteRun = Callable[..., Path]
 

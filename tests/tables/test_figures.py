@@ -2,17 +2,16 @@
 
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 
+from composing import CONFIGS
 from curvlab.cli.main import VERBS
 from curvlab.cli.plot import COMMANDS as PLOTS
 from curvlab.config.folder import find
 from curvlab.tables import load_table, table_names
 from curvlab.tables.overview import overview, paper_figures, totals_in_words
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 STORED = CONFIGS.parent / "docs/results/tables"
 PRINTED = {  # the highest number of a figure and of a table
     "fpst": (7, 5),

@@ -7,9 +7,9 @@ import pytest
 from omegaconf import OmegaConf
 
 import curvlab.tables
+from composing import CONFIGS
 from curvlab.data.transforms.spectrum import MAX_DENSE_NODES
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 PAPERS = Path(curvlab.tables.__file__).parent / "papers"
 
 

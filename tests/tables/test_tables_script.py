@@ -1,19 +1,10 @@
-from collections import namedtuple
-from pathlib import Path
+"""The script tables.py, as it is typed."""
 
 import pytest
 
-SCRIPT = str(Path(__file__).resolve().parents[2] / "scripts" / "tables.py")
-Run = namedtuple("Run", "returncode stdout stderr")
+pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def tables(script):
-    """Run scripts/tables.py."""
-    return lambda *arguments: Run(*script("tables.py", *map(str, arguments)))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
@@ -32,15 +23,14 @@ def tables(script):
         (("status", "--format", "csv"), "drop --format"),
     ],
 )
-def test_wrong_words_get_one_sentence(tables, words, answer):
-    run = tables(*words)
-    assert run.returncode == 2
-    assert len(run.stderr.strip().splitlines()) == 1
-    assert answer in run.stderr
+def test_wrong_words_get_one_sentence(script, words, answer):
+    code, _, complained = script("tables.py", *words)
+    assert code == 2
+    assert complained.count("\n") == 1
+    assert answer in complained
 
 
-@pytest.mark.slow
-def test_status_counts_what_the_sweep_plans_and_no_other_runs(tables, write_run, tmp_path):
+def test_status_counts_what_the_sweep_plans_and_no_other_runs(script, write_run, tmp_path):
     for seed in (0, 1, 10, 11):
         write_run("gcn", "power", seed, 97.5)
         write_run("sgformer", "power", seed, 97.5)
@@ -49,6 +39,7 @@ def test_status_counts_what_the_sweep_plans_and_no_other_runs(tables, write_run,
         write_run("gat", "power", seed, 97.5)
     for seed in (*range(5), 10):
         write_run("mlp", "power", seed, 97.5)
-    run = tables("status", "--results", tmp_path, "--format", "markdown")
-    (line,) = (line for line in run.stdout.splitlines() if line.startswith("| fpst/fig3 "))
+    words = ("status", "--results", str(tmp_path), "--format", "markdown")
+    _, said, _ = script("tables.py", *words)
+    (line,) = (line for line in said.splitlines() if line.startswith("| fpst/fig3 "))
     assert line.split(" | ")[1:3] == ["1 of 48", "7 of 240"]
