@@ -164,14 +164,7 @@ def kill(chance: random.Random) -> Outcome:
 def interrupted(name: str) -> Path:
     """The folder of a run that was ended by SIGTERM at a random step, with all its files."""
     command = Command(Path(mkdtemp(prefix="faults-interrupted-")))
-    process = command.start(*RUNS[name])
-    deadline = time.monotonic() + SECONDS
-    while not list(command.outputs.rglob("checkpoints/earlier.ckpt")):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=SECONDS)
+    command.ended_by(signal.SIGTERM, *RUNS[name])
     return command.folder
 
 

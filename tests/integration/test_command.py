@@ -107,14 +107,15 @@ def test_a_diverging_run_exits_with_code_1_and_one_sentence(command):
     assert only_result(command)["status"] == "diverged"
 
 
-def kill_after(command, process, epochs):
-    """Kill a run when its curves have so many rows."""
+def kill_after_three_epochs(command, *words):
+    """Kill a run when its curves have three rows."""
+    process = command.start(*words)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
         for curves in command.outputs.rglob("metrics.csv"):
             rows = len(curves.read_text().splitlines()) - 1
             checkpoint = curves.parent / "checkpoints" / "last.ckpt"
-            if rows >= epochs and checkpoint.exists():
+            if rows >= 3 and checkpoint.exists():
                 process.send_signal(signal.SIGKILL)
                 process.communicate()
                 return rows
@@ -124,7 +125,7 @@ def kill_after(command, process, epochs):
 
 def test_a_killed_run_started_again_ends_as_if_it_had_not_been_killed(command, run_here):
     words = (*SMALL, "trainer.max_steps=60", "trainer.steps_per_epoch=1")
-    rows = kill_after(command, command.start(*words), epochs=3)
+    rows = kill_after_three_epochs(command, *words)
     assert rows < 60
     assert command.results() == {}
 
@@ -160,7 +161,7 @@ def test_a_run_is_found_by_what_it_builds_whatever_words_chose_it(command):
 def test_wandb_without_an_account_is_offline_and_goes_on_with_a_run_that_was_killed(command):
     pytest.importorskip("wandb")
     words = (*TINY, "model=mlp", "logger=wandb", "trainer.max_steps=200")
-    kill_after(command, command.start(*words), epochs=3)
+    kill_after_three_epochs(command, *words)
     done = command(*words)  # its standard input is closed: a prompt would fail
     assert done.returncode == 0
     assert "going on from the last checkpoint" in done.stdout

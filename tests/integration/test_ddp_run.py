@@ -8,7 +8,7 @@ import pytest
 import torch
 import two_processes as work
 from hydra.types import RunMode
-from test_command import kill_after
+from test_command import kill_after_three_epochs
 from tiny_runs import LARGE, TINY, composed
 
 from curvlab.run import train
@@ -139,7 +139,7 @@ def test_all_processes_end_when_patience_does(run_here):
 
 def test_a_killed_run_goes_on_with_the_random_numbers_of_each_process(command, run_here):
     words = (*PAIR, "model.dropout=0.5", "trainer.max_steps=150")
-    kill_after(command, command.start(*words), epochs=3)
+    kill_after_three_epochs(command, *words)
     assert command.results() == {}
     done = command(*words)
     assert done.returncode == 0, done.stderr

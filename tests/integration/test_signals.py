@@ -2,50 +2,27 @@
 
 import re
 import signal
-import time
 from signal import SIGINT, SIGTERM, SIGUSR1
 
 import pytest
-from tiny_runs import FAST, TINY, TREE
+from fault_trials import RUNS
+from tiny_runs import FAST
 
 LONG = ("trainer.max_steps=100000", "trainer.steps_per_epoch=5")
-GROUP = (
-    *TREE,
-    *LONG,
-    "model=gcn",
-    "batching=partition",
-    "batching.size=20",
-    "trainer.patience=null",
-    "trainer.devices=2",
-    "trainer.plots=false",
-)
 KINDS = {
     "one": (*FAST, *LONG),
     "seeds": ("-m", "seed=0,1", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2", *FAST, *LONG),
-    "group": GROUP,
+    "group": (*RUNS["group"], *LONG),
 }
 
 pytestmark = pytest.mark.slow
-
-
-def ended_by(number, command, *words, cell="*"):
-    """Start a command, send it a signal once there is a checkpoint; its code and what it said."""
-    process = command.start(*words)
-    deadline = time.monotonic() + 120
-    while not list(command.outputs.rglob(f"{cell}/checkpoints/earlier.ckpt")):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.send_signal(number)
-    said, errors = process.communicate(timeout=60)
-    return process.returncode, said, errors
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("number", [SIGTERM, SIGINT])
 def test_a_signal_ends_every_kind_of_run_with_one_sentence_and_its_code(command, kind, number):
-    code, _, errors = ended_by(number, command, *KINDS[kind])
+    code, _, errors = command.ended_by(number, *KINDS[kind])
     assert code == {SIGTERM: 143, SIGINT: 130}[number]
     assert re.fullmatch(rf"curvlab train: ended by {signal.Signals(number).name}; .*\.\n", errors)
     results = list(command.results().values())
@@ -61,7 +38,7 @@ def test_a_run_that_a_signal_ended_goes_on_and_ends_as_if_none_had(command):
     whole = command(*words, "trainer.max_steps=400")
     assert whole.returncode == 0
     (first,) = command.results().values()
-    code, _, _ = ended_by(SIGUSR1, command, *words, "trainer.max_steps=400", "rerun=true")
+    code, _, _ = command.ended_by(SIGUSR1, *words, "trainer.max_steps=400", "rerun=true")
     assert code == 143
     (between,) = (r for r in command.results().values() if r["status"] == "interrupted")
     assert 0 < between["steps"] < 400
@@ -75,16 +52,14 @@ def test_a_run_that_a_signal_ended_goes_on_and_ends_as_if_none_had(command):
 def test_after_the_warning_of_slurm_the_code_asks_for_another_try(command):
     job = {"JOB_ID": "1", "NTASKS": "2", "JOB_NAME": "a", "PROCID": "0", "LOCALID": "0"}
     command.environment |= {f"SLURM_{name}": value for name, value in job.items()}
-    assert ended_by(SIGUSR1, command, *FAST, *LONG)[0] == 75
+    assert command.ended_by(SIGUSR1, *FAST, *LONG)[0] == 75
     assert not list(command.folder.rglob("hpc_ckpt*")), "Lightning's own answer"
     (ended,) = command.results().values()
     assert ended["status"] == "interrupted"
 
 
 def test_a_sweep_stops_after_its_cell_and_sums_up(command):
-    code, said, errors = ended_by(
-        SIGTERM, command, "-m", "seed=0,1,2", *TINY, "model=mlp", *LONG, "trainer.plots=false"
-    )
+    code, said, errors = command.ended_by(SIGTERM, "-m", "seed=0,1,2", *FAST, *LONG)
     assert code == 143
     assert "sweep of 3 cells: 1 interrupted, 2 not started" in said
     assert re.fullmatch(r"curvlab train: ended by SIGTERM; .*\.\n", errors)

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -100,6 +101,18 @@ class Command:
         finally:
             process.send_signal(signal.SIGKILL)
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+    def ended_by(self, number: int, *words: str) -> tuple[int | None, str, str]:
+        """Start it and send it a signal once there is a checkpoint; its code and what it said."""
+        process = self.start(*words)
+        deadline = time.monotonic() + 120
+        while not list(self.outputs.rglob("checkpoints/earlier.ckpt")):
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        process.send_signal(number)
+        said, errors = process.communicate()
+        return process.returncode, said, errors
 
     def verb(self, *words: str) -> subprocess.CompletedProcess:
         """`python -m curvlab VERB ...`."""
