@@ -35,7 +35,7 @@ def compose(words: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfig:
         values = [override for override in overrides if sets_a_key(override, configs)]
         choices = tuple(str(o.input_line) for o in overrides if o not in values)
         make = _compose if configs == CONFIGS else _compose.__wrapped__  # of a folder that changes
-        config = deepcopy(make(choices, configs, _search_path()))
+        config = deepcopy(make(choices, configs, folders()))
         ConfigLoaderImpl._apply_overrides_to_config(values, config)
         return config
     except HydraException as error:
@@ -46,19 +46,12 @@ def compose(words: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfig:
 
 
 @cache
-def _compose(words: Sequence[str], configs: Path, _: tuple[str, ...]) -> DictConfig:
+def _compose(words: Sequence[str], configs: Path, _: tuple[Path, ...]) -> DictConfig:
     """Compose choices of groups, once per process for each search path."""
     if GlobalHydra.instance().is_initialized():
         return hydra.compose("train", list(words))
     with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
         return hydra.compose("train", list(words))
-
-
-def _search_path() -> tuple[str, ...]:
-    run = GlobalHydra.instance()
-    if not run.is_initialized():
-        return tuple(map(str, folders()))
-    return tuple(place.path or "" for place in run.config_loader().get_search_path().get_path())
 
 
 def sets_a_key(override: Override, configs: Path) -> bool:

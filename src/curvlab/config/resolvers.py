@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.checksums import checksum_of
@@ -50,22 +49,12 @@ def data_name(*, _root_: Mapping[str, Any]) -> str:
 
 def recipe_name(group: str, choice: str, task: str | None = None) -> str:
     """Whose recipes a choice takes: its own, or of the name in its key `recipe`, or by task."""
-    name = (_known_file(group, choice) or {}).get("recipe", choice)
+    file = _known_file(CONFIGS, f"{group}/{choice}")
+    name = choice if file is None else file.get("recipe", choice)
     return str(name.get(task, choice) if isinstance(name, Mapping) else name)
 
 
-def _file(group: str, choice: str) -> Mapping[str, Any] | None:
-    """A choice's file, wherever Hydra finds it; None without one."""
-    hydra = GlobalHydra.instance()
-    if hydra.is_initialized():
-        loaded = hydra.config_loader().repository.load_config(f"{group}/{choice}")  # type: ignore[attr-defined]
-        node = None if loaded is None else loaded.config
-    else:
-        node = read(CONFIGS, f"{group}/{choice}")
-    return node if isinstance(node, Mapping | DictConfig) else None
-
-
-_known_file = cache(_file)
+_known_file = cache(read)
 
 
 def only_with(value: Any, *pairs: Any) -> Any:
@@ -79,7 +68,7 @@ def recipe(task: str, model: str, dataset: str | None = None, split: str | None 
     name = "_" if dataset is None else name_of_recipe(task, dataset, split)
     task = recipe_name("task", task)
     while (other := recipe_name("model", model, task)) != model:
-        if _file("recipe", f"{task}/{model}/{name}") is not None:
+        if read(CONFIGS, f"recipe/{task}/{model}/{name}") is not None:
             break
         model = other
     return f"{task}/{model}/{name}"

@@ -209,14 +209,19 @@ def _planned_values(sweep: dict[str, Any], path: str, name: str) -> tuple[Coordi
     if key not in sweep:
         return ()
     try:
-        override = OverridesParser.create().parse_override(f"{key}={sweep[key]}")
-        values = override.sweep_iterator() if override.is_sweep_override() else [override.value()]
+        values = _swept(f"{key}={sweep[key]}")
     except HydraException:
         raise UsageError(
             f"configs/table/{name}.yaml: hydra.sweeper.params.{key} must be values with commas "
             f"between them, or a sweep such as range(0, 5), not {sweep[key]}"
         ) from None
     return tuple(value for value in values if isinstance(value, str | int | float))
+
+
+@cache  # tables sweep the same seeds
+def _swept(word: str) -> list[Any]:
+    override = OverridesParser.create().parse_override(word)
+    return [*override.sweep_iterator()] if override.is_sweep_override() else [override.value()]
 
 
 @cache
