@@ -62,7 +62,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
 def test_models_train_on_every_manifold_in_every_task(installed, run, tmp_path, case):
     task, *words = case
-    options = ("model.dim=16", "optimizer.lr=0.02", "trainer.steps_per_epoch=5", "recipe=none")
+    options = ("model.dim=16", "optimizer.lr=0.005", "trainer.steps_per_epoch=5", "recipe=none")
     done = run(installed, "train", *TASKS[task], f"task={task}", *words, *options, *SHORT)
     assert done.returncode == 0, done.stderr
     (path,) = tmp_path.rglob("metrics.csv")
