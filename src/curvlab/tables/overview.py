@@ -27,7 +27,7 @@ def overview(specs: list[TableSpec], results: Path) -> tuple[pd.DataFrame, list[
         panels.setdefault(of_runs, spec)
     rows, remarks, published = [], [], set()
     for spec in panels.values():
-        report = build_report(spec, results)
+        report = build_report(spec, results, ranks=False)
         numbers = spec.report.paper, str(spec.report.select)
         cells = report.cells
         cells = cells[
