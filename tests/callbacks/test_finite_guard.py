@@ -52,7 +52,7 @@ def test_it_names_step_module_and_curvature(fit, small, step, batches):
 def test_on_an_accelerator_it_looks_once_an_interval_and_at_the_end(
     fit, small, step, first, look, accelerator
 ):
-    with pytest.raises(DivergedError, match=f"between steps {first} and {look}: .*=anomaly"):
+    with pytest.raises(DivergedError, match=f"between steps {first} and {look}: .*=nan,"):
         fit(small(break_at=step), [FiniteGuard(INTERVAL)], steps=12)
     assert Elsewhere.looks == -(-look // INTERVAL)
 

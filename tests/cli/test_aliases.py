@@ -36,6 +36,7 @@ def test_other_names_are_those_of_the_choice(words, resolved, tmp_path, monkeypa
     ("words", "answer"),
     [
         ("train manifold=hyperbolic", "say manifold=poincare for the ball, manifold=lorentz"),
+        ("train debug=anomaly", "say debug=nan"),
         ("train epochs=50", "say trainer.max_steps"),
         ("train dataset=friends.csv", "friends.csv is not there: dataset=graph_folder takes"),
         ("train --model fpst", "there is no --model here; say model=..."),

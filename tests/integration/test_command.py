@@ -76,13 +76,20 @@ def test_a_sweep_prints_the_configuration_of_each_cell_and_trains_none(command):
 
 
 @pytest.mark.parametrize(
-    ("preset", "made"),
-    [("fast", "metrics.csv"), ("profile", "fit-profile.txt"), ("overfit", ""), ("anomaly", "")],
+    ("preset", "steps", "made"),
+    [
+        ("fast", 20, "metrics.csv"),
+        ("overfit", 20, "metrics.csv"),
+        ("limit", 9, "metrics.csv"),
+        ("profile", 20, "fit-profile.txt"),
+        ("nan", 20, "metrics.csv"),
+    ],
 )
-def test_a_preset_for_a_look_at_a_run(command, preset, made):
+def test_a_preset_for_a_look_at_a_run(command, preset, steps, made):
     done = command(*TINY, "model=mlp", f"debug={preset}", "trainer.plots=false")
     assert done.returncode == 0, done.stderr
-    assert list(command.outputs.rglob(made or "result.json"))
+    assert only_result(command)["steps"] == steps
+    assert list(command.outputs.rglob(made))
 
 
 def test_lightnings_keys_and_callbacks_of_ones_own_pass_through(command):

@@ -55,7 +55,7 @@ class FiniteGuard(Callback):
         if self._good is not None and not self._good:
             raise DivergedError(
                 f"loss or gradients were not finite between steps {self._seen} and {step}: repeat "
-                "the run with debug=anomaly, on one device, to learn where it began"
+                "the run with debug=nan, on one device, to learn where it began"
             )
         self._seen = step + 1
 

@@ -24,6 +24,7 @@ ALIASES = {
 }
 
 HINTS = {
+    "debug=anomaly": "say debug=nan",
     "manifold=hyperbolic": "say manifold=poincare for the ball, manifold=lorentz for the "
     "hyperboloid",
     "epochs": "say trainer.max_steps, which are epochs where a batch is the whole graph, or "
@@ -68,7 +69,8 @@ def _resolve(word: str) -> str:
         hint = HINTS.get(f"{group}={choice}")
         if hint and choice not in names:
             raise UsageError(f"{group}={choice}: {hint}")
-        resolved.append(choice if choice in names else spellings.get(squash(choice), choice))
+        name = choice if choice in names else spellings.get(squash(choice), choice)
+        resolved.append("'nan'" if name == "nan" else name)  # unquoted it is a number to Hydra
     return f"{group}={','.join(resolved)}"
 
 
