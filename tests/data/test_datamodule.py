@@ -3,9 +3,10 @@
 import pytest
 import torch
 from torch_geometric.data import Data
+from torch_geometric.utils import remove_self_loops, to_undirected
 
 from curvlab.data.datasets.synthetic import SyntheticWeb
-from curvlab.data.files.cleaning import check_graph
+from curvlab.data.files.cleaning import check_graph, simple_edges
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.splits.nodes import PARTS, RandomSplit
 from curvlab.data.transforms.graph import IdentityFeatures, LaplacianEigenvectors
@@ -137,3 +138,10 @@ def test_one_logit_for_three_classes_and_no_labels_are_refused():
         _ = labelled_module(None).graph
     with pytest.raises(UsageError, match="no labels"):
         _ = module().num_classes
+
+
+def test_simple_edges_are_pytorch_geometrics():
+    edges = torch.randint(20, (2, 100), generator=torch.Generator().manual_seed(0))
+    expected = to_undirected(remove_self_loops(edges)[0], num_nodes=20)
+    assert torch.equal(simple_edges(edges, 20), expected)
+    assert simple_edges(torch.tensor([[1], [1]]), 3).shape == (2, 0)

@@ -26,6 +26,18 @@ def test_the_whole_graph_is_embedded_once_per_set_of_weights(run_here, watch):
     assert sizes == 7 * [600]
 
 
+def test_parts_are_evaluated_once_per_set_of_weights_and_part_of_the_split(run_here, watch):
+    sizes = []
+
+    def note(encoder, batch):
+        sizes.extend([] if encoder.training else [batch.num_nodes])
+
+    watch(GraphNetwork, "forward", note)
+    run_here(*BATCHES, "model=gcn", "batching.evaluation=parts")
+    # Four validations, then the three parts of the split; six subgraphs hold nodes of each.
+    assert sizes.count(100) == 6 * (4 + 3)
+
+
 def test_parts_of_the_whole_graph_score_as_the_whole_graph(run_here):
     """An MLP sees no edges, so that a node's logits are the same in any subgraph."""
     words = (*BATCHES, "model=mlp", "trainer.max_steps=20")

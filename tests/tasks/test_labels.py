@@ -6,6 +6,7 @@ from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
 from curvlab.errors import UsageError
 from curvlab.tasks.labels import kind_of_labels
+from largest_tensor import LargestTensor
 
 NODES = 60
 
@@ -55,6 +56,19 @@ def test_macro_f1_leaves_out_classes_that_are_neither_there_nor_predicted():
     logits = torch.eye(4)[[0, 1, 0, 0]]
     expected = 100 * f1_score(y, [0, 1, 0, 0], average="macro")
     assert kind.score("f1_macro", logits, y).item() == pytest.approx(expected, rel=1e-6)
+
+
+def test_scores_make_no_table_of_nodes_by_pairs_of_classes():
+    kind = kind_of_labels(50, multi_label=False)
+    logits = torch.randn(1000, 50, generator=torch.Generator().manual_seed(0))
+    torch.use_deterministic_algorithms(mode=True)
+    try:
+        with LargestTensor() as watched:
+            kind.scores(logits, torch.arange(1000) % 50)
+        assert torch.are_deterministic_algorithms_enabled()
+    finally:
+        torch.use_deterministic_algorithms(mode=False)
+    assert watched.elements <= logits.numel()
 
 
 @pytest.mark.parametrize("broken", [torch.nan, torch.inf])

@@ -69,7 +69,7 @@ class OneOfMany(Labels):
         self.metrics = {
             "accuracy": partial(multiclass_accuracy, average="micro", **of),
             "f1_micro": partial(multiclass_f1_score, average="micro", **of),
-            "f1_macro": partial(multiclass_f1_score, average="macro", **of),
+            "f1_macro": partial(_f1_macro, **of),
         }
         self.on_request = {"ogb_acc": self.metrics["accuracy"]}
         if classes == 2:  # F1 of the second class is HGCN's metric on Disease
@@ -163,6 +163,21 @@ def ranks(logits: Tensor) -> Tensor:
     """
     values, positions = logits.unique(return_inverse=True)
     return positions / len(values)
+
+
+def _f1_macro(logits: Tensor, labels: Tensor, **options: Any) -> Tensor:
+    """Mean F1 of the classes, computed outside deterministic mode.
+
+    In it torchmetrics counts in a table of nodes by squared classes. Counts are whole numbers, the
+    same in any order.
+    """
+    strict = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(False)
+    try:
+        return multiclass_f1_score(logits, labels, average="macro", **options)
+    finally:
+        torch.use_deterministic_algorithms(strict, warn_only=warn_only)
 
 
 def _roc_auc(logits: Tensor, labels: Tensor) -> Tensor:

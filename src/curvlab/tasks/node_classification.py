@@ -39,8 +39,8 @@ class NodeClassification(SelectedTask):
     """Trains on the training nodes; the validation score selects the weights.
 
     Parts are given by the masks `train_mask`, `val_mask`, `test_mask` `[nodes]`. A mini-batch has
-    `train_nodes` instead. A graph with `chunk` is evaluated once per set of weights; one with
-    `evaluate_parts` in subgraphs.
+    `train_nodes` instead. A graph with `chunk` is evaluated once per set of weights, one with
+    `evaluate_parts` in subgraphs, once for each part of the split.
 
     Args:
         num_classes: number of logits, 1 for two classes with one logit.
@@ -73,7 +73,7 @@ class NodeClassification(SelectedTask):
         self.labels = kind_of_labels(num_classes, multi_label, metric, margin)
         self.decoder = decoder_of(encoder, decoder, self.labels.logits, logit_curvature, inner)
         self.score = metric or next(iter(self.labels.metrics))
-        self._evaluated: Tensor | None = None
+        self._evaluated: tuple[Tensor, Tensor] | None = None
 
     def forward(self, batch: Data, part: str) -> tuple[Tensor, Tensor]:
         nodes, labels = self._part(batch, part)
@@ -165,8 +165,11 @@ class NodeClassification(SelectedTask):
     def _logits(self, batch: Data, nodes: Tensor) -> Tensor:
         """Logits `[some nodes, logits]`, in chunks or parts between mini-batches."""
         if "evaluate_parts" in batch:
-            with nullcontext() if self.evaluates_together else alone():
-                return batch.evaluate_parts(self._logits, nodes, self.device)
+            if self._evaluated is None or self._evaluated[0] is not nodes:
+                with nullcontext() if self.evaluates_together else alone():
+                    found = batch.evaluate_parts(self._logits, nodes, self.device)
+                self._evaluated = nodes, found
+            return self._evaluated[1]
         if self.training or "chunk" not in batch:
             return self.decoder(self.encoder.forward_nodes(batch, nodes))
         if self.encoder.node_wise:
@@ -175,8 +178,8 @@ class NodeClassification(SelectedTask):
             return torch.cat(all_gather_pieces(own, nodes.device))
         if self._evaluated is None:
             with torch.no_grad():
-                self._evaluated = self.encoder(batch)
-        return self.decoder(self._evaluated.index_select(0, nodes))
+                self._evaluated = nodes, self.encoder(batch)
+        return self.decoder(self._evaluated[1].index_select(0, nodes))
 
     def _part(self, batch: Data, part: str) -> Part:
         """Nodes and labels of a part, kept on the graph: indexing by a mask synchronises."""
