@@ -1,11 +1,11 @@
 """Node classification: one class, or several labels, per node."""
 
+import copy
 import logging
 from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -15,6 +15,7 @@ from curvlab.errors import UsageError
 from curvlab.layers.lorentz import Inner
 from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.layers.stereographic import LogitCurvature
+from curvlab.memory import PeakBytes, check_memory
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import FromData, Passed, PositiveFloat
@@ -81,19 +82,26 @@ class NodeClassification(SelectedTask):
         return logits, labels.to(logits.device)
 
     def on_fit_start(self) -> None:
-        """Refuse a graph if two embeddings of its nodes do not fit into memory."""
+        """Refuse a graph whose evaluation as a whole does not fit into memory.
+
+        By a pass over a subgraph, which has not all edges of its nodes: it takes at least that.
+        """
         data = self.trainer.datamodule  # type: ignore[attr-defined]
         if getattr(data, "evaluation", "parts") == "parts" or self.encoder.node_wise:
             return
-        size = torch.finfo(torch.get_default_dtype()).bits // 8
-        needed = 2 * size * data.num_nodes * self.encoder.dim_out
-        on_gpu = self.device.type == "cuda"
-        free = torch.cuda.mem_get_info()[0] if on_gpu else psutil.virtual_memory().available
-        if needed > free:
-            raise UsageError(
-                f"evaluation on the whole graph needs at least {needed / 1e9:.1f} GB and "
-                f"{free / 1e9:.1f} GB are free: set batching.evaluation=parts"
-            )
+        encoder = copy.deepcopy(self.encoder).eval()
+        with (
+            torch.random.fork_rng(devices=[]),
+            torch.no_grad(),
+            torch.compiler.set_stance("force_eager"),
+            self.trainer.precision_plugin.forward_context(),
+        ):
+            batch = data.batch(torch.arange(min(data.size, data.num_nodes))).to(str(self.device))
+            with PeakBytes() as made:
+                encoder(batch)
+        needed = made.peak * data.num_nodes / batch.num_nodes
+        remedy = "set batching.evaluation=parts"
+        check_memory("evaluation on the whole graph", needed, self.device, remedy)
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         logits, labels = self(batch, "train")

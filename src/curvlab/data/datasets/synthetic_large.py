@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from curvlab.data.files.cache import content_key
 from curvlab.data.files.cleaning import simple_edges
 from curvlab.data.files.disk_graph import CHUNK_ROWS, DiskGraph
-from curvlab.data.files.sources import Generated
+from curvlab.data.files.sources import Generated, graph_bytes
 from curvlab.options import NonNegativeFloat, PositiveFloat, PositiveInt, Seed, Share
 
 DRAWN_EDGES = 2**23
@@ -64,6 +64,10 @@ class SyntheticLarge(Generated):
         )
 
     @property
+    def memory_bytes(self) -> int:
+        return graph_bytes(self.num_nodes, self._count, self.features)
+
+    @property
     def disk_key(self) -> str:
         return content_key("synthetic-large", asdict(self), DRAWN_EDGES, self.revision)
 
@@ -76,6 +80,11 @@ class SyntheticLarge(Generated):
         graph.write_labels(np.arange(self.num_nodes), y, {})
         graph.declare(given=None)
         return graph
+
+    @property
+    def _count(self) -> int:
+        """Number of edges that are drawn."""
+        return round(self.num_nodes * self.mean_degree / 2)
 
     def _classes(self, generator: np.random.Generator) -> np.ndarray:
         """Classes of the nodes; each class has at least one node."""
@@ -96,7 +105,6 @@ class SyntheticLarge(Generated):
 
     def _edges(self, y: np.ndarray, generator: np.random.Generator) -> Iterator[np.ndarray]:
         """Ends of the edges as drawn, `[2, some]`, `num_nodes * mean_degree / 2` in all."""
-        count = round(self.num_nodes * self.mean_degree / 2)
         propensity = (1 - generator.random(self.num_nodes)) ** (-1 / (self.exponent - 1))
         # In the order of classes, every class is an interval of the running total.
         order = np.argsort(y, kind="stable")
@@ -109,8 +117,8 @@ class SyntheticLarge(Generated):
             position = low + (high - low) * generator.random(some)
             return order[np.searchsorted(total[:-1], position, side="right")]
 
-        for first in range(0, count, DRAWN_EDGES):
-            some = min(DRAWN_EDGES, count - first)
+        for first in range(0, self._count, DRAWN_EDGES):
+            some = min(DRAWN_EDGES, self._count - first)
             source = drawn(0.0, total[-1], some)
             elsewhere = generator.random(some) >= self.homophily
             shift = generator.integers(1, self.classes, some)

@@ -30,13 +30,25 @@ TIMEOUT_SECONDS = 30
 
 
 class GraphSource(Protocol):
-    """Interface of a data set's `source`."""
+    """Interface of a data set's `source`.
+
+    One that knows its size before it loads has `memory_bytes`, what the graph takes at least.
+    """
 
     def download(self) -> list[Path]:
         """Put the raw files in place and return their paths (none for a generated graph)."""
 
     def load(self) -> Data:
         """Return the graph: `edge_index [2, 2M]` coalesced, `num_nodes`, perhaps `x` and `y`."""
+
+
+def graph_bytes(num_nodes: int, num_edges: int, num_features: int) -> int:
+    """Memory in bytes that a graph takes at least, by its number of undirected edges.
+
+    Next to the features in float32 those are 100 bytes an edge: its two directions as pairs of
+    int64 (32), and again with their places while they are sorted, or for mini-batches.
+    """
+    return 4 * num_nodes * num_features + 100 * num_edges
 
 
 class Generated(CheckedFields):
@@ -91,6 +103,15 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
             )
             for file in self.files
         ]
+
+    @property
+    def memory_bytes(self) -> int:
+        """See `graph_bytes`; of statistics that are unknown, nothing."""
+        nodes, edges, raw_edges, features = (
+            self.statistics.get(name) or 0
+            for name in ("num_nodes", "num_edges", "raw_edges", "num_features")
+        )
+        return graph_bytes(nodes, edges or raw_edges // 2, features)
 
     @abstractmethod
     def read(self, paths: list[Path]) -> Data:

@@ -15,6 +15,7 @@ from curvlab.data.files.sources import GraphSource
 from curvlab.data.transforms.graph import GraphTransform, apply_transform, remember
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
+from curvlab.memory import check_memory
 from curvlab.options import Passed, PositiveInt, Seed
 from curvlab.process import default_dtype
 
@@ -24,7 +25,14 @@ class RepeatedGraph(list[Data]):
 
 
 def load_source(source: GraphSource) -> Data:
-    """Load a source's graph in float32, regardless of the precision of the run."""
+    """Load a source's graph in float32, regardless of the precision of the run.
+
+    Raises:
+        UsageError: it would not fit into memory.
+    """
+    remedy = "choose a smaller one, or a model of polynomial tokens with batching=tokens"
+    needed = getattr(source, "memory_bytes", 0)
+    check_memory("the graph", needed, torch.device("cpu"), remedy)
     with default_dtype("32-true"):
         return source.load()
 
