@@ -3,10 +3,12 @@
 from types import SimpleNamespace
 
 import pytest
+import torch
 from tiny_runs import LARGE
 
 import curvlab
 from curvlab.errors import UsageError
+from curvlab.memory import PeakBytes
 from curvlab.models.graph_network import GraphNetwork
 from curvlab.results.identity import identity_hash
 
@@ -22,8 +24,8 @@ def test_the_whole_graph_is_embedded_once_per_set_of_weights(run_here, watch):
     watch(GraphNetwork, "forward", note)
     run_here(*BATCHES, "model=gcn")
     # Choosing weights and the curves evaluate after the same step, the test two parts; two more
-    # are of the stored embeddings and the classes' report. First its memory is estimated by a part.
-    assert sizes == [100] + 7 * [600]
+    # are of the stored embeddings and the classes' report. Two parts estimate its memory first.
+    assert sizes == [100, 50, *7 * [600]]
 
 
 def test_parts_are_evaluated_once_per_set_of_weights_and_part_of_the_split(run_here, watch):
@@ -63,3 +65,15 @@ def test_a_whole_graph_that_does_not_fit_is_refused_before_training(run_here, mo
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=5e5))
     with pytest.raises(UsageError, match=r"^evaluation .* 0\.\d GB.* batching.evaluation=parts"):
         run_here(*BATCHES, "model=hypformer", "model.dim=64")
+
+
+def test_the_estimate_is_nearly_what_the_whole_graph_takes(run_here, tmp_path, monkeypatch):
+    needed = []
+    place = "curvlab.tasks.node_classification.check_memory"
+    monkeypatch.setattr(place, lambda _, size, *__: needed.append(size))
+    run_here(*BATCHES, "model=hypformer", "model.dim=64")
+    run = curvlab.load(tmp_path / "run")
+    with torch.no_grad(), PeakBytes() as made:
+        run.model(run.prepare())
+    assert needed == [pytest.approx(made.peak, rel=0.2)]
+    assert needed[0] < made.peak

@@ -84,22 +84,27 @@ class NodeClassification(SelectedTask):
     def on_fit_start(self) -> None:
         """Refuse a graph whose evaluation as a whole does not fit into memory.
 
-        By a pass over a subgraph, which has not all edges of its nodes: it takes at least that.
+        By passes over two subgraphs, whose difference leaves out what does not grow with the nodes,
+        as blocks of scores; they have not all edges of their nodes, so that it takes at least that.
         """
         data = self.trainer.datamodule  # type: ignore[attr-defined]
         if getattr(data, "evaluation", "parts") == "parts" or self.encoder.node_wise:
             return
-        encoder = copy.deepcopy(self.encoder).eval()
+        encoder, size = copy.deepcopy(self.encoder).eval(), min(data.size, data.num_nodes)
+        peaks = []
         with (
             torch.random.fork_rng(devices=[]),
             torch.no_grad(),
             torch.compiler.set_stance("force_eager"),
             self.trainer.precision_plugin.forward_context(),
         ):
-            batch = data.batch(torch.arange(min(data.size, data.num_nodes))).to(str(self.device))
-            with PeakBytes() as made:
-                encoder(batch)
-        needed = made.peak * data.num_nodes / batch.num_nodes
+            for count in (size, -(-size // 2)):
+                batch = data.batch(torch.arange(count)).to(str(self.device))
+                with PeakBytes() as made:
+                    encoder(batch)
+                peaks.append((made.peak, batch.num_nodes))
+        (more, many), (less, few) = peaks
+        needed = (more - less) / max(1, many - few) * data.num_nodes
         remedy = "set batching.evaluation=parts"
         check_memory("evaluation on the whole graph", needed, self.device, remedy)
 
