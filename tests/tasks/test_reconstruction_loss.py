@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from curvlab.compilation import compile_parts
 from curvlab.data.datasets.synthetic import SyntheticWeb
+from curvlab.errors import UsageError
 from curvlab.manifolds import (
     Euclidean,
     Lorentz,
@@ -15,7 +17,7 @@ from curvlab.manifolds import (
     lorentz,
     stereographic,
 )
-from curvlab.manifolds.pairs.loss import reconstruction_loss
+from curvlab.manifolds.pairs.loss import Evaluate, reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
 from graphs import both_directions
 
@@ -65,18 +67,17 @@ def random_points(kappas, nodes=NODES, spread=0.6, seed=0):
     return stereographic.project(x, torch.tensor(kappas)).flatten(1)
 
 
-def in_tiles(x, kappas, edge_index, power, size=None):
+def in_tiles(x, kappas, edge_index, power, size=None, **options):
     """What `value_and_gradients` gives for a product with the given curvatures."""
     space = Stereographic(len(kappas), kappas, learnable=True)
-    return value_and_gradients(x, space, PairTiles(edge_index, NODES, size), power)
+    return value_and_gradients(x, space, PairTiles(edge_index, NODES, size), power, **options)
 
 
-def value_and_gradients(x, space, tiles, power, clamp=None):
+def value_and_gradients(x, space, tiles, power, clamp=None, evaluate=None):
     """The loss, and its derivatives by points and curvatures."""
     x = x.clone().requires_grad_()
-    loss = reconstruction_loss(x, space, tiles, power, clamp)
-    inputs = [x] if isinstance(space, Euclidean) else [x, space.curvature.raw]
-    return loss.detach(), *torch.autograd.grad(loss, inputs)
+    loss = reconstruction_loss(x, space, tiles, power, clamp, evaluate)
+    return loss.detach(), *torch.autograd.grad(loss, [x, *space.parameters()])
 
 
 def dense_value_and_gradients(x, kappas, edge_index, power):
@@ -147,13 +148,30 @@ def test_without_the_node_itself_there_would_be_no_lower_bound():
     assert without[2] < 99 * without[1]
 
 
+@pytest.fixture(scope="module")
+def fused():
+    """Arithmetic that is compiled for this processor; skips where there is no compiler."""
+    evaluate = Evaluate()
+    try:
+        compile_parts(evaluate, torch.device("cpu"))
+    except UsageError as error:
+        pytest.skip(str(error))
+    return evaluate
+
+
+@pytest.fixture(params=["plain", "fused"])
+def evaluate(request):
+    """The arithmetic of tiles, operation by operation or compiled."""
+    return request.getfixturevalue("fused") if request.param == "fused" else None
+
+
 @pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("spread", [0.2, 0.6])
 @pytest.mark.parametrize("kappas", CURVATURES)
-def test_single_precision_keeps_its_digits(kappas, spread, power):
+def test_single_precision_keeps_its_digits(kappas, spread, power, evaluate):
     edge_index, x = web(), random_points(kappas, spread=spread)
-    result = in_tiles(x, kappas, edge_index, power)
+    result = in_tiles(x, kappas, edge_index, power, evaluate=evaluate)
     kappas = torch.tensor(kappas).double().tolist()
     expected = dense_value_and_gradients(x.double(), kappas, edge_index, power)
     assert [t.dtype for t in result] == [torch.float32] * 3
@@ -161,12 +179,43 @@ def test_single_precision_keeps_its_digits(kappas, spread, power):
 
 
 @pytest.mark.usefixtures("float32")
+@pytest.mark.parametrize(("power", "clamp"), [(1, None), (2, None), (1, 0.02), (2, 1e-4)])
+@pytest.mark.parametrize("size", [1, 7, 29, 1000])
+@pytest.mark.parametrize(
+    "space",
+    [
+        Stereographic(2, (-1.0, 0.5), learnable=True),
+        PseudoHyperboloid(3, -0.7, learnable=True),
+        Product("U4xU4", learnable=True),
+    ],
+    ids=["balls", "pseudo", "product"],
+)
+def test_compiled_tiles_are_the_plain_ones(space, size, power, clamp, fused):
+    """Of any size, with pairs that time, space and no geodesic joins, to rounding."""
+    x = space.expmap0(0.6 * torch.randn(NODES, 8 - space.codimension)).detach()
+    tiles = PairTiles(web(), NODES, size)
+    plain = value_and_gradients(x, space, tiles, power, clamp)
+    assert_close(value_and_gradients(x, space, tiles, power, clamp, fused), plain, 1e-5)
+
+
+@pytest.mark.usefixtures("float32")
+def test_compiled_tiles_do_not_depend_on_the_threads(fused):
+    kappas, found, before = (-1.0, 0.5), [], torch.get_num_threads()
+    for threads in (1, 3):
+        torch.set_num_threads(threads)
+        found.append(in_tiles(random_points(kappas), kappas, web(), 2, 13, evaluate=fused))
+    torch.set_num_threads(before)
+    torch.testing.assert_close(*found, rtol=0, atol=0)
+
+
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("spread", [0.0, 1.0, 1e3])
 @pytest.mark.parametrize("kappa", [-5.0, -1.0, -1e-8, 0.0, 1e-8, 1.0, 5.0])
-def test_everything_is_finite_in_single_precision(kappa, spread, power):
+def test_everything_is_finite_in_single_precision(kappa, spread, power, evaluate):
     x, space = random_points((kappa, kappa), spread=spread), Stereographic(2, kappa, learnable=True)
-    for part in value_and_gradients(x, space, PairTiles(web(), NODES), power):
+    tiles = PairTiles(web(), NODES)
+    for part in value_and_gradients(x, space, tiles, power, evaluate=evaluate):
         assert part.isfinite().all()
 
 
@@ -228,15 +277,17 @@ def test_a_space_without_a_form_has_the_same_loss_and_gradient(signature, power,
     torch.testing.assert_close(*found)
 
 
+@pytest.mark.usefixtures("float32")
 @pytest.mark.parametrize("clamp", [None, 1e-15, 0.5])
 @pytest.mark.parametrize(
     "space", [Euclidean(), Stereographic(1, -1.0, learnable=True)], ids=["flat", "ball"]
 )
-def test_points_that_are_not_numbers_spoil_the_loss(space, clamp):
+def test_points_that_are_not_numbers_spoil_the_loss(space, clamp, evaluate):
     """The finite guard is to see them."""
     x = random_points((-1.0,))
     x[3] = torch.nan
-    assert reconstruction_loss(x, space, PairTiles(web(), NODES), 2, clamp).isnan()
+    tiles = PairTiles(web(), NODES)
+    assert reconstruction_loss(x, space, tiles, 2, clamp, evaluate).isnan()
 
 
 @pytest.mark.parametrize("power", [2, 1])
@@ -292,9 +343,11 @@ def test_clamped_loss_is_its_definition(kappas, power, clamp, spread):
     assert result[1].any() == (clamp < 0.9)
 
 
-def test_two_backward_passes_of_one_loss_are_the_same():
+@pytest.mark.usefixtures("float32")
+def test_two_backward_passes_of_one_loss_are_the_same(evaluate):
     x, tiles = random_points((0.5, -1.0)).requires_grad_(), PairTiles(web(), NODES, 8)
-    loss = reconstruction_loss(x, Stereographic(2, (0.5, -1.0), learnable=True), tiles)
+    space = Stereographic(2, (0.5, -1.0), learnable=True)
+    loss = reconstruction_loss(x, space, tiles, evaluate=evaluate)
     gradients = [torch.autograd.grad(loss, x, retain_graph=True)[0] for _ in range(2)]
     torch.testing.assert_close(*gradients, rtol=0, atol=0)
     with pytest.raises(RuntimeError, match="differentiable once"):

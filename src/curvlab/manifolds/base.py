@@ -108,6 +108,13 @@ class Manifold(Checked, nn.Module, ABC):
     def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         return self.dist(x, y).square()
 
+    def sqdist_between(self, x: Tensor, source: Tensor, target: Tensor) -> Tensor:
+        """Squared distances `[pairs]` of points `[n, dim]` by their numbers, where pairs are many.
+
+        As those of `sqdist`, to the rounding of the points' type.
+        """
+        return self.sqdist(x.index_select(0, source), x.index_select(0, target))
+
     def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """Squared distances `[..., n, m]` of points `[..., n, dim]` and `[..., m, dim]`."""
         return self.sqdist(x.unsqueeze(-2), y.unsqueeze(-3))

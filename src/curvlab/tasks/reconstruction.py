@@ -7,8 +7,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.layers.sparse_graph import SparseGraph
-from curvlab.manifolds.pairs.form import Evaluate
-from curvlab.manifolds.pairs.loss import reconstruction_loss
+from curvlab.manifolds.pairs.loss import Evaluate, reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.metrics.average_precision import mean_average_precision
 from curvlab.models.encoder import Encoder

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from curvlab.compilation import Compilable
 from curvlab.manifolds.curved_trig import ARSIN_SQUARED
 
 # Floors that keep quotients of two zeros finite and are far below what float32 resolves; roots of
@@ -51,15 +50,6 @@ class Profile:
         Where it is curved, fill the slopes and entries.
         """
         total.sub_(form.clamp_min_(0))
-
-
-class Evaluate(Compilable):
-    """`Profile.evaluate` of any profile as a module, which compilation fuses."""
-
-    dynamic = False  # a graph has tiles of at most three shapes
-
-    def forward(self, profile: Profile, *tiles: Tensor) -> None:
-        profile.evaluate(*tiles)
 
 
 class CurvedProfile(Profile):

@@ -34,14 +34,28 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from curvlab.compilation import Compilable
 from curvlab.manifolds.base import Manifold
 from curvlab.manifolds.curved_trig import safe_sqrt
-from curvlab.manifolds.pairs.form import Evaluate, PairForm, Profile
+from curvlab.manifolds.pairs.form import PairForm, Profile
+from curvlab.manifolds.pairs.fused import Fused
 from curvlab.manifolds.pairs.tiles import PairTiles, Workspace
 from curvlab.manifolds.products import full_precision
 
 # Rounding of a matrix product, below which a distance (not squared) would have a wild slope.
 _SMALLEST_SQDIST = {torch.float32: 1e-6, torch.float64: 1e-15}
+
+
+class Evaluate(Compilable):
+    """`Profile.evaluate` of any profile as a module, which compilation fuses.
+
+    On a processor a compiled one stands for `curvlab.manifolds.pairs.fused`.
+    """
+
+    dynamic = False  # a graph has tiles of at most three shapes
+
+    def forward(self, profile: Profile, *tiles: Tensor) -> None:
+        profile.evaluate(*tiles)
 
 
 def reconstruction_loss(
@@ -61,23 +75,26 @@ def reconstruction_loss(
         power: 2 for squared distances, 1 for distances, in both terms.
         clamp: smallest value, below 1, of `exp(-D)` of a pair and of an edge's share of the
             negatives' sum; None for none.
-        evaluate: evaluates profiles on an accelerator, which pays when it is compiled.
+        evaluate: what of the arithmetic can be compiled; None: nothing is.
 
     Source: FPS-T, Section 5.1, with the sign, the negatives and the squared distance of the code
     it builds on (Q-GCN, https://github.com/xiongbo010/QGCN, models/decoders.py at 5d8e449), which
     clamps at 1e-15.
     """
-    form = space.pair_form(x)
+    form, evaluate = space.pair_form(x), evaluate or Evaluate()
     # Unlike that of `x[...]`, the gradient of `index_select` has one order; it is fast on rows.
     rows = x.contiguous()
-    sources, targets = (rows.index_select(0, end) for end in (tiles.source, tiles.target))
-    positive = space.sqdist(sources, targets) if power == 2 else space.dist(sources, targets)
+    if evaluate.is_compiled and power == 2:
+        positive = space.sqdist_between(rows, tiles.source, tiles.target)
+    else:
+        sources, targets = (rows.index_select(0, end) for end in (tiles.source, tiles.target))
+        positive = space.sqdist(sources, targets) if power == 2 else space.dist(sources, targets)
     if form is None:
         logs = _sums_of_distances(x, space, tiles, power, clamp).log()
     else:
         kappa = None if form.kappa is None else form.kappa.detach()
         values = form._replace(left=form.left.detach(), right=form.right.detach(), kappa=kappa)
-        arithmetic = _Arithmetic(values, power, clamp, evaluate or Evaluate())
+        arithmetic = _Arithmetic(values, power, clamp, evaluate, x.dtype)
         # Each pair is differentiated through its left features alone, once for either end.
         logs = _NonNeighbourSums.apply(form.left, form.kappa, arithmetic, tiles, x.dtype).log()
     if clamp is None:
@@ -142,12 +159,15 @@ class _NonNeighbourSums(torch.autograd.Function):
         if work is None:  # a second pass, with retain_graph: the first has used up the weights
             work = tiles.take_workspace(len(right), right.device, ctx.dtype)
             arithmetic.sums(tiles, work)
-        grad_left = torch.zeros_like(right)
+        grad, grad_left = grad.contiguous(), torch.zeros_like(right)
         parts, features = grad_left.split(tiles.size, dim=2), right.split(tiles.size, dim=2)
         pulls = grad.split(tiles.size)
         with full_precision():
             for n, tile in enumerate(tiles.tiles):
                 i, j, weights = tile.row, tile.column, work.weights[n]
+                if arithmetic.fused:
+                    arithmetic.fused.pull(tile, weights, work.summands[n], grad, grad_left)
+                    continue
                 pull = torch.add(pulls[i][:, None], pulls[j], out=work.forms[n])
                 # Into an array that is in cache, since the weights of all tiles are not.
                 weights = torch.mul(weights, pull, out=work.summands[n][-len(weights) :])
@@ -176,14 +196,31 @@ def _all_reduce(share: Tensor, tiles: PairTiles) -> Tensor:
 class _Arithmetic:
     """The arithmetic on the tiles of a form, one operation at a time on a tile and component."""
 
-    def __init__(self, form: PairForm, power: int, clamp: float | None, evaluate: Evaluate) -> None:
+    def __init__(
+        self,
+        form: PairForm,
+        power: int,
+        clamp: float | None,
+        evaluate: Evaluate,
+        dtype: torch.dtype,
+    ) -> None:
         self.form, self.power, self.clamp = form, power, clamp
         # On a processor it is no faster compiled.
-        self.evaluate = evaluate.forward if form.left.device.type == "cpu" else evaluate
+        on_cpu = form.left.device.type == "cpu"
+        self.evaluate = evaluate.forward if on_cpu else evaluate
         kappa = form.kappa
         self.profiles = [Profile()] if kappa is None else [form.profile(k) for k in kappa]
         pairs = zip(form.left, self.profiles, strict=True)
         self.left = torch.stack([features * profile.form_scale for features, profile in pairs])
+        self.fused = None
+        if (
+            on_cpu
+            and evaluate.is_compiled
+            and kappa is not None
+            and self.left.dtype == dtype == torch.float32
+        ):
+            smallest = _SMALLEST_SQDIST[torch.float32]
+            self.fused = Fused(self.left, form.right, self.profiles, power, clamp, smallest)
 
     def sums(self, tiles: PairTiles, work: Workspace) -> Tensor:
         """Sums over the other nodes of a pair: of exponentials, and of entries where it is curved.
@@ -196,6 +233,9 @@ class _Arithmetic:
         sums[0] = tiles.rank == 0  # the node itself, exp(0), once
         parts = sums.split(tiles.size, dim=1)
         for n, tile in enumerate(tiles.tiles):
+            if self.fused:
+                self.fused.fill(tile, work.summands[n], work.weights[n], sums)
+                continue
             with full_precision():
                 self._fill(rows[tile.row], columns[tile.column], work, n, tile.masked)
             summands = work.summands[n][:kinds]

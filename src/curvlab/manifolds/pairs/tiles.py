@@ -9,11 +9,15 @@ from torch import Tensor
 
 @dataclass
 class Tile:
-    """A block of the pair matrix: its numbers, its size, and the entries that do not count."""
+    """A block of the pair matrix: its numbers, its size, and the entries that do not count.
+
+    `place` is its first row, rows, first column, columns.
+    """
 
     row: int
     column: int
     shape: tuple[int, int]
+    place: tuple[int, int, int, int]
     masked: Tensor  # positions in the flattened tile: neighbours, and the diagonal
 
 
@@ -64,7 +68,13 @@ class PairTiles:
         self.size = min(size, num_nodes)
         sides = [min(size, num_nodes - start) for start in range(0, num_nodes, size)]
         self.tiles = [
-            Tile(i, j, (sides[i], sides[j]), masked[i * per_side + j])
+            Tile(
+                i,
+                j,
+                (sides[i], sides[j]),
+                (i * size, sides[i], j * size, sides[j]),
+                masked[i * per_side + j],
+            )
             for i in range(per_side)
             for j in range(i, per_side)
         ][rank::ranks]

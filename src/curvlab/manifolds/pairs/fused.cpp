@@ -1,0 +1,276 @@
+// The tiles of the pair loss in float32, in loops that compilers vectorise. The formulas are those
+// of the profiles in form.py and of `_Arithmetic` in loss.py, the oracle of the tests.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace {
+
+constexpr int64_t kRows = 4;    // of a tile at once: their arrays stay in the first cache
+constexpr int64_t kLanes = 16;  // columns at once
+
+struct Component {
+  float kind;           // 0 hyperbolic, 1 spherical, 2 pseudo-hyperboloid
+  float per_magnitude;  // 1 / |kappa|
+  float terms;          // of the series of dD/d(kappa) where it is nearly flat, else 0
+  float series[8];
+};
+
+float float_of(int32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+int32_t bits_of(float value) {
+  int32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+// exp(x) of x <= 0 as 2^n exp(f): n rounded by adding 1.5 * 2^23, exp(f) from Taylor's series.
+// What would be subnormal is 0: processors take a hundred times as long for subnormal numbers.
+inline float exp_of(float x) {
+  const bool negligible = x < -80;
+  x = std::max(x, -80.0f);
+  const float n = (x * 1.44269504f + 12582912.0f) - 12582912.0f;
+  const float f = (x - n * 0.693359375f) + n * 2.12194440e-4f;  // log 2 in two parts
+  const float g = f * f;
+  const float higher = (1.0f / 24 + 1.0f / 120 * f) + g * (1.0f / 720);
+  float sum = (1 + f) + g * ((0.5f + 1.0f / 6 * f) + g * higher);
+  sum *= float_of((static_cast<int32_t>(n) + 127) * (1 << 23));
+  return negligible ? 0 : sum;
+}
+
+// log(1 + z) of z >= 0 as n log 2 + 2 artanh(f / (2 + f)), 1 + f in [0.75, 1.5), f = z at n = 0.
+inline float log1p_of(float z) {
+  const int32_t bits = bits_of(1 + z) - 0x3f400000;
+  const int32_t n = bits >> 23;
+  const float f = n == 0 ? z : float_of((bits & 0x7fffff) + 0x3f400000) - 1;
+  const float s = f / (2 + f), q = s * s, twice = q * q;
+  const float higher = (2.0f / 7 + 2.0f / 9 * q) + twice * (2.0f / 11);
+  const float sum = (2.0f / 3 + 2.0f / 5 * q) + twice * higher;
+  return static_cast<float>(n) * 0.693147181f + (2 * s + s * q * sum);
+}
+
+// asin(x), x = sqrt(q), of q in [0, 1]: by its series up to 1/4, and above as
+// pi/2 - 2 asin(sqrt((1 - x) / 2)).
+inline float asin_sqrt_of(float q) {
+  const float x = std::sqrt(q);
+  const bool small = q < 0.25f;
+  const float y = small ? q : 0.5f * (1 - x);
+  const float root = small ? x : std::sqrt(y);
+  float sum = 6435.0f / 557056;
+  sum = sum * y + 143.0f / 10240;
+  sum = sum * y + 231.0f / 13312;
+  sum = sum * y + 63.0f / 2816;
+  sum = sum * y + 35.0f / 1152;
+  sum = sum * y + 5.0f / 112;
+  sum = sum * y + 3.0f / 40;
+  sum = sum * y + 1.0f / 6;
+  const float angle = root + root * y * sum;
+  return small ? angle : 1.57079633f - 2 * angle;
+}
+
+// Replaces forms in `entry` by entries; fills slopes; adds squared distances.
+template <int kind>
+void curved(const Component& c, float* __restrict entry, float* __restrict slope,
+            float* __restrict squared, int64_t n) {
+  const float per_magnitude = c.per_magnitude;
+  const bool in_series = c.terms > 0;
+  for (int64_t j = 0; j < n; j++) {
+    if (kind == 2) {
+      const float m = entry[j], q = std::min(std::max(m, 1e-30f), 1.0f), rest = m - q;
+      const float beyond = std::abs(rest), square = std::max(beyond + beyond * beyond, 1e-30f);
+      const float joined = log1p_of(2 * (std::sqrt(square) + beyond));
+      const float angle = 2 * asin_sqrt_of(q) + joined;
+      const float root = std::sqrt(std::max(q - q * q + square, 1e-6f));
+      slope[j] = 2 * (rest < 0 ? -angle : angle) / root;
+      entry[j] = angle * angle;
+      squared[j] += per_magnitude * entry[j];
+    } else {
+      float w = std::max(entry[j], 1e-30f), angle, root;
+      if (kind == 0) {
+        root = std::sqrt(w + 0.25f * w * w);
+        angle = log1p_of(0.5f * w + root);
+      } else {
+        const float below = std::min(w, 4 - 4e-6f);
+        root = std::sqrt(below - 0.25f * below * below);
+        angle = 2 * asin_sqrt_of(0.25f * below);
+      }
+      slope[j] = angle / root;
+      squared[j] += per_magnitude * angle * angle;
+      entry[j] = in_series ? w : angle * angle - w * slope[j];
+    }
+  }
+  const int64_t terms = static_cast<int64_t>(c.terms);
+  if (terms == 0) return;
+  std::vector<float> sums(n, c.series[0]);
+  float* __restrict sum = sums.data();
+  for (int64_t j = 0; j < n; j++) entry[j] = std::min(entry[j], 4.0f);
+  for (int64_t k = 1; k < terms; k++)
+    for (int64_t j = 0; j < n; j++) sum[j] = sum[j] * entry[j] + c.series[k];
+  for (int64_t j = 0; j < n; j++) entry[j] *= sum[j] * entry[j];
+}
+
+// Makes squared distances `exp(-D)`, and the derivative of that by them in `slope`.
+void shares(float* __restrict distance, float* __restrict share, float* __restrict slope,
+            int64_t n, int64_t power, float clamp, float smallest) {
+  if (power == 1)
+    for (int64_t j = 0; j < n; j++) distance[j] = std::sqrt(std::max(distance[j], smallest));
+  for (int64_t j = 0; j < n; j++) {
+    const float value = exp_of(-distance[j]);
+    slope[j] = value < clamp ? 0 : value;
+    share[j] = value < clamp ? clamp : value;
+  }
+  if (power == 1)
+    for (int64_t j = 0; j < n; j++) slope[j] /= 2 * distance[j];
+}
+
+// Products of the features of at most four rows with those of all columns of a tile, in blocks of
+// columns whose sums stay in registers.
+void product(const float* of_row, const float* of_column, float* form, int64_t rows,
+             int64_t columns, int64_t features, int64_t nodes) {
+  std::vector<float> values(kRows * features);
+  for (int64_t f = 0; f < features; f++)
+    for (int64_t i = 0; i < rows; i++) values[kRows * f + i] = of_row[f * nodes + i];
+  int64_t j = 0;
+  for (; j + kLanes <= columns; j += kLanes) {
+    float sum0[kLanes] = {}, sum1[kLanes] = {}, sum2[kLanes] = {}, sum3[kLanes] = {};
+    for (int64_t f = 0; f < features; f++) {
+      const float *column = of_column + f * nodes + j, *row = values.data() + kRows * f;
+      for (int64_t k = 0; k < kLanes; k++) {
+        sum0[k] += row[0] * column[k];
+        sum1[k] += row[1] * column[k];
+        sum2[k] += row[2] * column[k];
+        sum3[k] += row[3] * column[k];
+      }
+    }
+    const float* sums[] = {sum0, sum1, sum2, sum3};
+    for (int64_t i = 0; i < rows; i++) std::copy_n(sums[i], kLanes, form + i * columns + j);
+  }
+  for (; j < columns; j++)
+    for (int64_t i = 0; i < rows; i++) {
+      float sum = 0;
+      for (int64_t f = 0; f < features; f++)
+        sum += values[kRows * f + i] * of_column[f * nodes + j];
+      form[i * columns + j] = sum;
+    }
+}
+
+void multiply(float* __restrict values, const float* __restrict factors, int64_t n) {
+  for (int64_t j = 0; j < n; j++) values[j] *= factors[j];
+}
+
+// The sum of values, which are added to the totals, too.
+float sum_and_add(const float* __restrict values, float* __restrict totals, int64_t n) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t j = 0; j < n; j++) {
+    sum += values[j];
+    totals[j] += values[j];
+  }
+  return sum;
+}
+
+// Pulls of one feature at the ends of the pairs of four rows, which share what they load.
+void pull_rows(const float* const* weight, const float* of_row, const float* __restrict of_column,
+               float* row_grad, float* __restrict column_grad, int64_t columns) {
+  const float *w0 = weight[0], *w1 = weight[1], *w2 = weight[2], *w3 = weight[3];
+  const float a0 = of_row[0], a1 = of_row[1], a2 = of_row[2], a3 = of_row[3];
+  float sum0 = 0, sum1 = 0, sum2 = 0, sum3 = 0;
+#pragma omp simd reduction(+ : sum0, sum1, sum2, sum3)
+  for (int64_t j = 0; j < columns; j++) {
+    const float value = of_column[j];
+    sum0 += w0[j] * value;
+    sum1 += w1[j] * value;
+    sum2 += w2[j] * value;
+    sum3 += w3[j] * value;
+    column_grad[j] += w0[j] * a0 + w1[j] * a1 + (w2[j] * a2 + w3[j] * a3);
+  }
+  row_grad[0] += sum0, row_grad[1] += sum1, row_grad[2] += sum2, row_grad[3] += sum3;
+}
+
+}  // namespace
+
+// The tile at a row and a column of the pair matrix. Left and right features are [components,
+// features, nodes]; summands [1 + components, rows, columns], arrays `stride` apart; weights
+// [components, rows, columns]; sums [1 + components, nodes]. `clamp` below 0: none.
+extern "C" void fill(const float* left, const float* right, int64_t features, int64_t nodes,
+                     int64_t row, int64_t rows, int64_t column,
+                     int64_t columns, float* summands, int64_t stride, float* weights, float* sums,
+                     const Component* components, int64_t count, int64_t power, float clamp,
+                     float smallest, const int64_t* masked, int64_t num_masked, int64_t threads) {
+  const int64_t size = rows * columns;
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+  for (int64_t first = 0; first < rows; first += kRows) {
+    const int64_t count_of_rows = std::min(kRows, rows - first), n = count_of_rows * columns;
+    const int64_t start = first * columns;
+    std::vector<float> distance(n), slope(n);
+    for (int64_t h = 0; h < count; h++) {
+      float* entry = summands + (1 + h) * stride + start;
+      const float* of_row = left + h * features * nodes + row + first;
+      const float* of_column = right + h * features * nodes + column;
+      product(of_row, of_column, entry, count_of_rows, columns, features, nodes);
+      const Component& c = components[h];
+      const auto function = c.kind == 0 ? curved<0> : c.kind == 1 ? curved<1> : curved<2>;
+      function(c, entry, weights + h * size + start, distance.data(), n);
+    }
+    shares(distance.data(), summands + start, slope.data(), n, power, clamp, smallest);
+    for (int64_t h = 0; h < count; h++) {
+      multiply(summands + (1 + h) * stride + start, slope.data(), n);
+      multiply(weights + h * size + start, slope.data(), n);
+    }
+  }
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+  for (int64_t h = 0; h <= count; h++) {
+    float* summand = summands + h * stride;
+    for (int64_t k = 0; k < num_masked; k++) {
+      summand[masked[k]] = 0;
+      if (h < count) weights[h * size + masked[k]] = 0;
+    }
+    float* of_row = sums + h * nodes + row;
+    std::vector<float> of_column(columns);
+    for (int64_t i = 0; i < rows; i++)
+      of_row[i] += sum_and_add(summand + i * columns, of_column.data(), columns);
+    if (row != column)  // its mirror image below the diagonal
+      for (int64_t j = 0; j < columns; j++) sums[h * nodes + column + j] += of_column[j];
+  }
+}
+
+// Adds to the gradient, shaped as the features, what the pairs of a tile and their mirror images
+// pull at. The weights are multiplied by the gradients of both ends' sums.
+extern "C" void pull(const float* right, int64_t features, int64_t nodes, int64_t row, int64_t rows,
+                     int64_t column, int64_t columns, const float* weights, float* pulls,
+                     const float* grad, float* grad_left, int64_t count, int64_t threads) {
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+  for (int64_t r = 0; r < count * rows; r++) {
+    float* __restrict pulled = pulls + r * columns;
+    const float* weight = weights + r * columns;
+    const float of_row = grad[row + r % rows];
+    const float* of_column = grad + column;
+    for (int64_t j = 0; j < columns; j++) pulled[j] = weight[j] * (of_row + of_column[j]);
+  }
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+  for (int64_t f = 0; f < count * features; f++) {
+    const float *of_row = right + f * nodes + row, *of_column = right + f * nodes + column;
+    float *row_grad = grad_left + f * nodes + row, *column_grad = grad_left + f * nodes + column;
+    std::vector<float> none(columns), mirror(columns);
+    for (int64_t first = 0; first < rows; first += kRows) {
+      const int64_t count_of_rows = std::min(kRows, rows - first);
+      const float* weight[kRows] = {none.data(), none.data(), none.data(), none.data()};
+      float values[kRows] = {}, sums[kRows] = {};
+      for (int64_t i = 0; i < count_of_rows; i++) {
+        weight[i] = pulls + (f / features * rows + first + i) * columns;
+        values[i] = of_row[first + i];
+      }
+      pull_rows(weight, values, of_column, sums, mirror.data(), columns);
+      for (int64_t i = 0; i < count_of_rows; i++) row_grad[first + i] += sums[i];
+    }
+    if (row != column)
+      for (int64_t j = 0; j < columns; j++) column_grad[j] += mirror[j];
+  }
+}
