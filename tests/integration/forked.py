@@ -198,7 +198,8 @@ def _child(work: Callable[[], None], kept: Sequence[int]) -> NoReturn:
     except SystemExit as left:
         code = left.code or 0
     finally:
-        sys.stdout.flush()
+        with suppress(ValueError):  # the resource tracker has closed it
+            sys.stdout.flush()
         os._exit(code)
 
 

@@ -5,6 +5,7 @@ import signal
 import time
 
 import pandas as pd
+import psutil
 import pytest
 import yaml
 from tiny_runs import TINY
@@ -123,8 +124,10 @@ def kill_after_three_epochs(command, *words):
             rows = len(curves.read_text().splitlines()) - 1
             checkpoint = curves.parent / "checkpoints" / "last.ckpt"
             if rows >= 3 and checkpoint.exists():
+                started = psutil.Process(process.pid).children(recursive=True)
                 process.send_signal(signal.SIGKILL)
                 process.communicate()
+                assert psutil.wait_procs(started, timeout=20)[1] == [], "they end with it"
                 return rows
         time.sleep(0.002)
     raise AssertionError("the run ended before it could be killed")

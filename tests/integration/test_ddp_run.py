@@ -1,6 +1,7 @@
 """Runs on two processes: what equals what one process does, and how they end."""
 
 import json
+import re
 
 import lightning
 import pandas as pd
@@ -135,6 +136,14 @@ def test_all_processes_end_when_patience_does(run_here):
     words = ("trainer.max_steps=1000", "trainer.patience=10", "trainer.min_steps=1")
     result = run_here(*PAIR, *words, "optimizer.lr=1e-9")
     assert result.steps < 100
+
+
+def test_a_run_that_diverges_in_all_processes_says_so(command):
+    done = command(*PAIR, *SGD, "optimizer.lr=1e20", "trainer.progress=false")
+    assert done.returncode == 1
+    assert re.fullmatch(r"curvlab train: not finite at step \d+: .*\n", done.stderr)
+    (result,) = command.results().values()
+    assert result["status"] == "diverged"
 
 
 def test_a_killed_run_goes_on_with_the_random_numbers_of_each_process(command, run_here):

@@ -13,7 +13,6 @@ from forked import Process
 from test_ddp_run import PAIR
 
 from curvlab.cli import train
-from curvlab.run.group import Group
 
 SHARED = tuple(word for word in PAIR if word != "trainer.devices=2")
 LONG = (*SHARED, "trainer.max_steps=150")
@@ -103,7 +102,7 @@ def test_a_killed_agent_leaves_a_run_that_goes_on(command, run_here):
 
 
 def test_a_number_of_devices_that_was_not_started_is_refused(capsys, monkeypatch):
-    monkeypatch.setattr(train, "group", lambda: Group(rank=0, size=2, nodes=1))
+    monkeypatch.setattr(train, "group", lambda: (0, 2))
     monkeypatch.setattr(train, "end_others", lambda: None)
     monkeypatch.setattr(train.signals, "install", lambda **_: None)
     with pytest.raises(SystemExit):

@@ -67,19 +67,19 @@ def run(config: DictConfig) -> float | None:
 
 def main(arguments: Sequence[str]) -> int:
     """Check the overrides and pass them to Hydra by `sys.argv`; return the exit code."""
-    own = group()
-    signals.install(speaks=own is None or own.rank == 0)
-    if own is not None and own.rank > 0:
-        follow(own.rank)
+    rank, size = group()
+    signals.install(speaks=rank == 0)
+    if rank > 0:
+        follow(rank)
         return 0
     register_resolvers()
     words = expand_home(arguments) or ["--help"]
-    if own is not None:
+    if size > 1:
         end_others()
-        said = f"trainer.devices={own.size}"  # which the result's identity knows
+        said = f"trainer.devices={size}"  # which the result's identity knows
         others = [w for w in words if w.startswith("trainer.devices=") and w != said]
         if others:
-            started = f"{own.size} processes were started"
+            started = f"{size} processes were started"
             complain(f"{others[-1]}, but {started}: give one number, or drop the word")
         words += [] if said in words else [said]
     with _refuse_in_sentences():

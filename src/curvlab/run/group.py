@@ -5,12 +5,13 @@ import logging
 import multiprocessing
 import os
 import pickle
+import re
 import socket
 import sys
+import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from datetime import timedelta
 from functools import cache
 from io import StringIO
@@ -24,7 +25,6 @@ import psutil
 from curvlab.run import signals
 
 LOOPBACK = "127.0.0.1"
-AGENT = "TORCHELASTIC_USE_AGENT_STORE"  # tells torch that the store exists already
 WAIT = timedelta(days=30)
 """How long a process waits for work: the first one may be waiting for another run's folder."""
 
@@ -33,28 +33,22 @@ class ProcessError(RuntimeError):
     """A process of a run ended without an exception, for instance because it was killed."""
 
 
-@dataclass(frozen=True)
-class Group:
-    """The processes that torchrun or srun has started, and which of them this one is."""
+def group() -> tuple[int, int]:
+    """This process's rank in its group and the group's size; (0, 1) without a group.
 
-    rank: int
-    size: int
-    nodes: int
-
-
-@cache
-def group() -> Group | None:
-    """The group of this process from the variables of torchrun or srun; None without one."""
+    Its variables are torchrun's or srun's, or torch elastic's as `launch` has started it.
+    """
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # notes on efficiency
     if int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
         _translate_slurm()
     elif "TORCHELASTIC_RUN_ID" not in os.environ:
-        return None
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # its notes on efficiency
-    size = int(os.environ["WORLD_SIZE"])
-    nodes = size // int(os.environ.get("LOCAL_WORLD_SIZE", size))
-    if nodes == 1:
-        stay_on_this_machine()
-    return Group(int(os.environ["RANK"]), size, nodes) if size > 1 else None
+        return 0, 1
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    if local_devices(size) == size:  # processes on one machine meet on its loopback interface
+        for library in ("GLOO", "NCCL"):
+            name = "lo0" if sys.platform == "darwin" else "lo"
+            os.environ.setdefault(f"{library}_SOCKET_IFNAME", name)
+    return rank, size
 
 
 def _translate_slurm() -> None:
@@ -68,101 +62,82 @@ def _translate_slurm() -> None:
     os.environ.setdefault("MASTER_PORT", str(15_000 + int(os.environ["SLURM_JOB_ID"]) % 10_000))
     names = {"RANK": "PROCID", "LOCAL_RANK": "LOCALID", "NODE_RANK": "NODEID"}
     os.environ |= {name: os.environ[f"SLURM_{slurm}"] for name, slurm in names.items()}
-    os.environ |= {"WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size // nodes), AGENT: "True"}
+    os.environ |= {"WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size // nodes)}
+    os.environ["TORCHELASTIC_USE_AGENT_STORE"] = "True"  # the store exists already
 
 
 def local_devices(devices: int) -> int:
     """The number of a run's devices on this machine."""
-    own = group()
-    return devices // own.nodes if own else devices
+    return int(os.environ.get("LOCAL_WORLD_SIZE", devices))
 
 
-def launch(work: Callable[..., None], processes: int, *arguments: Any) -> None:
-    """Call `work(rank, *arguments)` in each process of a run; the first error ends all."""
-    if group() is not None:
-        _lead(work, arguments)
-        return
-    from torch.multiprocessing import ProcessExitedException, start_processes
+def launch(work: Callable[..., Any], processes: int, *arguments: Any) -> Any:
+    """Call `work(rank, *arguments)` in each process of a run; return what the first returns.
 
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-    logging.getLogger("torch.multiprocessing.spawn").setLevel(logging.ERROR)
-    store = _bound_store(LOOPBACK)  # it answers as long as there is a name for it
-    context = start_context()
-    failures, failed = context.SimpleQueue(), None
-    started = start_processes(
-        _run,
-        (work, processes, store.port, failures, arguments),
-        processes,
-        join=False,
-        start_method=context.get_start_method(),
+    Torch elastic starts and watches the processes, unless torchrun or srun has. The first error
+    ends all and is raised.
+    """
+    if group()[1] > 1:
+        return _lead(work, arguments)
+    from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    for name in ("torch.distributed.elastic", "torch.multiprocessing.spawn"):
+        logging.getLogger(name).handlers = [logging.NullHandler()]
+        logging.getLogger(name).propagate = False
+    store = _bound_store(LOOPBACK)  # elastic takes the store that its process has at this port
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=processes,
+        logs_specs=DefaultLogsSpecs(os.devnull),
+        run_id="curvlab",
+        rdzv_backend="static",
+        rdzv_endpoint=f"{LOOPBACK}:{store.underlying_store.port}",
+        rdzv_configs={"rank": 0},
+        max_restarts=0,
+        start_method=start_context().get_start_method(),
+        signals_to_handle="",  # `signals` forwards them
+        shutdown_timeout=0,
     )
-    try:
-        with signals.wait(lambda: [p.pid for p in started.processes if p.is_alive()]):
-            try:
-                while not started.join(grace_period=3.0):
-                    pass
-            except ProcessExitedException as error:
-                failed = error
-    finally:
-        for process in started.processes:
-            process.kill()
-    if failed is None:
-        return
-    if failed.signal_name is not None or failures.empty():
-        raise _killed(f"process {failed.error_index} of {processes}")
-    first, trace = failures.get()
-    first.add_note(trace)
-    raise first
+    with signals.wait(lambda: [p.pid for p in multiprocessing.active_children() if p.pid]):
+        try:
+            return elastic_launch(config, _started)(work, arguments)[0]
+        except ChildFailedError as error:
+            rank, failure = error.get_first_failure()
+    raise _first_error(store, f"process {rank} of {processes}", killed=failure.exitcode < 0)
 
 
 def start_context() -> BaseContext:
-    """The start method: a fork server with preloaded imports where available."""
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
+    """The fork server, with preloaded imports."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["curvlab.run.train"])
     return context
 
 
-def _run(
-    rank: int, work: Callable[..., None], size: int, port: int, failures: Any, arguments: Any
-) -> None:
-    """Do the work of one process that `launch` has started."""
+def _started(work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """Do the part of a process that torch elastic has started."""
     import torch
 
-    os.environ |= {
-        "MASTER_ADDR": LOOPBACK,
-        "MASTER_PORT": str(port),
-        AGENT: "True",
-        "NODE_RANK": "0",
-        "LOCAL_WORLD_SIZE": str(size),
-        "LOCAL_RANK": str(rank),
-        "RANK": str(rank),
-        "WORLD_SIZE": str(size),
-    }
-    stay_on_this_machine()
     end_with_parent()
     signals.install(speaks=False)
-    with _end_on_error(failures.put), nullcontext() if rank == 0 else redirect_stdout(StringIO()):
-        work(rank, *arguments)
-        if torch.distributed.is_initialized():
-            torch.distributed.destroy_process_group()
+    result = _take_part(group()[0], work, arguments)
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+    return result
 
 
-def _lead(work: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+def _lead(work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """Dispatch work to the other processes of the group, and do it as the first one."""
     store = _store()
     store.set(str(next(_orders)), pickle.dumps((work, arguments)))
     try:
-        work(0, *arguments)
+        return work(0, *arguments)
     except Exception as error:
-        if store.check(["failed"]):
-            first, trace = pickle.loads(store.get("failed"))
-            first.add_note(trace)
-            raise first from error
-        raise (
-            _killed("another process") if "Connection closed by peer" in str(error) else error
-        ) from error
+        if _is_consequence(error) or store.check(["failed"]):
+            raise _first_error(store, "another process") from error
+        raise
 
 
 def end_others() -> None:
@@ -174,83 +149,91 @@ def end_others() -> None:
 def follow(rank: int) -> None:
     """Do the work that the first process of the group dispatches, until it ends."""
     end_with_parent()
-    store = _store()
     for order in map(str, _orders):
-        store.wait([order], WAIT)
-        handed = pickle.loads(store.get(order))
+        _store().wait([order], WAIT)
+        handed = pickle.loads(_store().get(order))
         if handed is None:
             return
-        work, arguments = handed
-        with (
-            _end_on_error(lambda failure: store.set("failed", pickle.dumps(failure))),
-            redirect_stdout(StringIO()),
-            redirect_stderr(StringIO()),
-        ):
-            work(rank, *arguments)
+        _take_part(rank, *handed)
 
 
 _orders = count()  # numbers the orders of the first process, in each process
 
 
-@cache
-def _store() -> Any:
-    """The store of the group: torchrun has opened it; after srun the first process does."""
-    from torch.distributed import PrefixStore, rendezvous
-
-    if "TORCHELASTIC_RUN_ID" not in os.environ and os.environ["RANK"] == "0":
-        address, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-        return PrefixStore("curvlab", _bound_store(address, port))
-    return PrefixStore("curvlab", next(rendezvous("env://"))[0])
-
-
-def _bound_store(address: str, port: int = 0) -> Any:
-    """A store bound to one address; torch's own listens on all interfaces."""
-    from torch.distributed import TCPStore
-
-    listener = socket.create_server((address, port))
-    port = listener.getsockname()[1]
-    handle = listener.detach()
-    return TCPStore(address, port, is_master=True, wait_for_workers=False, master_listen_fd=handle)
+def _take_part(rank: int, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """Do one process's part of the work; an error ends the process; only the first one speaks."""
+    store = _store()  # Lightning removes variables that it takes
+    streams = (StringIO(), StringIO()) if rank else (sys.stdout, sys.stderr)
+    try:
+        with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+            return work(rank, *arguments)
+    except BaseException as error:
+        if _is_consequence(error):
+            time.sleep(1)  # the other's end is seen first
+        elif not isinstance(error, signals.Interrupted):
+            store.compare_set("failed", "", _pickled(error))  # if it is the first
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)  # the usual way out would wait for the others
 
 
-def stay_on_this_machine() -> None:
-    """Let the processes of a group on one machine meet on its loopback interface."""
-    for library in ("GLOO", "NCCL"):
-        name = "lo0" if sys.platform == "darwin" else "lo"
-        os.environ.setdefault(f"{library}_SOCKET_IFNAME", name)
+def _is_consequence(error: BaseException) -> bool:
+    """Whether another process has ended before."""
+    gone = re.search("(closed|reset) by peer|Broken pipe", str(error))
+    return isinstance(error, RuntimeError) and gone is not None
 
 
-def _killed(who: str) -> ProcessError:
+def _pickled(error: BaseException) -> str:
+    """The error with its traceback as a note; a RuntimeError if it does not survive pickling."""
+    copy: Any = None
+    with suppress(Exception):
+        copy = pickle.loads(pickle.dumps(error))
+    if not isinstance(copy, Exception):
+        copy = RuntimeError(f"{type(error).__name__}: {error}")
+    copy.add_note(traceback.format_exc())
+    return pickle.dumps(copy).hex()
+
+
+def _first_error(store: Any, who: str, killed: bool = False) -> Exception:
+    """The first error of a process; without one it was killed."""
+    if store.check(["failed"]) and not killed:
+        return pickle.loads(bytes.fromhex(store.get("failed").decode()))
     return ProcessError(
         f"{who} of this run was killed, perhaps for want of memory; the same command goes on from "
         "the last checkpoint"
     )
 
 
-@contextmanager
-def _end_on_error(report: Callable[[tuple[Exception, str]], object]) -> Iterator[None]:
-    """End this process by an error in the block, once it is reported with its traceback."""
-    try:
-        yield
-    except BaseException as error:
-        if not isinstance(error, signals.Interrupted):  # which all processes have received
-            copy: Any = None
-            with suppress(Exception):
-                copy = pickle.loads(pickle.dumps(error))
-            if not isinstance(copy, Exception):
-                copy = RuntimeError(f"{type(error).__name__}: {error}")
-            report((copy, traceback.format_exc()))
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(1)  # the usual way out would wait for the others
+@cache
+def _store() -> Any:
+    """The store of the group: an agent has opened it; after srun the first process does."""
+    from torch.distributed import PrefixStore, rendezvous
+
+    if "TORCHELASTIC_RUN_ID" not in os.environ and os.environ["RANK"] == "0":
+        return _bound_store(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+    return PrefixStore("curvlab", next(rendezvous("env://"))[0])
+
+
+def _bound_store(address: str, port: int = 0) -> Any:
+    """A store bound to one address; torch's own listens on all interfaces."""
+    from torch.distributed import PrefixStore, TCPStore
+
+    listener = socket.create_server((address, port))
+    port = listener.getsockname()[1]
+    options: Any = {"is_master": True, "wait_for_workers": False, "multi_tenant": True}
+    store = TCPStore(address, port, **options, master_listen_fd=listener.detach())
+    return PrefixStore("curvlab", store)
 
 
 def end_with_parent() -> None:
     """End this process when its parent ends, even if the parent is killed."""
-    parent = psutil.Process(os.getppid())
+    launcher = multiprocessing.parent_process()  # no fork server, which goes on without it
+    parent = psutil.Process(launcher.pid if launcher else os.getppid())
 
     def wait() -> None:
-        parent.wait()
+        with suppress(psutil.NoSuchProcess):
+            while parent.is_running() and parent.status() != psutil.STATUS_ZOMBIE:
+                time.sleep(0.5)
         os._exit(1)
 
     Thread(target=wait, daemon=True).start()

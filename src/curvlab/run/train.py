@@ -37,7 +37,7 @@ from curvlab.results.files import atomic_write
 from curvlab.results.folder import EARLIER, LAST, TRACEBACK, RunDirectory
 from curvlab.results.identity import identity_hash, revisions_of, stored_config
 from curvlab.results.leases import Holder
-from curvlab.results.result import FILE, INTERRUPTED, Result, read_result
+from curvlab.results.result import FILE, INTERRUPTED, Result
 from curvlab.run import reporting, signals
 from curvlab.run.group import launch, local_devices
 from curvlab.run.hardware import (
@@ -166,15 +166,13 @@ def run(config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Pa
         return
     with default_dtype(config.trainer.precision):
         prepare_data(config)  # once, so that the processes find files and caches
-    launch(_run_process, config.trainer.devices, config, result, folder, checkpoint)
-    written = read_result(folder.path)
-    assert written is not None
-    vars(result).update(vars(written))
+    devices, arguments = config.trainer.devices, (config, result, folder, checkpoint)
+    vars(result).update(vars(launch(_run_process, devices, *arguments)))
 
 
 def _run_process(
     rank: int, config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None
-) -> None:
+) -> Result:
     """Train in one of the run's processes; the first one evaluates and writes the result."""
     register_resolvers()
     options = config.trainer
@@ -183,6 +181,7 @@ def _run_process(
     with default_dtype(options.precision), name_keys_in_errors(*parts):
         lightning.seed_everything(config.seed, workers=True, verbose=False)
         _fit(rank == 0, config, result, folder, checkpoint)
+    return result
 
 
 def _fit(
