@@ -108,13 +108,6 @@ class Manifold(Checked, nn.Module, ABC):
     def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         return self.dist(x, y).square()
 
-    def sqdist_between(self, x: Tensor, source: Tensor, target: Tensor) -> Tensor:
-        """Squared distances `[pairs]` of points `[n, dim]` by their numbers, where pairs are many.
-
-        As those of `sqdist`, to the rounding of the points' type.
-        """
-        return self.sqdist(x.index_select(0, source), x.index_select(0, target))
-
     def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """Squared distances `[..., n, m]` of points `[..., n, dim]` and `[..., m, dim]`."""
         return self.sqdist(x.unsqueeze(-2), y.unsqueeze(-3))
@@ -213,6 +206,14 @@ class Manifold(Checked, nn.Module, ABC):
     def merge(self, x: Tensor) -> Tensor:
         """Blocks `[..., components, block]` as coordinates `[..., dim]`, the inverse of `split`."""
         return x.flatten(-2)
+
+    def chord_weight(self, x: Tensor) -> Tensor | None:  # noqa: ARG002
+        """Factors w of points, `[n, components]`, in the points' own type.
+
+        The squared distance is a function of `w_x w_y |x - y|^2` of each component, that of
+        `pair_form`. None: there are no such factors.
+        """
+        return None
 
     def pair_form(self, x: Tensor) -> PairForm | None:  # noqa: ARG002
         """Bilinear form of points `[nodes, dim]` that their squared distance is a function of.

@@ -169,18 +169,13 @@ class Stereographic(GeooptManifold):
     def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         return k_space.sqdist(self.split(x), self.split(y), self.kappa).sum(-1)
 
-    def sqdist_between(self, x: Tensor, source: Tensor, target: Tensor) -> Tensor:
-        # What needs float64 is a property of one point: the rest is in the points' own type.
-        wide = kernels.conformal_denominator(self.split(x), self.kappa[:, None], torch.float64)
-        weight = (1 / wide).squeeze(-1)
-        difference = self.split(x.index_select(0, source) - x.index_select(0, target))
-        ends = weight.index_select(0, source) * weight.index_select(0, target)
-        chord = difference.square().sum(-1) * ends
-        return 4 * (chord * trig.arsin_ratio(self.kappa * chord).square()).sum(-1)
-
     def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         x, y = self.split(x).transpose(-2, -3), self.split(y).transpose(-2, -3)
         return k_space.pairwise_sqdist(x, y, self.kappa).sum(-3)
+
+    def chord_weight(self, x: Tensor) -> Tensor:
+        wide = kernels.conformal_denominator(self.split(x), self.kappa[:, None], torch.float64)
+        return (1 / wide).squeeze(-1)
 
     def pair_form(self, x: Tensor) -> PairForm:
         """`|x - y|^2 / ((1 + kappa |x|^2) (1 + kappa |y|^2))` of each component."""

@@ -53,7 +53,8 @@ inline float log1p_of(float z) {
   const float s = f / (2 + f), q = s * s, twice = q * q;
   const float higher = (2.0f / 7 + 2.0f / 9 * q) + twice * (2.0f / 11);
   const float sum = (2.0f / 3 + 2.0f / 5 * q) + twice * higher;
-  return static_cast<float>(n) * 0.693147181f + (2 * s + s * q * sum);
+  const float log = static_cast<float>(n) * 0.693147181f + (2 * s + s * q * sum);
+  return z < 3e38f ? log : z;  // of infinity and NaN
 }
 
 // asin(x), x = sqrt(q), of q in [0, 1]: by its series up to 1/4, and above as
@@ -273,4 +274,55 @@ extern "C" void pull(const float* right, int64_t features, int64_t nodes, int64_
     if (row != column)
       for (int64_t j = 0; j < columns; j++) column_grad[j] += mirror[j];
   }
+}
+
+// Squared distances of edges, to which those of all components are added. Points are [nodes,
+// components, width], factors of nodes [nodes, components], slopes and entries [components, edges].
+extern "C" void edges(const float* x, const float* weight, int64_t count, int64_t width,
+                      const int64_t* source, const int64_t* target, int64_t number, float* slopes,
+                      float* entries, const Component* components, float* squared,
+                      int64_t threads) {
+  constexpr int64_t some = 1024;
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+  for (int64_t start = 0; start < number; start += some) {
+    const int64_t n = std::min(some, number - start);
+    for (int64_t h = 0; h < count; h++) {
+      const Component& c = components[h];
+      float* entry = entries + h * number + start;
+      for (int64_t j = 0; j < n; j++) {
+        const int64_t s = source[start + j] * count + h, t = target[start + j] * count + h;
+        float sum = 0;
+        for (int64_t k = 0; k < width; k++) {
+          const float difference = x[s * width + k] - x[t * width + k];
+          sum += difference * difference;
+        }
+        entry[j] = 4 / c.per_magnitude * weight[s] * weight[t] * sum;
+      }
+      const auto function = c.kind == 0 ? curved<0> : curved<1>;
+      function(c, entry, slopes + h * number + start, squared + start, n);
+    }
+  }
+}
+
+// Adds the gradients of points and factors, from that of the squared distances.
+extern "C" void edges_backward(const float* x, const float* weight, int64_t count, int64_t width,
+                               const int64_t* source, const int64_t* target, int64_t number,
+                               const float* slopes, const float* grad, float* grad_x,
+                               float* grad_weight, int64_t threads) {
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+  for (int64_t h = 0; h < count; h++)
+    for (int64_t e = 0; e < number; e++) {
+      const int64_t s = source[e] * count + h, t = target[e] * count + h;
+      const float by_form = 4 * grad[e] * slopes[h * number + e];
+      const float pulled = 2 * by_form * weight[s] * weight[t];
+      float sum = 0;
+      for (int64_t k = 0; k < width; k++) {
+        const float difference = x[s * width + k] - x[t * width + k];
+        sum += difference * difference;
+        grad_x[s * width + k] += pulled * difference;
+        grad_x[t * width + k] -= pulled * difference;
+      }
+      grad_weight[s] += by_form * weight[t] * sum;
+      grad_weight[t] += by_form * weight[s] * sum;
+    }
 }

@@ -39,6 +39,9 @@ def _library() -> ctypes.CDLL:
     tile = [_ARRAY, _NUMBER, _ARRAY, _ARRAY, _ARRAY, _NUMBER, *limits, _ARRAY, _NUMBER]
     library.fill.argtypes = [_ARRAY, *sides, *place, *tile, _NUMBER]
     library.pull.argtypes = [*sides, *place, *arrays, _NUMBER, _NUMBER]
+    graph = [_ARRAY, _ARRAY, _NUMBER, _NUMBER, _ARRAY, _ARRAY, _NUMBER]
+    library.edges.argtypes = [*graph, *arrays, _NUMBER]
+    library.edges_backward.argtypes = [*graph, *arrays, _NUMBER]
     return library
 
 
@@ -75,7 +78,7 @@ class Fused:
         clamp: float | None,
         smallest: float,
     ) -> None:
-        self.library = _library()
+        self.library, self.profiles = _library(), profiles
         self.left, self.right = left.contiguous(), right.contiguous()
         self.components = torch.tensor([*map(_component, profiles)], dtype=torch.float32)
         self.options = power, -1.0 if clamp is None else clamp, smallest
@@ -96,3 +99,44 @@ class Fused:
         sides = self.right.data_ptr(), *self.right.shape[1:], *tile.place
         arrays = (array.data_ptr() for array in (weights, pulls, grad, grad_left))
         self.library.pull(*sides, *arrays, len(weights), torch.get_num_threads())
+
+
+class EdgeDistances(torch.autograd.Function):
+    """Squared distances of edges, functions of `w_x w_y |x - y|^2` of each component.
+
+    Shapes: x `[nodes, dim]`, w `[nodes, components]`, source and target `[edges]`.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        weight: Tensor,
+        kappa: Tensor,  # noqa: ARG004
+        fused: Fused,
+        source: Tensor,
+        target: Tensor,
+    ) -> Tensor:
+        x, weight = x.contiguous(), weight.contiguous()
+        slopes, entries = x.new_empty(2, weight.shape[1], len(source))
+        squared = x.new_zeros(len(source))
+        ctx.save_for_backward(x, weight, source, target, slopes, entries)
+        ctx.fused = fused
+        arrays = (array.data_ptr() for array in (slopes, entries, fused.components, squared))
+        fused.library.edges(*_graph(x, weight, source, target), *arrays, torch.get_num_threads())
+        return squared
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        *graph, slopes, entries = ctx.saved_tensors
+        grad, by_x, by_weight = grad.contiguous(), *map(torch.zeros_like, graph[:2])
+        arrays = (array.data_ptr() for array in (slopes, grad, by_x, by_weight))
+        ctx.fused.library.edges_backward(*_graph(*graph), *arrays, torch.get_num_threads())
+        by_kappa = entries @ grad * grad.new_tensor([p.by_kappa for p in ctx.fused.profiles])
+        return by_x, by_weight, by_kappa, None, None, None
+
+
+def _graph(x: Tensor, weight: Tensor, source: Tensor, target: Tensor) -> tuple[int, ...]:
+    """Points, their factors, components, their width, and the edges, as arguments."""
+    points = x.data_ptr(), weight.data_ptr(), weight.shape[1], x.shape[1] // weight.shape[1]
+    return *points, source.data_ptr(), target.data_ptr(), len(source)

@@ -38,7 +38,7 @@ from curvlab.compilation import Compilable
 from curvlab.manifolds.base import Manifold
 from curvlab.manifolds.curved_trig import safe_sqrt
 from curvlab.manifolds.pairs.form import PairForm, Profile
-from curvlab.manifolds.pairs.fused import Fused
+from curvlab.manifolds.pairs.fused import EdgeDistances, Fused
 from curvlab.manifolds.pairs.tiles import PairTiles, Workspace
 from curvlab.manifolds.products import full_precision
 
@@ -81,20 +81,23 @@ def reconstruction_loss(
     it builds on (Q-GCN, https://github.com/xiongbo010/QGCN, models/decoders.py at 5d8e449), which
     clamps at 1e-15.
     """
-    form, evaluate = space.pair_form(x), evaluate or Evaluate()
+    form, fused = space.pair_form(x), None
+    if form is not None:
+        kappa = None if form.kappa is None else form.kappa.detach()
+        values = form._replace(left=form.left.detach(), right=form.right.detach(), kappa=kappa)
+        arithmetic = _Arithmetic(values, power, clamp, evaluate or Evaluate(), x.dtype)
+        fused = arithmetic.fused
     # Unlike that of `x[...]`, the gradient of `index_select` has one order; it is fast on rows.
     rows = x.contiguous()
-    if evaluate.is_compiled and power == 2:
-        positive = space.sqdist_between(rows, tiles.source, tiles.target)
+    weight = space.chord_weight(rows) if fused is not None and power == 2 else None
+    if weight is not None:
+        positive = EdgeDistances.apply(rows, weight, space.kappa, fused, tiles.source, tiles.target)
     else:
         sources, targets = (rows.index_select(0, end) for end in (tiles.source, tiles.target))
         positive = space.sqdist(sources, targets) if power == 2 else space.dist(sources, targets)
     if form is None:
         logs = _sums_of_distances(x, space, tiles, power, clamp).log()
     else:
-        kappa = None if form.kappa is None else form.kappa.detach()
-        values = form._replace(left=form.left.detach(), right=form.right.detach(), kappa=kappa)
-        arithmetic = _Arithmetic(values, power, clamp, evaluate, x.dtype)
         # Each pair is differentiated through its left features alone, once for either end.
         logs = _NonNeighbourSums.apply(form.left, form.kappa, arithmetic, tiles, x.dtype).log()
     if clamp is None:
