@@ -28,21 +28,21 @@ _VECTORISED = (
 
 
 @cache
-def _library() -> ctypes.CDLL:
+def _functions() -> ctypes.CDLL:
     """`fused.cpp`, compiled by torch's own cache of C++ libraries for this processor."""
     from torch._inductor.codecache import CppCodeCache
 
     source = Path(__file__).with_suffix(".cpp").read_text(encoding="utf-8")
-    library: ctypes.CDLL = CppCodeCache.load(source, "cpu", extra_flags=_VECTORISED)
+    functions: ctypes.CDLL = CppCodeCache.load(source, "cpu", extra_flags=_VECTORISED)
     sides, place, arrays = [_ARRAY, _NUMBER, _NUMBER], [_NUMBER] * 4, [_ARRAY] * 4
     limits = [_NUMBER, ctypes.c_float, ctypes.c_float]
     tile = [_ARRAY, _NUMBER, _ARRAY, _ARRAY, _ARRAY, _NUMBER, *limits, _ARRAY, _NUMBER]
-    library.fill.argtypes = [_ARRAY, *sides, *place, *tile, _NUMBER]
-    library.pull.argtypes = [*sides, *place, *arrays, _NUMBER, _NUMBER]
+    functions.fill.argtypes = [_ARRAY, *sides, *place, *tile, _NUMBER]
+    functions.pull.argtypes = [*sides, *place, *arrays, _NUMBER, _NUMBER]
     graph = [_ARRAY, _ARRAY, _NUMBER, _NUMBER, _ARRAY, _ARRAY, _NUMBER]
-    library.edges.argtypes = [*graph, *arrays, _NUMBER]
-    library.edges_backward.argtypes = [*graph, *arrays, _NUMBER]
-    return library
+    functions.edges.argtypes = [*graph, *arrays, _NUMBER]
+    functions.edges_backward.argtypes = [*graph, *arrays, _NUMBER]
+    return functions
 
 
 def _component(profile: Profile) -> list[float]:
@@ -78,7 +78,7 @@ class Fused:
         clamp: float | None,
         smallest: float,
     ) -> None:
-        self.library, self.profiles = _library(), profiles
+        self.functions, self.profiles = _functions(), profiles
         self.left, self.right = left.contiguous(), right.contiguous()
         self.components = torch.tensor([*map(_component, profiles)], dtype=torch.float32)
         self.options = power, -1.0 if clamp is None else clamp, smallest
@@ -90,7 +90,7 @@ class Fused:
         masked = tile.masked.data_ptr(), len(tile.masked)
         components = self.components.data_ptr(), len(weights)
         threads = torch.get_num_threads()
-        self.library.fill(*sides, *arrays, *components, *self.options, *masked, threads)
+        self.functions.fill(*sides, *arrays, *components, *self.options, *masked, threads)
 
     def pull(
         self, tile: Tile, weights: Tensor, pulls: Tensor, grad: Tensor, grad_left: Tensor
@@ -98,7 +98,7 @@ class Fused:
         """Add the gradients of the features by the tile's pairs, with an array for their pulls."""
         sides = self.right.data_ptr(), *self.right.shape[1:], *tile.place
         arrays = (array.data_ptr() for array in (weights, pulls, grad, grad_left))
-        self.library.pull(*sides, *arrays, len(weights), torch.get_num_threads())
+        self.functions.pull(*sides, *arrays, len(weights), torch.get_num_threads())
 
 
 class EdgeDistances(torch.autograd.Function):
@@ -123,7 +123,7 @@ class EdgeDistances(torch.autograd.Function):
         ctx.save_for_backward(x, weight, source, target, slopes, entries)
         ctx.fused = fused
         arrays = (array.data_ptr() for array in (slopes, entries, fused.components, squared))
-        fused.library.edges(*_graph(x, weight, source, target), *arrays, torch.get_num_threads())
+        fused.functions.edges(*_graph(x, weight, source, target), *arrays, torch.get_num_threads())
         return squared
 
     @staticmethod
@@ -131,7 +131,7 @@ class EdgeDistances(torch.autograd.Function):
         *graph, slopes, entries = ctx.saved_tensors
         grad, by_x, by_weight = grad.contiguous(), *map(torch.zeros_like, graph[:2])
         arrays = (array.data_ptr() for array in (slopes, grad, by_x, by_weight))
-        ctx.fused.library.edges_backward(*_graph(*graph), *arrays, torch.get_num_threads())
+        ctx.fused.functions.edges_backward(*_graph(*graph), *arrays, torch.get_num_threads())
         by_kappa = entries @ grad * grad.new_tensor([p.by_kappa for p in ctx.fused.profiles])
         return by_x, by_weight, by_kappa, None, None, None
 
