@@ -104,8 +104,8 @@ def test_tables_searches_and_studies(words, runs):
 def test_shipped_runs_tell_the_time_and_those_of_another_task_do_not(tmp_path):
     where = f"paths.output_dir={tmp_path / 'outputs'}"
     assert time_of(["model=fpst", "dataset=web_edu", where]) > home.START
-    words = ["model=fpst", "dataset=facebook", where]
-    kinds = {run["task"] for run in Forecast(words).stored if _is(run, "fpst", "facebook")}
+    words = ["model=fpst", "dataset=bio_worm", where]
+    kinds = {run["task"] for run in Forecast(words).stored if _is(run, "fpst", "bio_worm")}
     assert kinds == {"inference"}
     assert time_of(words) is None
 
