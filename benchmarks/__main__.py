@@ -10,7 +10,7 @@ from benchmarks import timings
 from curvlab.errors import UsageError
 from curvlab.run.hardware import prepare_process
 
-BENCHMARKS = ("steps", "ranking", "pairwise", "sparse")
+BENCHMARKS = ("steps", "curvature", "ranking", "pairwise", "sparse")
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:

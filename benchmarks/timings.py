@@ -132,9 +132,8 @@ CURVED, TRIPLES = ("web_edu", "facebook"), ("fb15k237", "wn18rr")
 
 
 def steps(args: argparse.Namespace) -> None:
-    """Training steps of FPS-T, TokenGT, Hypformer, LRN, PolyFormer and CAT."""
+    """Training steps of Hypformer, LRN, PolyFormer and CAT."""
     _with_public_code(args)
-    _curvature(args)
     _knowledge_graphs(args)
 
 
@@ -161,8 +160,8 @@ def _with_public_code(args: argparse.Namespace) -> None:
     )
 
 
-def _curvature(args: argparse.Namespace) -> None:
-    """FPS-T away from curvature 0 against TokenGT, the same model without a map."""
+def curvature(args: argparse.Namespace) -> None:
+    """Training steps of FPS-T away from curvature 0 and of TokenGT, the same model without maps."""
     rows = []
     for graph in CURVED:
         for compiled in (False,) if args.eager else (False, True):

@@ -1,8 +1,8 @@
 """The arithmetic on a tile of curved spaces in one pass, for processors with a C++ compiler.
 
 It does what `_Arithmetic` in `curvlab.manifolds.pairs.loss` does operation by operation, in
-float32, and agrees with it to rounding. `torch.compile` of those operations is no faster, since
-it does not vectorise their logarithm, arcsine and exponential as cheaply.
+float32, and agrees with it to rounding. `torch.compile` of those operations is no faster than they
+are without.
 """
 
 import ctypes
