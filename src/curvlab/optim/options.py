@@ -109,7 +109,7 @@ class ReduceOnPlateau(Checked):
 
     Args:
         factor: of the learning rate.
-        patience: epochs without a better score.
+        patience: validations without a better score, one an epoch by default.
         threshold: share of the score by which a better one is higher; near 1 that is hardly any.
         end_below: learning rate below which a run ends; null: never.
     """

@@ -81,6 +81,7 @@ class SelectedTask(Task):
         scheduler = {
             "scheduler": self.scheduler.build(optimizer),
             "monitor": f"val/{self.score}",
+            "frequency": self.trainer.check_val_every_n_epoch or 1,
             "strict": False,  # a last, shorter epoch has no validation
         }
         return {"optimizer": optimizer, "lr_scheduler": scheduler}
