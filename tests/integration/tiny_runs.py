@@ -102,11 +102,11 @@ class Command:
             process.send_signal(signal.SIGKILL)
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
-    def ended_by(self, number: int, *words: str) -> tuple[int | None, str, str]:
-        """Start it and send it a signal once there is a checkpoint; its code and what it said."""
+    def ended_by(self, number: int, *words: str, runs: int = 1) -> tuple[int | None, str, str]:
+        """Start it and send it a signal once its runs have checkpoints; its code, what it said."""
         process = self.start(*words)
         deadline = time.monotonic() + 120
-        while not list(self.outputs.rglob("checkpoints/earlier.ckpt")):
+        while len(list(self.outputs.rglob("checkpoints/earlier.ckpt"))) < runs:
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < deadline
             time.sleep(0.005)

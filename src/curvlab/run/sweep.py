@@ -129,6 +129,7 @@ class TableSweeper(BasicSweeper):
             with signals.wait(lambda: [child.pid for child in psutil.Process().children()]):
                 returns = self.launcher.launch(cells, initial_job_idx=0)
         except Exception as error:
+            signals.check(at_checkpoint=True)  # it has also ended a worker that was just starting
             self._refused["the launcher"] = one_sentence(error)
             return
         for cell, job in zip(cells, returns, strict=True):
