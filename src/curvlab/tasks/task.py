@@ -78,10 +78,12 @@ class SelectedTask(Task):
         optimizer = super().configure_optimizers()
         if self.scheduler is None:
             return optimizer
+        # Validations are that many epochs apart; a loop of one's own has no trainer.
+        every = self._trainer.check_val_every_n_epoch if self._trainer else 1
         scheduler = {
             "scheduler": self.scheduler.build(optimizer),
             "monitor": f"val/{self.score}",
-            "frequency": self.trainer.check_val_every_n_epoch or 1,
+            "frequency": every or 1,
             "strict": False,  # a last, shorter epoch has no validation
         }
         return {"optimizer": optimizer, "lr_scheduler": scheduler}
