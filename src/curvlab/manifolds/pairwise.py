@@ -4,8 +4,8 @@ With alpha_i = 1 / (1 + kappa |x_i|^2) and beta_j likewise, the squared chords a
 u_ij^2 = alpha_i beta_j |x_i - y_j|^2, and the distance is 2 arsin_k(u_ij). Neighbours at radius r
 differ by e^-r of their coordinates: at radius 15 their squared difference is below the rounding of
 one float64 product, so that it is taken from two (`difference_factors`); the rest is elementwise in
-the dtype asked for. Where no derivative is recorded rows are processed in blocks, so that temporary
-memory does not grow with the number of points.
+the dtype asked for. Rows are processed in blocks, so that temporary results stay in a processor's
+cache, and where no derivative is recorded memory does not grow with the number of points.
 """
 
 import math
@@ -81,7 +81,7 @@ def pairwise_power(
 
     n, pairs_per_row = x.shape[-2], kappa.numel() * y.shape[:-1].numel()
     at_once = max(1, _BLOCK_ELEMENTS.get(x.device.type, 2**24) // max(pairs_per_row, 1))
-    if n <= at_once or torch.is_grad_enabled() or torch.compiler.is_compiling():
+    if n <= at_once or torch.compiler.is_compiling():
         return rows(slice(None))
     blocks = [rows(slice(start, start + at_once)) for start in range(0, n, at_once)]
     return torch.cat(blocks, dim=-2)
