@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
@@ -93,13 +94,22 @@ class HyperbolicScorer(TripleScorer):
             squared = squared / self.scale(batch).squeeze(1).square()
         return self.head_bias[batch.head] + self.tail_bias[batch.tail] - squared
 
-    @abstractmethod
-    def factors(self, batch: Data, v: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Factors `[queries, ...]` and `[entities, ...]` of distances to exp0(v)."""
+    @property
+    def rim(self) -> float:
+        """Distance, halved, from the origin of the unit ball at which points stop."""
+        return math.atanh(1 - tolerance(self.entities.weight.dtype).boundary)
 
     @abstractmethod
-    def sqdist(self, queries: Sequence[Tensor], entities: Sequence[Tensor]) -> Tensor:
-        """Squared distances of the unit ball `[queries, entities]` in float32, from factors."""
+    def factors(self, batch: Data, v: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Factors `[queries, ...]` of distances to exp0(v), and of entities, in the type of v."""
+
+    @abstractmethod
+    def sqdist(self, group: Tensor, *factors: Sequence[Tensor]) -> Tensor:
+        """Squared distances of the unit ball `[queries, entities]` in float32.
+
+        Factors are those of queries, of entities, and of entities in double precision, which get
+        no derivative; `group` `[queries]` numbers the relations of the batch.
+        """
 
     def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
         """Minus squared distances, with biases; never in half precision, which cancels."""
@@ -113,18 +123,23 @@ class HyperbolicScorer(TripleScorer):
         v = self.entities.weight if every else self.entities(among)
         tail_bias = self.tail_bias if every else self.tail_bias[among]
         with torch.autocast(batch.head.device.type, enabled=False):
-            queries, entities = self.factors(batch, v)
+            queries, entities = self.factors(batch, v.to(FINAL))
+            with torch.no_grad():
+                exact = self.factors(batch, v.double())[1]
+        group = _distinct(batch.relation)[1]
         head_bias = self.head_bias.index_select(0, batch.head).unsqueeze(1)
         weight = -self.scale(batch).expand(len(head_bias), 1).square().reciprocal()
+        learns = weight.requires_grad
 
         def scores(
             rows: slice, tail_bias: Tensor, head_bias: Tensor, weight: Tensor, *factors: Tensor
         ) -> Tensor:
             of_queries = [factor[rows] for factor in factors[: len(queries)]]
             with torch.autocast(batch.head.device.type, enabled=False):
-                squared = self.sqdist(of_queries, factors[len(queries) :])
+                squared = self.sqdist(group[rows], of_queries, factors[len(queries) :], exact)
                 biases = head_bias[rows].to(squared) + tail_bias.to(squared)
-                return torch.addcmul(biases, squared, weight[rows].to(squared))
+                weight = (weight if learns else weight.detach())[rows].to(squared)
+                return torch.addcmul(biases, squared, weight)
 
         return scores, (tail_bias, head_bias, weight, *queries, *entities)
 
@@ -145,29 +160,39 @@ class MuRP(HyperbolicScorer):
         return k_space.expmap0_projected(self.scale(batch) * stretched, UNIT)
 
     def tails(self, batch: Data) -> Tensor:
-        w = k_space.expmap0_projected(self.scale(batch) * self.translations(batch.relation), UNIT)
-        return k_space.mobius_add(super().tails(batch), w, UNIT)
+        return k_space.mobius_add(super().tails(batch), self.shifts(batch.relation), UNIT)
+
+    def shifts(self, relation: Tensor) -> Tensor:
+        """Points w of the unit ball, one for each of these relations."""
+        scale = (-self.curvature()).sqrt()
+        return k_space.expmap0_projected(scale * self.translations(relation), UNIT)
 
     def factors(self, batch: Data, v: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Those of u^2, with y = t (+) w and from three matrix products.
+        """Those of u^2, with y = t (+) w and from matrix products.
 
         |y|^2, 1 - |y|^2 and <x, y> have the denominator 1 + 2 <t, w> + |t|^2 |w|^2, which cancels:
         u^2 (1 - |x|^2) (1 - |w|^2) (1 - |t|^2) is a sum of terms that are linear in (1, |t|^2, t),
-        and of -4 <x, t> <w, t>.
+        and of -4 <x, t> <w, t>. With t = tanh(a) e,
+        (1, |t|^2, t) / (1 - |t|^2) = (cosh(a)^2, sinh(a)^2, cosh(a) sinh(a) e).
         """
-        x, scale = self(batch), self.scale(batch)
-        t = k_space.expmap0_projected(scale * v, UNIT)
-        w = k_space.expmap0_projected(scale * self.translations(batch.relation), UNIT)
-        x2, w2, t2, xw = squared_norm(x), squared_norm(w), squared_norm(t), dot(x, w)
+        x, w = self(batch).double(), self.shifts(batch.relation).double()
+        x2, w2, xw = squared_norm(x), squared_norm(w), dot(x, w)
         constant = x2 + w2 - 2 * xw
         of_square = (1 + x2) * w2 + 1 - w2 + 2 * xw
         linear = torch.cat([constant, of_square, 2 * ((1 + x2) * w - (1 + w2) * x)], -1)
-        rows, columns = 1 / ((1 - x2) * (1 - w2)), 1 / (1 - t2)
-        of_entities = columns * torch.cat([torch.ones_like(t2), t2, t], -1)
-        return (rows * linear, 4 * rows * x, w), (of_entities, columns.sqrt() * t)
+        of_queries = torch.stack([linear, F.pad(-4 * x, (2, 0))], 1)
+        spare = -of_queries.shape[-1] % 8  # products of other widths are slower
+        of_queries = F.pad(of_queries / ((1 - x2) * (1 - w2)).unsqueeze(1), (spare, 0))
+        length = v.norm(dim=-1, keepdim=True).clamp(min=1e-15)
+        a = ((-self.curvature()).sqrt().to(v) * length).clamp(max=self.rim)
+        cosh, sinh = a.cosh(), a.sinh()
+        zeros = torch.zeros_like(v[:, :spare])
+        of_entities = torch.cat([zeros, cosh.square(), sinh.square(), cosh * sinh / length * v], -1)
+        shifts = self.shifts(_distinct(batch.relation)[0]).to(v)
+        return (of_queries,), (of_entities, (shifts @ v.T) * (sinh / (cosh * length)).T)
 
-    def sqdist(self, queries: Sequence[Tensor], entities: Sequence[Tensor]) -> Tensor:
-        squared: Tensor = _SquaredToMoved.apply(*queries, *entities)
+    def sqdist(self, group: Tensor, *factors: Sequence[Tensor]) -> Tensor:
+        squared: Tensor = _SquaredToMoved.apply(group, *(each for part in factors for each in part))
         return squared
 
 
@@ -208,14 +233,14 @@ class RotH(HyperbolicScorer):
         u^2 = (p - q) exp(2 a) + (p + q) exp(-2 a) - 1/2.
         """
         x = self(batch)
-        length = v.norm(dim=-1, keepdim=True).clamp(min=1e-15)
         x2 = squared_norm(x)
         p, x = (1 + x2) / (4 * (1 - x2)), x / (2 * (1 - x2))
+        length = v.norm(dim=-1, keepdim=True).clamp(min=1e-15)
         return (x, p, self.scale(batch).expand(len(x), 1)), (v / length, length)
 
-    def sqdist(self, queries: Sequence[Tensor], entities: Sequence[Tensor]) -> Tensor:
-        rim = math.atanh(1 - tolerance(self.entities.weight.dtype).boundary)
-        squared: Tensor = SquaredToRays.apply(*queries, *entities, rim)
+    def sqdist(self, group: Tensor, *factors: Sequence[Tensor]) -> Tensor:  # noqa: ARG002
+        queries, entities, exact = factors
+        squared: Tensor = SquaredToRays.apply(*queries, *entities, self.rim, *exact)
         return squared
 
 
@@ -273,50 +298,66 @@ def _unit_pairs(angle: Tensor) -> tuple[Tensor, ...]:
     return (pairs / pairs.norm(dim=-1, keepdim=True).clamp(min=1e-15)).unbind(-1)
 
 
-def _row_blocks(table: Tensor) -> list[slice]:
-    """Parts of `[queries, entities]` whose intermediate results stay in a processor's cache."""
-    size = 1 if table.device.type == "cpu" else max(len(table), 1)
-    return [slice(start, start + size) for start in range(0, len(table), size)]
+def _distinct(relation: Tensor) -> tuple[Tensor, Tensor]:
+    """Relations, and the place of each query's; all different on a device that would wait."""
+    if relation.device.type == "cpu":
+        return relation.unique(return_inverse=True)
+    return relation, torch.arange(len(relation), device=relation.device)
+
+
+def _row_blocks(group: Tensor, entities: int) -> list[tuple[slice, slice | Tensor]]:
+    """Rows whose pairs with entities stay in a core's cache, and their rows of tables."""
+    size = max(1, 2**15 // entities) if group.device.type == "cpu" else len(group) + 1
+    if size > 1:
+        return [(slice(i, i + size), group[i : i + size]) for i in range(0, len(group), size)]
+    return [(slice(i, i + 1), slice(g, g + 1)) for i, g in enumerate(group.tolist())]
 
 
 def _arsinh_squared_(u2: Tensor) -> tuple[Tensor, Tensor]:
-    """4 arsinh(u)^2 and its derivative by u^2, in place; a u^2 rounded to below 0 counts as 0.
+    """4 arsinh(u)^2 and its derivative by u^2; a u^2 rounded to below 0 counts as 0.
 
     arsinh(u) = log1p(u + u^2 / (1 + sqrt(1 + u^2))) is exact for small u, where the derivative
     4 arsinh(u) / (u sqrt(1 + u^2)) is 4.
     """
     u2 = u2.clamp_(min=SMALLEST)
     u, far = u2.sqrt(), (1 + u2).sqrt_()
-    distance = u2.div_(1 + far).add_(u).log1p_().mul_(2)
-    derivative = (2 * distance).div_(u.mul_(far))
-    return distance.square_(), derivative
+    distance = torch.addcdiv(u, u2, 1 + far, out=u2).log1p_().mul_(2)
+    return distance.square(), distance.div_(u.mul_(far)).mul_(2)
 
 
 class _SquaredToMoved(Function):
-    """4 arsinh(u)^2, u^2 = <a, b> - <x, t> <w, t>, of queries (a, x, w) and entities (b, t)."""
+    """4 arsinh(u)^2, u^2 = <z_0, b> + <z_1, b> c, of queries z and entities b.
+
+    The factor c `[relations, entities]` has a row for each number in `group` `[queries]`.
+    """
 
     @staticmethod
-    def forward(ctx: Any, *factors: Tensor) -> Tensor:
-        a, x, w, b, t = (factor.double() for factor in factors)
-        first, along, across = a @ b.T, x @ t.T, w @ t.T
-        squared, *kept = first.new_empty((4, *first.shape), dtype=FINAL)
-        for row in _row_blocks(first):
-            u2 = torch.addcmul(first[row], along[row], across[row], value=-1)
-            squared[row], derivative = _arsinh_squared_(u2.to(FINAL))
-            kept[0][row] = derivative
-            torch.mul(derivative, across[row].to(FINAL), out=kept[1][row])
-            torch.mul(derivative, along[row].to(FINAL), out=kept[2][row])
-        ctx.save_for_backward(*(factor.to(FINAL) for factor in (a, x, w, b, t)), *kept)
+    def forward(ctx: Any, *values: Tensor) -> Tensor:
+        group, z, b, c, exact_b, exact_c = values
+        z = z.flatten(0, 1)
+        terms = (z.double() @ exact_b.T).view(len(group), 2, -1)
+        squared, derivative, factors = b.new_empty((3, len(group), len(b)))
+        for row, at in _row_blocks(group, len(b)):
+            constant, factor = terms[row].unbind(1)
+            u2 = constant.addcmul_(factor, exact_c[at]).to(FINAL)
+            squared[row], derivative[row] = _arsinh_squared_(u2)
+            factors[row] = factor
+        ctx.save_for_backward(group, z.to(FINAL), b, c, derivative, factors)
         return squared
 
     @staticmethod
     @once_differentiable
     @full_precision()
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, ...]:
-        a, x, w, b, t, *kept = ctx.saved_tensors
-        first, along, across = (gradients[0] * derivative for derivative in kept)
-        of_t = along.T @ x + across.T @ w
-        return first @ b, -(along @ t), -(across @ t), first.T @ a, -of_t
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        group, z, b, c, derivative, factors = ctx.saved_tensors
+        terms, of_c = b.new_empty(len(group), 2, len(b)), torch.zeros_like(c)
+        for row, at in _row_blocks(group, len(b)):
+            constant, factor = terms[row].unbind(1)
+            torch.mul(gradients[0][row], derivative[row], out=constant)
+            torch.mul(constant, c[at], out=factor)
+            of_c.index_add_(0, group[row], constant * factors[row])
+        terms = terms.flatten(0, 1)
+        return None, (terms @ b).view(len(group), 2, -1), terms.T @ z, of_c, None, None
 
 
 class SquaredToRays(Function):
@@ -328,29 +369,34 @@ class SquaredToRays(Function):
 
     @staticmethod
     def forward(ctx: Any, *values: Any) -> Tensor:
-        *factors, rim = values
-        x, p, scale, rays, length = (factor.double() for factor in factors)
-        q = x @ rays.T
-        squared, *kept = q.new_empty((4, *q.shape), dtype=FINAL)
-        for row in _row_blocks(q):
-            a = scale[row] * length.T
-            growth = (2 * a).clamp_(max=2 * rim).exp_()
-            shrunk = 1 / growth
-            cosh, sinh = growth + shrunk, growth.sub_(shrunk)  # twice them
-            u2 = torch.addcmul(p[row] * cosh, q[row], sinh, value=-1).sub_(0.5)
-            of_a = torch.addcmul(p[row] * sinh, q[row], cosh, value=-1).mul_(a < rim)
-            squared[row], derivative = _arsinh_squared_(u2.to(FINAL))
-            for out, other in zip(kept, (cosh, sinh, of_a), strict=True):
-                torch.mul(derivative, other.to(FINAL), out=out[row])
-        ctx.save_for_backward(*(factor.to(FINAL) for factor in (x, scale, rays, length)), *kept)
+        x, p, scale, rays, length, rim, *exact = values
+        x, p, scale, *exact = (each.double() for each in (x, p, scale, *(exact or (rays, length))))
+        scales, group = _distinct(scale.squeeze(1))
+        q, a = x @ exact[0].T, scales.unsqueeze(1) * exact[1].T
+        growth = (2 * a).clamp_(max=2 * rim).exp_()
+        cosh, sinh = growth + 1 / growth, growth - 1 / growth  # twice them
+        squared, derivative, slopes = q.new_empty((3, *q.shape), dtype=FINAL)
+        for row, at in _row_blocks(group, len(rays)):
+            u2 = torch.mul(p[row], cosh[at]).addcmul_(q[row], sinh[at], value=-1).sub_(0.5)
+            squared[row], derivative[row] = _arsinh_squared_(u2.to(FINAL))
+            slopes[row] = torch.mul(p[row], sinh[at]).addcmul_(q[row], cosh[at], value=-1)
+        saved = (x, scale, rays, length, cosh, sinh, a < rim)
+        ctx.save_for_backward(*(factor.to(FINAL) for factor in saved), group, derivative, slopes)
         return squared
 
     @staticmethod
     @once_differentiable
     @full_precision()
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        x, scale, rays, length, *kept = ctx.saved_tensors
-        of_p, of_q, of_a = (gradients[0] * derivative for derivative in kept)
-        of_scale, of_length = 2 * of_a @ length, 2 * of_a.T @ scale
-        of_queries = -(of_q @ rays), of_p.sum(1, keepdim=True), of_scale
-        return *of_queries, -(of_q.T @ x), of_length, None
+        x, scale, rays, length, cosh, sinh, inside, group, derivative, slopes = ctx.saved_tensors
+        of_q, of_p, of_scale = (torch.empty_like(each) for each in (derivative, scale, scale))
+        of_length = torch.zeros_like(length.T)
+        for row, at in _row_blocks(group, len(rays)):
+            of_u2 = gradients[0][row] * derivative[row]
+            of_p[row, 0] = torch.linalg.vecdot(of_u2, cosh[at])
+            torch.mul(of_u2, sinh[at], out=of_q[row])
+            of_a = of_u2.mul_(slopes[row]).mul_(inside[at])
+            of_scale[row] = of_a @ length
+            of_length += (scale[row] * of_a).sum(0)
+        factors = -(of_q @ rays), of_p, 2 * of_scale, of_q.T @ -x, 2 * of_length.T
+        return *factors, *[None] * (len(ctx.needs_input_grad) - len(factors))
