@@ -121,12 +121,15 @@ def test_every_model_beats_the_floor(run_here, floor, model):
     assert result.score > 1.2 * floor
 
 
-def test_a_run_ends_when_the_rate_has_fallen(run_here, folder):
-    """Every second epoch halves the rate: 0.1, 0.05 and 0.025, with which one more begins."""
+@pytest.mark.parametrize("every", [1, 2])
+def test_a_run_ends_when_the_rate_has_fallen(run_here, folder, every):
+    """Every second validation halves the rate: 0.1, 0.05 and 0.025, with which one epoch begins."""
     scheduler = ("task.scheduler.patience=1", "task.scheduler.threshold=10")
     ends = ("task.scheduler.end_below=0.03", "trainer.epochs=40", "optimizer.lr=0.1")
-    run_here(*SHORT, *scheduler, *ends)
-    assert pd.read_csv(folder / "metrics.csv")["val/mrr"].count() == 6
+    result = run_here(*SHORT, *scheduler, *ends, f"+trainer.check_val_every_n_epoch={every}")
+    epochs = 5 * every + 1
+    assert result.steps == epochs * result.config["trainer"]["steps_per_epoch"]
+    assert pd.read_csv(folder / "metrics.csv")["val/mrr"].count() == epochs // every
 
 
 def test_mixed_precision_trains_at_a_constant_rate_and_ranks_in_single(run_here, watch):
