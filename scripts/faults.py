@@ -11,6 +11,7 @@ import json
 import sys
 import time
 from collections import Counter
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,8 @@ def try_faults(kind: str, seed: int, seconds: float, log: Path) -> bool:
     with log.open("a", encoding="utf-8") as file:
         for outcome in trials.attempts(kind, seed, seconds):
             results["held" if outcome.held else "broken"] += 1
-            print(trials.as_line(outcome), file=file, flush=True)
+            line = json.dumps(asdict(outcome), ensure_ascii=False)
+            print(line, file=file, flush=True)
             if not outcome.held:
                 print(f"{outcome.kind}: {outcome.what}: {outcome.result}\n{outcome.detail}")
     print(f"{kind}, seed {seed}: {results.total()} tried, {results['broken']} broke something")

@@ -25,7 +25,8 @@ from curvlab.config.resolvers import register_resolvers
 from curvlab.config.schema import attribute
 from curvlab.config.sources import read
 
-CONFIGS = Path(__file__).resolve().parents[1] / "configs"
+ROOT = Path(__file__).resolve().parents[1]
+CONFIGS = ROOT / "configs"
 
 omegaconf.base.parse = omegaconf._utils.parse = cache(omegaconf.base.parse)
 

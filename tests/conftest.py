@@ -21,32 +21,12 @@ with warnings.catch_warnings():
     import lightning  # noqa: F401
     import torch_geometric  # noqa: F401
 
-import composing  # noqa: F401 (it makes every composition of this process faster)
+from composing import ROOT  # which makes every composition of this process faster
 
 # Nobody cuts the power: what is written is on the disk soon enough, also when a process is killed.
 os.fsync = lambda handle: None
 
-ROOT = Path(__file__).resolve().parent.parent
 INTEGRATION = ROOT / "tests" / "integration"
-
-
-def find_mirror() -> Path | None:
-    """The folder of raw files: CURVLAB_MIRROR, or `shared/data` beside the repository."""
-    candidate = Path(os.environ.get("CURVLAB_MIRROR") or ROOT.parent / "shared" / "data")
-    return candidate if candidate.is_dir() else None
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Say which tests this run can make (a report header would be silent under -q)."""
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None:  # pytest-xdist's workers have none
-        folder = find_mirror()
-        reporter.write_line(
-            f"raw data: mirror at {folder}"
-            if folder
-            else "no mirror (set CURVLAB_MIRROR to its folder): tests on real data are skipped"
-        )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -74,9 +54,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def mirror() -> Path:
-    """Folder of raw files to copy from; the test is skipped where there is none."""
-    folder = find_mirror()
-    if folder is None:
+    """Folder of raw files: CURVLAB_MIRROR, or `shared/data` beside the repository; or skip."""
+    folder = Path(os.environ.get("CURVLAB_MIRROR") or ROOT.parent / "shared" / "data")
+    if not folder.is_dir():
         pytest.skip("no mirror of the raw data: set CURVLAB_MIRROR to its folder")
     return folder
 
@@ -103,6 +83,14 @@ def float32(float64: None) -> None:
 
 
 @pytest.fixture
+def fresh_compiler() -> Iterator[None]:
+    """Nothing is compiled before a test, nor after it."""
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+@pytest.fixture
 def configs(tmp_path) -> Path:
     """A copy of the configurations, which may be changed."""
     return Path(shutil.copytree(ROOT / "configs", tmp_path / "configs"))
@@ -110,16 +98,17 @@ def configs(tmp_path) -> Path:
 
 @pytest.fixture
 def script(tmp_path, monkeypatch, capsys):
-    """Run a script in an empty folder, without a mirror; return its exit code and what it said."""
+    """Run a script in an empty folder, without a mirror, to its exit code; what it said."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CURVLAB_MIRROR", raising=False)
 
-    def run(name, *arguments):
+    def run(name, *arguments, code=0):
         path = str(ROOT / "scripts" / name)
         monkeypatch.setattr(sys, "argv", [path, *arguments])
         with pytest.raises(SystemExit) as left:
             runpy.run_path(path, run_name="__main__")
         said = capsys.readouterr()
-        return left.value.code, said.out, said.err
+        assert (left.value.code or 0) == code, said
+        return said
 
     return run

@@ -7,7 +7,16 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from curvlab.config.sources import complete
+from curvlab.results.identity import identity_hash
+from curvlab.results.result import Result
 from curvlab.tables import Report
+
+
+def result(config: dict[str, Any], **values: Any) -> Result:
+    """A finished run of a configuration."""
+    what = {"model": "gcn", "dataset": "web_edu", "task": "reconstruction", "manifold": "euclidean"}
+    what |= {"status": "finished", "seed": 0, "experiment": None}
+    return Result(config=config, **(what | {"config_hash": identity_hash(config)} | values))
 
 
 def cell(report: Report, row: str, column: str | float = "web_edu") -> Any:

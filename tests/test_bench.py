@@ -11,7 +11,7 @@ from benchmarks import __main__ as bench
 from benchmarks import gpu_check, timings
 from benchmarks.gpu_check import main
 
-ROOT = Path(__file__).resolve().parents[1]
+from composing import ROOT
 
 
 @pytest.fixture(autouse=True)

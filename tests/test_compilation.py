@@ -13,14 +13,7 @@ from curvlab.layers import StereographicAttention, StereographicFeedForward
 from curvlab.manifolds import Euclidean, Stereographic
 from curvlab.models.fpst import FPSTBlock
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(autouse=True)
-def _fresh_compiler():
-    torch.compiler.reset()
-    yield
-    torch.compiler.reset()
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("fresh_compiler")]
 
 
 @pytest.fixture

@@ -3,17 +3,39 @@
 import importlib
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hydra.utils import get_object
 
-from commands_of_pages import PAGES, ROOT, commands
+from composing import ROOT
 from curvlab.cli.overrides import check_overrides
 from curvlab.errors import UsageError
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+PLACES = re.compile(
+    r"\$|\b(?:NAME|FOLDER|DIR|RUN|RUN_FOLDER|OLDER)\b|_folder|dataset=(?:pyg|networkx|friends|\S+\.)"
+)
+"""What stands for something of the reader's own."""
+
+
+def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
+    """Commands of a page, as words: the lines of code that begin with one of ours."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    lines = re.findall(
+        r"^    (?:python (?:scripts/)?(\w+)\.py|curvlab (\w+)) (.*)$", text, re.MULTILINE
+    )
+    for script, verb, words in lines:
+        if not PLACES.search(words):
+            yield script or verb, shlex.split(words, comments=True)
+
 
 ERRATA = (ROOT / "docs" / "errata.md").read_text()
 MODELS = sorted((ROOT / "docs" / "models").glob("*.md"))
@@ -86,7 +108,7 @@ PARSED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_of_a_page_are_taken(page, monkeypatch):
-    """Each is composed and checked as at its start; `integration/test_pages_run.py` runs them."""
+    """Each is composed and checked as at its start; below some are run."""
     for name, words in commands(page):
         if name == "train" and not words[0].startswith("--"):
             multirun = "-m" in words
@@ -118,3 +140,23 @@ def test_the_site_is_built_without_a_broken_link(tmp_path):
     assert "eigenvectors" in page
     for part in ("<svg", "<math", "layers/stereographic.py, line", "cho2023"):
         assert part in page, part
+
+
+ALL = list(dict.fromkeys((name, tuple(words)) for page in PAGES for name, words in commands(page)))
+OWN = [w for name, w in ALL for w in [(name, *w)] if name in ("tables", "plot")]
+LONG = {"fill", "refresh"}
+RUNS = re.compile(r"(?<!--output )(outputs/|/shared/)")
+"""Where earlier runs would have to be."""
+
+
+@pytest.mark.nightly
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's compiler
+@pytest.mark.parametrize(
+    "words",
+    [words for words in OWN if not LONG & {*words} and not RUNS.search(" ".join(words))],
+    ids=" ".join,
+)
+def test_a_table_or_picture_of_a_page(script, mirror, monkeypatch, words):
+    monkeypatch.setenv("CURVLAB_MIRROR", str(mirror))
+    places = [word.replace("docs/", f"{ROOT}/docs/") for word in words[1:]]
+    script(f"{words[0]}.py", *places)

@@ -98,16 +98,21 @@ def _labelled(dataset, on_disk):
     return {"_target_": "tiny_data.TinyGraph", "several": several, **widths}
 
 
-def take_a_step(config):
-    """Build a run and take one step; returns the loss and the largest change of a parameter."""
+def built(config):
+    """Data, task and optimiser of a run."""
     torch.manual_seed(0)
     data = build_data(config)
     data.setup()
     task = build_task(config, data)
+    made = task.configure_optimizers()
+    return data, task, made["optimizer"] if isinstance(made, dict) else made
+
+
+def take_a_step(config):
+    """Take one step of a run; returns the loss and the largest change of a parameter."""
+    data, task, optimizer = built(config)
     parameters = [p.detach() for p in task.parameters()]
     before = [p.clone() for p in parameters]
-    optimizers = task.configure_optimizers()
-    optimizer = optimizers["optimizer"] if isinstance(optimizers, dict) else optimizers
     batch = next(iter(data.train_dataloader()))
     loss = task.training_step(batch, 0)
     loss.backward()
@@ -145,10 +150,8 @@ def said(model, folder, device="cpu"):
         words = ["dataset=synthetic_kg"]
     config = composed(f"model={model}", *words)
     shrink(config, folder)
-    torch.manual_seed(0)
-    data = build_data(config)
-    data.setup()
-    task = build_task(config, data).to(device)
+    data, task, _ = built(config)
+    task.to(device)
     batch = next(iter(data.train_dataloader())).to(device)
     outputs = task.eval().encoder(batch).detach()
     torch.manual_seed(1)

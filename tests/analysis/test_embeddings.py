@@ -1,9 +1,12 @@
-"""Embeddings are stored without loss and seen from their midpoint."""
+"""Embeddings are stored without loss and seen from their midpoint; classes as by torchmetrics."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from torchmetrics.functional.classification import multiclass_confusion_matrix, multiclass_f1_score
 
+from curvlab.analysis.classes import save_classes
 from curvlab.analysis.embeddings import (
     Embedding,
     load_embedding,
@@ -12,15 +15,13 @@ from curvlab.analysis.embeddings import (
     tangent_coordinates,
 )
 from curvlab.errors import UsageError
-from curvlab.manifolds import Curvature, Euclidean, Lorentz, PseudoHyperboloid, Stereographic
+from curvlab.manifolds import Euclidean, Lorentz, PseudoHyperboloid, Stereographic
 
 EDGES = torch.tensor([[0, 1], [1, 0]])
 
 
 def product_space(*kappa):
-    space = Stereographic(len(kappa))
-    space.curvature = Curvature(kappa, len(kappa), learnable=False)
-    return space.double()
+    return Stereographic(len(kappa), kappa).double()
 
 
 def points_on(space, nodes=30, dim=6, scale=0.4):
@@ -99,3 +100,28 @@ def test_points_of_the_lorentz_model_are_stored_at_their_distances(tmp_path):
     tangents, around = pseudo.picture(points)
     assert isinstance(around, Euclidean)
     torch.testing.assert_close(tangents, pseudo.logmap0(points))
+
+
+def test_files_agree_with_torchmetrics(tmp_path):
+    logits = 2 * torch.randn(400, 4)
+    labels = torch.where(torch.rand(400) < 0.6, logits.argmax(1), torch.randint(4, (400,)))
+    probabilities = logits.softmax(1)
+    save_classes(tmp_path, probabilities.numpy(), labels.numpy(), ["a", "b", "c", "d"])
+    table = pd.read_csv(tmp_path / "classes.csv")
+    assert table["class"].tolist() == ["a", "b", "c", "d"]
+    expected = multiclass_f1_score(probabilities, labels, 4, average="none")
+    np.testing.assert_allclose(table["f1"], expected, atol=1e-5)
+    matrix = pd.read_csv(tmp_path / "confusion.csv", index_col="class")
+    of_library = multiclass_confusion_matrix(probabilities, labels, 4).numpy()
+    np.testing.assert_array_equal(matrix.to_numpy(), of_library)
+    assert table["nodes"].tolist() == of_library.sum(1).tolist()
+
+
+def test_labels_of_which_a_node_has_several_have_no_confusion_matrix(tmp_path):
+    probabilities = torch.rand(200, 3)
+    labels = (torch.rand(200, 3) < probabilities).long()
+    save_classes(tmp_path, probabilities.numpy(), labels.numpy())
+    assert not (tmp_path / "confusion.csv").exists()
+    table = pd.read_csv(tmp_path / "classes.csv")
+    both = (labels.bool() & (probabilities > 0.5)).sum(0)
+    np.testing.assert_allclose(table["recall"], both / labels.sum(0), atol=1e-5)

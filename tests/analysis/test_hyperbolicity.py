@@ -1,15 +1,24 @@
-"""Gromov's delta against known values and against all quadruples."""
+"""Gromov's delta and other facts of graphs, against known values and all quadruples."""
 
 import itertools
 
 import networkx as nx
 import numpy as np
 import pytest
+import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from torch_geometric.data import Data
 
 from curvlab.analysis import hyperbolicity as module
-from curvlab.analysis.hyperbolicity import four_point_delta, hyperbolicity
+from curvlab.analysis.graph_facts import graph_facts, tail_exponent
+from curvlab.analysis.hyperbolicity import (
+    adjacency_matrix,
+    distances_from,
+    four_point_delta,
+    hyperbolicity,
+    mean_delta,
+)
 from curvlab.errors import UsageError
 from graphs import of_networkx
 
@@ -24,13 +33,16 @@ def delta_of(network):
     return low
 
 
-def by_definition(distance):
-    """The largest half difference of the two largest sums, over all quadruples."""
+def deltas(distance, x, y, v, w):
+    """Half the difference of the two largest sums of each quadruple."""
+    pairs = [(x, y, v, w), (x, v, y, w), (x, w, y, v)]
+    sums = np.sort([distance[a, b] + distance[c, d] for a, b, c, d in pairs], axis=0)
+    return (sums[2] - sums[1]) / 2
+
+
+def of_all_quadruples(distance):
     quadruples = list(itertools.combinations(range(len(distance)), 4))
-    x, y, v, w = np.array(quadruples, int).reshape(-1, 4).T
-    pairings = [(x, y, v, w), (x, v, y, w), (x, w, y, v)]
-    sums = np.sort([distance[a, b] + distance[c, d] for a, b, c, d in pairings], axis=0)
-    return (sums[2] - sums[1]).max(initial=0) / 2
+    return deltas(distance, *np.array(quadruples, int).reshape(-1, 4).T)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +68,7 @@ def test_agrees_with_all_quadruples(nodes, probability, seed):
     if len(network) < 2:
         return
     distance = np.asarray(nx.floyd_warshall_numpy(network)).astype(int)
-    assert four_point_delta(distance) == by_definition(distance)
+    assert four_point_delta(distance) == of_all_quadruples(distance).max(initial=0)
 
 
 @settings(max_examples=30, deadline=None)
@@ -66,7 +78,7 @@ def test_agrees_with_all_quadruples_on_any_metric(points, seed):
     # Distances between grid points in the sup norm: a metric that is not a graph's.
     grid = np.random.default_rng(seed).integers(0, 12, size=(points, 3))
     distance = np.abs(grid[:, None] - grid[None]).max(axis=-1)
-    assert four_point_delta(distance) == by_definition(distance)
+    assert four_point_delta(distance) == of_all_quadruples(distance).max(initial=0)
 
 
 def test_chunks_change_nothing(monkeypatch):
@@ -102,3 +114,49 @@ def test_the_bounds_of_a_sample_hold_for_the_graph(network, delta, monkeypatch):
 def test_a_graph_without_edges_is_refused():
     with pytest.raises(UsageError, match="without edges"):
         bounds_of(nx.empty_graph(5))
+
+
+def test_the_mean_delta_is_that_of_all_quadruples():
+    graph = nx.cycle_graph(8)
+    every = of_all_quadruples(nx.floyd_warshall_numpy(graph))
+    mean, pm = mean_delta(adjacency_matrix(*of_networkx(graph)))
+    assert mean == pytest.approx(every.mean(), abs=3 * pm)
+    assert 0 < pm < 0.02
+
+
+def test_the_interval_of_the_mean_delta_covers_it(monkeypatch):
+    """Drawn nodes count as well as drawn quadruples."""
+    monkeypatch.setattr(module, "GROUP_SIZE", 4)
+    monkeypatch.setattr(module, "QUADRUPLES", 200)
+    graph = nx.random_labeled_tree(400, seed=0)
+    graph.add_edges_from((i, i + 1) for i in range(150))
+    adjacency = adjacency_matrix(*of_networkx(graph))
+    distance = distances_from(adjacency, np.arange(400))
+    truth = deltas(distance, *np.random.default_rng(0).integers(0, 400, (4, 1_000_000))).mean()
+    found = [mean_delta(adjacency, seed) for seed in range(120)]
+    covered = np.mean([abs(mean - truth) <= pm for mean, pm in found])
+    assert 0.9 <= covered <= 0.99
+
+
+def test_the_tail_has_the_exponent_of_a_zeta_law():
+    degrees = np.random.default_rng(0).zipf(2.5, 200_000)
+    assert tail_exponent(degrees[degrees > 2]) == pytest.approx(2.5, abs=0.1)
+    assert tail_exponent(np.full(50, 4)) is None
+
+
+def test_the_tail_begins_at_a_degree_that_there_is():
+    """A tenth of 22 degrees begins between the second and the third largest."""
+    degrees = np.array([1] * 19 + [2, 2, 3])
+    assert tail_exponent(degrees) == pytest.approx(1 + 3 / np.log(np.array([2, 2, 3]) / 1.5).sum())
+
+
+def test_facts_of_a_labelled_graph():
+    edges, nodes = of_networkx(nx.path_graph(4))
+    graph = Data(edge_index=edges, num_nodes=nodes, y=torch.tensor([0, 0, 1, 1]))
+    facts = graph_facts(graph)
+    assert (facts.nodes, facts.edges, facts.components) == (4, 3, 1)
+    assert facts.homophily == pytest.approx(2 / 3)
+    assert facts.chance_homophily == pytest.approx(0.5)
+    assert (facts.delta, facts.diameter) == ((0, 0), 3)
+    assert facts.curvature == pytest.approx(0)  # a line is flat
+    assert sum(facts.curvature_counts) == 2

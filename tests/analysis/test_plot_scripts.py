@@ -1,27 +1,31 @@
-"""The scripts plot.py and download.py, as they are typed."""
+"""The scripts plot.py and download.py, as they are typed; pictures show what they are given."""
 
 import json
 from math import nan
 
+import matplotlib.image as mpimg
+import networkx as nx
+import numpy as np
 import pandas as pd
 import pytest
+import torch
 
-from commands_of_pages import ROOT
-from composing import CONFIGS
-from curvlab.analysis.figures import comparison_figure, scaling_figure
-from curvlab.analysis.plots import run_curves
+from composing import CONFIGS, ROOT
+from curvlab.analysis.embeddings import Embedding, save_embedding
+from curvlab.analysis.figures import comparison_figure, curvature_figure, scaling_figure
+from curvlab.analysis.plots import plot_run, run_curves
 from curvlab.errors import UsageError
+from curvlab.manifolds import Euclidean, Stereographic
+from graphs import of_networkx
 
 pytestmark = pytest.mark.slow
 
 
 def test_curvature_and_hyperbolicity_of_the_generated_graph(script, tmp_path):
-    code, said, _ = script("plot.py", "curvature", "synthetic_web", "--output", "picture.png")
-    assert code == 0
+    said = script("plot.py", "curvature", "synthetic_web", "--output", "picture.png").out
     assert "mean sectional curvature -0." in said
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
-    code, said, _ = script("plot.py", "facts", "grid", "--output", "facts.csv")
-    assert code == 0
+    said = script("plot.py", "facts", "grid", "--output", "facts.csv").out
     assert "Gromov's delta 10 (exact)" in said
     assert pd.read_csv(tmp_path / "facts.csv").loc[0, "dataset"] == "grid"
 
@@ -29,7 +33,7 @@ def test_curvature_and_hyperbolicity_of_the_generated_graph(script, tmp_path):
 def test_the_stored_facts_of_graphs_are_those_of_today(script, mirror, tmp_path, monkeypatch):
     monkeypatch.setenv("CURVLAB_MIRROR", str(mirror))
     names = ["cornell", "chameleon"]
-    assert script("plot.py", "facts", *names, "--output", "facts.csv")[0] == 0
+    script("plot.py", "facts", *names, "--output", "facts.csv")
     stored = pd.read_csv(ROOT / "docs" / "results" / "graphs.csv", index_col="dataset")
     today = pd.read_csv(tmp_path / "facts.csv", index_col="dataset")
     pd.testing.assert_frame_equal(today, stored.loc[names])
@@ -52,16 +56,15 @@ def test_the_stored_facts_of_graphs_are_those_of_today(script, mirror, tmp_path,
     ],
 )
 def test_wrong_words_get_one_sentence_and_exit_code_2(script, words, answer):
-    code, said, complained = script(*words)
-    assert (code, said) == (2, "")
+    said, complained = script(*words, code=2)
+    assert said == ""
     assert answer in complained
     assert complained.count("\n") == 1
 
 
 def test_download_copies_from_the_mirror_and_says_where(script, mirror, tmp_path, monkeypatch):
     monkeypatch.setenv("CURVLAB_MIRROR", str(mirror.resolve()))
-    code, said, _ = script("download.py", "web_edu", "synthetic_web")
-    assert code == 0
+    said = script("download.py", "web_edu", "synthetic_web").out
     assert (tmp_path / "data/Networks/web-edu/raw/web-edu.edges.csv").is_file()
     assert "web_edu: data/Networks/web-edu/raw/web-edu.edges.csv" in said
     assert "synthetic_web: generated" in said
@@ -70,8 +73,8 @@ def test_download_copies_from_the_mirror_and_says_where(script, mirror, tmp_path
 @pytest.mark.parametrize(("verb", "table"), [("scaling", "hypformer/fig5"), ("depth", "lrn/fig2")])
 def test_a_table_of_sizes_or_depths_is_drawn(script, tmp_path, verb, table):
     shipped = str(CONFIGS.parent / "docs/results/tables")
-    code, said, _ = script("plot.py", verb, table, "--results", shipped, "--output", "picture.png")
-    assert (code, said) == (0, "wrote picture.png\n")
+    said = script("plot.py", verb, table, "--results", shipped, "--output", "picture.png").out
+    assert said == "wrote picture.png\n"
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -84,8 +87,7 @@ def test_curves_of_several_runs_stand_on_one_axis(script, tmp_path):
             names = {"model": model, "dataset": "wn18rr", "seed": 0}
             (folder / "result.json").write_text(json.dumps(names))
     words = ("plot.py", "curves", "runs", "--metric", "val/mrr", "--output", "curves.png")
-    code, said, _ = script(*words)
-    assert code == 0
+    said = script(*words).out
     assert "wrote curves.png" in said
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     lines = run_curves([tmp_path / "runs"], "val/mrr")
@@ -97,8 +99,7 @@ def test_curves_of_several_runs_stand_on_one_axis(script, tmp_path):
     assert [line.get_label() for line in axis.lines] == ["cat: 0.5", "gcn: 0.3"]
     assert axis.get_title(loc="left") == "wn18rr, seed 0"
     assert axis.get_ylabel() == "validation MRR"
-    code, _, said = script("plot.py", "curves", "runs/gcn", "--metric", "val/map")
-    assert code == 2
+    said = script("plot.py", "curves", "runs/gcn", "--metric", "val/map", code=2).err
     assert "have no val/map: they have loss, val/mrr" in said
 
 
@@ -128,3 +129,29 @@ def test_slopes_are_those_of_the_logarithms():
     assert labels == ["linear (slope 1.00)", "square (slope 2.00)", "one"]
     with pytest.raises(UsageError, match="nothing to draw"):
         scaling_figure({"nothing": nothing}, "nodes")
+
+
+def test_histogram_shares_sum_to_one_and_split_at_zero():
+    values = np.array([-1.0, -0.02, 0.0, 0.03, 0.5])
+    figure = curvature_figure({"A": (values, values.mean()), "B": (values[:2], -0.51)})
+    for axis, negative in zip(figure.axes, (2 / 5, 1), strict=True):
+        bars = [bar for bar in axis.patches if bar.get_height() > 0]
+        assert sum(bar.get_height() for bar in bars) == pytest.approx(1)
+        below = [bar for bar in bars if bar.get_x() + bar.get_width() < 1e-9]
+        assert sum(bar.get_height() for bar in below) == pytest.approx(negative)
+        assert len({bar.get_facecolor() for bar in below}) == 1
+
+
+@pytest.mark.parametrize("space", [Stereographic(2, kappa=-0.7), Euclidean(2)])
+def test_a_runs_pictures_are_made_from_its_folder(space, tmp_path):
+    steps = np.arange(10, 110, 10)
+    columns = {"step": steps, "loss": 1 / steps, "map": 90 + steps / 20, "kappa/0/0": -steps / 100}
+    pd.DataFrame(columns).to_csv(tmp_path / "metrics.csv", index=False)
+    points = space.expmap0(torch.randn(12, 4))
+    edges, _ = of_networkx(nx.star_graph(11))
+    save_embedding(tmp_path / "embeddings.npz", Embedding(points, space, edges))
+    result = {"model": "fpst", "dataset": "web_edu", "seed": 3}
+    (tmp_path / "result.json").write_text(json.dumps(result))
+    paths = plot_run(tmp_path)
+    assert paths == [tmp_path / "plots" / f"{name}.png" for name in ("curves", "embedding")]
+    assert all(mpimg.imread(path).std() > 0.01 for path in paths)

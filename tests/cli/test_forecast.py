@@ -105,13 +105,9 @@ def test_shipped_runs_tell_the_time_and_those_of_another_task_do_not(tmp_path):
     where = f"paths.output_dir={tmp_path / 'outputs'}"
     assert time_of(["model=fpst", "dataset=web_edu", where]) > home.START
     words = ["model=fpst", "dataset=bio_worm", where]
-    kinds = {run["task"] for run in Forecast(words).stored if _is(run, "fpst", "bio_worm")}
-    assert kinds == {"inference"}
+    stored = [(run["model"], run["dataset"], run["task"]) for run in Forecast(words).stored]
+    assert {task for *run, task in stored if run == ["fpst", "bio_worm"]} == {"inference"}
     assert time_of(words) is None
-
-
-def _is(run, model, dataset):
-    return (run["model"], run["dataset"]) == (model, dataset)
 
 
 @pytest.mark.slow

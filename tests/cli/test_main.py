@@ -13,8 +13,6 @@ import curvlab
 from curvlab.cli.main import VERBS, main
 from curvlab.program import expand_home
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 def test_help_names_every_verb_and_the_version(capsys):
     assert main(["--help"]) == main([]) == 0

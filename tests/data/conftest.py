@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
+from composing import CONFIGS
 from curvlab.config.building import build
 from curvlab.config.options import check_options
 from curvlab.config.sources import complete
 from curvlab.run.parts import build_source, dataset_config
 
-CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 NOWHERE = "http://127.0.0.1:9"  # port 9 (discard) of this machine refuses connections
 
 

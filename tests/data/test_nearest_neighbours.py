@@ -13,14 +13,9 @@ from torch_geometric.data import Data
 from curvlab.data.files.cleaning import check_graph
 from curvlab.data.transforms.nearest_neighbours import nearest_neighbours
 from curvlab.errors import UsageError
+from written import saved
 
 GROUPS = ["rec.autos", "alt.atheism", "sci.space"]
-
-
-def undirected(nearest):
-    """Both directions of the pairs of which one is among the nearest of the other."""
-    pairs = {(a, int(b)) for a, row in enumerate(nearest) for b in row if a != b}
-    return sorted(pairs | {(b, a) for a, b in pairs})
 
 
 @pytest.mark.parametrize("neighbours", [2, 5, 40])
@@ -68,7 +63,9 @@ def test_mini_imagenet_files(protocol, convert, tiny, images):
     np.testing.assert_array_equal(data.x.numpy(), x)
     assert data.y.tolist() == y.tolist()
     nearest = np.argsort(cdist(x, x), axis=1)[:, :5]
-    assert list(map(tuple, data.edge_index.T.tolist())) == undirected(nearest)
+    pairs = {(a, int(b)) for a, row in enumerate(nearest) for b in row if a != b}
+    both = sorted(pairs | {(b, a) for a, b in pairs})
+    assert list(map(tuple, data.edge_index.T.tolist())) == both
 
 
 def test_without_a_graph_it_says_so_and_passes_the_checks(tiny, images):
@@ -84,9 +81,7 @@ def test_without_a_graph_it_says_so_and_passes_the_checks(tiny, images):
 def test_a_tensor_inside_which_is_more_than_data_is_refused_and_not_run(tiny, images, harmful):
     class Storage:
         def __reduce__(self):
-            file = io.BytesIO()
-            torch.save(harmful, file)
-            return torch.storage._load_from_bytes, (file.getvalue(),)
+            return torch.storage._load_from_bytes, (saved(harmful),)
 
     images(x_val=Storage())
     with pytest.raises(UsageError, match=r"mini_imagenet in .* cannot be read"):

@@ -7,19 +7,22 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import k_hop_subgraph, to_undirected
 
+from curvlab.data.loaders.neighbour_batches import NeighbourDataModule
 from curvlab.data.loaders.subgraphs import Subgraphs, distinct_integers
+from curvlab.data.transforms.graph import SparseAdjacency
+from curvlab.data.transforms.shortest_paths import ShortestPaths
 from curvlab.models.graph_network import MeanSAGE
+from graphs import Given, random_graph
 
 
 @pytest.fixture
 def graph():
     """Sixty nodes, a hub among them, and one without neighbours."""
-    generator = torch.Generator().manual_seed(0)
-    edges = torch.randint(60, (2, 150), generator=generator)
+    edges = torch.randint(60, (2, 150))
     hub = torch.stack([torch.zeros(40, dtype=torch.long), torch.arange(10, 50)])
     edges = torch.cat([edges, hub], dim=1)
     edges = to_undirected(edges[:, edges[0] != edges[1]])
-    x = torch.randn(61, 4, generator=generator)
+    x = torch.randn(61, 4)
     return Data(x=x, y=torch.arange(61), edge_index=edges, num_nodes=61)
 
 
@@ -28,7 +31,6 @@ def degrees(graph):
 
 
 def test_subsets_are_distinct_in_range_and_uniform():
-    torch.manual_seed(0)
     drawn = distinct_integers(torch.full((60_000,), 5), 2).sort(1).values
     assert bool((drawn[:, 0] < drawn[:, 1]).all())
     counts = torch.stack(
@@ -44,7 +46,6 @@ def test_subsets_are_distinct_in_range_and_uniform():
 
 @pytest.mark.parametrize("fan_outs", [[3], [5, 2], [2, 2, 2]])
 def test_a_sample_is_a_part_of_the_graph(graph, fan_outs):
-    torch.manual_seed(0)
     seeds = torch.tensor([7, 0, 60, 31])
     sample = Subgraphs(graph).sample(seeds, fan_outs)
     assert sample.batch_size == 4
@@ -58,7 +59,6 @@ def test_a_sample_is_a_part_of_the_graph(graph, fan_outs):
 
 
 def test_a_node_has_as_many_neighbours_as_its_hop_allows_and_no_more(graph):
-    torch.manual_seed(0)
     seeds = torch.tensor([7, 0, 60, 31])
     sample = Subgraphs(graph).sample(seeds, [3, 2])
     drawn = torch.bincount(sample.edge_index[1], minlength=sample.num_nodes)
@@ -76,7 +76,6 @@ def test_a_node_has_as_many_neighbours_as_its_hop_allows_and_no_more(graph):
 
 @pytest.mark.parametrize("hops", [1, 2, 3])
 def test_with_large_fan_outs_it_is_the_neighbourhood_and_the_network_is_exact(graph, hops):
-    torch.manual_seed(0)
     seeds = torch.tensor([7, 0, 60, 31])
     fan_outs = [int(degrees(graph).max())] * hops
     sample = Subgraphs(graph).sample(seeds, fan_outs)
@@ -95,7 +94,6 @@ def test_with_large_fan_outs_it_is_the_neighbourhood_and_the_network_is_exact(gr
 @pytest.mark.slow
 def test_the_mean_over_drawn_neighbours_is_unbiased(graph):
     """And its variance that of draws without replacement, `s^2 / k (1 - k / d)`."""
-    torch.manual_seed(0)
     subgraphs = Subgraphs(graph)
     means = []
     for _ in range(4000):
@@ -115,3 +113,45 @@ def test_directions_are_kept():
     sample = Subgraphs(graph).sample(torch.tensor([2]), [5, 5])
     assert sample.nodes.tolist() == [2, 1, 0]
     assert sample.edge_index.tolist() == [[1, 2], [0, 1]]
+
+
+def module(transforms=()):
+    """Batches of ten of fifty nodes, of which every other one is a training node."""
+    graph = random_graph(nodes=50, pairs=120, features=3)
+    graph.y, graph.train_mask = torch.arange(50) % 4, torch.arange(50) % 2 == 0
+    options = {"transforms": list(transforms), "steps_per_epoch": 1, "seed": 0}
+    return NeighbourDataModule(
+        fan_outs=(3, 2), size=10, accumulate=1, source=Given(graph), **options
+    )
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_pass_takes_every_training_node_once(batches):
+    made = module()
+    for number in range(3):
+        rounds = made.rounds(number, batches)
+        assert all(len(parts) == batches for parts in rounds)
+        parts = [part for parts in rounds for part in parts]
+        assert max(map(len, parts)) <= 10
+        assert torch.equal(torch.cat(parts).sort().values, torch.arange(0, 50, 2))
+    assert not torch.equal(made.rounds(0, 1)[0][0], made.rounds(1, 1)[0][0])
+    assert torch.equal(made.rounds(1, 1)[0][0], module().rounds(1, 1)[0][0])
+
+
+def test_a_batch_has_its_training_nodes_first():
+    made = module()
+    (nodes,) = made.rounds(0, 1)[0]
+    batch = made.batch(nodes)
+    assert torch.equal(batch.nodes[batch.train_nodes], nodes)
+    assert torch.equal(batch.y[batch.train_nodes], nodes % 4)
+    assert torch.equal(batch.x, made.graph.x[batch.nodes])
+    assert "train_mask" not in batch
+
+
+def test_matrices_are_those_of_the_drawn_edges():
+    made = module(transforms=[SparseAdjacency(self_loops=False), ShortestPaths(5)])
+    batch = made.batch(torch.tensor([4, 8, 30]))
+    dense = torch.zeros(batch.num_nodes, batch.num_nodes)
+    dense[batch.edge_index[1], batch.edge_index[0]] = 1
+    assert torch.equal(batch.adj_t.to_dense(), dense)
+    assert torch.equal(batch.hops == 1, dense.T.bool().fill_diagonal_(False))

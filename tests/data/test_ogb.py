@@ -1,7 +1,6 @@
 """Archives in OGB's raw format, made by the test; OGB's own functions read the same."""
 
 import gzip
-import io
 import sys
 import zipfile
 from pathlib import Path
@@ -13,6 +12,7 @@ import torch
 from curvlab.data.datasets.ogb import mean_of_edges
 from curvlab.data.files import disk_graph
 from curvlab.data.loaders.datamodule import GraphDataModule
+from written import written, zipped
 
 pytestmark = pytest.mark.slow
 
@@ -35,12 +35,6 @@ def table(array):
     return gzip.compress(rows.encode())
 
 
-def arrays(**named):
-    file = io.BytesIO()
-    np.savez_compressed(file, **named)
-    return file.getvalue()
-
-
 def contents(name, labels=LABELS, edges=EDGES, features=FEATURES):
     """Paths below the archive's folder, and what is there."""
     files = {"RELEASE_v1.txt": b"", "mapping/README.md": b"# mapping\n"}
@@ -48,14 +42,15 @@ def contents(name, labels=LABELS, edges=EDGES, features=FEATURES):
     for part, nodes in SPLIT.items():
         files[f"split/{kind}/{part}.csv.gz"] = table([[node] for node in nodes])
     if name == "ogbn_papers100m":
-        files["raw/data.npz"] = arrays(
+        files["raw/data.npz"] = written(
+            np.savez_compressed,
             edge_index=edges.T,
             node_feat=features.astype(np.float32),
             node_year=np.full((NODES, 1), 2015),
             num_nodes_list=np.array([NODES]),
             num_edges_list=np.array([len(edges)]),
         )
-        files["raw/node-label.npz"] = arrays(node_label=labels)
+        files["raw/node-label.npz"] = written(np.savez_compressed, node_label=labels)
         return files
     files["raw/edge.csv.gz"] = table(edges)
     files["raw/num-node-list.csv.gz"] = table([[NODES]])
@@ -75,22 +70,13 @@ def edge_features(edges=EDGES):
     return np.stack([np.arange(len(edges)) / 4 + 0.25, np.ones(len(edges))], axis=1)
 
 
-def zipped(top, files):
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as written:
-        written.mkdir(top)
-        for path, content in files.items():
-            written.writestr(f"{top}/{path}", content)
-    return archive.getvalue()
-
-
 @pytest.fixture
 def archived(put):
     """`archived(name, files)` puts an archive into the test's mirror."""
 
     def write(name, files):
         path = f"OGB/{PLACES[name][0]}"
-        return put(path, zipped(Path(path).stem, files))
+        return put(path, zipped({f"{Path(path).stem}/{name}": f for name, f in files.items()}))
 
     return write
 

@@ -1,7 +1,6 @@
 """A user's own graph: counted, named, cached by content; what is malformed is one sentence."""
 
 import gzip
-import io
 import logging
 from functools import partial
 
@@ -26,6 +25,7 @@ from curvlab.data.transforms.features import OwnFeatures
 from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError, shown
+from written import saved, written
 
 EDGES = "from,to\nann,bob\nbob,cem\ncem,ann\ncem,dan\n"
 NODES = "id,label,split,age\nann,x,train,1\nbob,y,val,2\ncem,x,test,3.5\ndan,y,train,-4\n"
@@ -181,7 +181,21 @@ def test_what_means_no_number_is_a_name_among_names(folder, name):
     assert data.labelled.tolist() == [True, False, True, True, True]
 
 
+PEOPLE = """name,city,team,age,email,role
+ann,Rome,x,30,a@x,
+bob,Oslo,y,,b@x,boss
+cem,Rome,x,50,c@x,boss
+dan,,y,40,d@x,
+"""
+
+
 def test_a_new_graph_takes_the_numbers_of_the_trained_one(folder, tmp_path):
+    """Of classes and columns, one-hot ones too."""
+    folder({"edges.csv": EDGES, "nodes.csv": PEOPLE})
+    known = Vocabulary(features=("city=Bonn", "city=Rome", "age"))
+    data, names = read_graph(tmp_path / "own", known=known)
+    assert names.features == known.features
+    assert data.x.tolist() == [[0, 1, 30], [0, 0, 40], [0, 1, 50], [0, 0, 40]]
     known = Vocabulary(classes=("y", "x", "z"), features=("size", "age"))
     nodes = "id,age,size,label\nann,1,10,x\nbob,2,20,y\ncem,3,30,x\ndan,4,40,x\n"
     folder({"edges.csv": EDGES, "nodes.csv": nodes})
@@ -192,14 +206,6 @@ def test_a_new_graph_takes_the_numbers_of_the_trained_one(folder, tmp_path):
         read_graph(tmp_path / "own", known=Vocabulary(features=("height",)))
     with pytest.raises(UsageError, match=r"'x' .* is a class that the model was not trained on"):
         read_graph(tmp_path / "own", known=Vocabulary(classes=("y",)))
-
-
-PEOPLE = """name,city,team,age,email,role
-ann,Rome,x,30,a@x,
-bob,Oslo,y,,b@x,boss
-cem,Rome,x,50,c@x,boss
-dan,,y,40,d@x,
-"""
 
 
 @pytest.mark.parametrize(
@@ -250,14 +256,6 @@ def test_all_faults_of_the_files_are_in_one_answer(folder):
         assert sum(fault in line for line in faults) == 1
 
 
-def test_a_new_graph_has_the_one_hot_columns_of_the_trained_one(folder, tmp_path):
-    folder({"edges.csv": EDGES, "nodes.csv": PEOPLE})
-    known = Vocabulary(features=("city=Bonn", "city=Rome", "age"))
-    data, names = read_graph(tmp_path / "own", known=known)
-    assert names.features == known.features
-    assert data.x.tolist() == [[0, 1, 30], [0, 0, 40], [0, 1, 50], [0, 0, 40]]
-
-
 def test_a_table_of_edges_may_have_any_name_and_the_nodes_another_place(tmp_path):
     (tmp_path / "sales.csv").write_text("buyer,seller,amount\nann,bob,5\nbob,cem,7\n")
     (tmp_path / "people.csv").write_text("name,age\nann,1\nbob,2\ncem,3\n")
@@ -299,13 +297,6 @@ class Evil:
         return print, ("code has run",)
 
 
-def file_of(save, content):
-    """The bytes that a library saves."""
-    stream = io.BytesIO()
-    save(stream, content) if save is np.save else save(content, stream)
-    return stream.getvalue()
-
-
 def square(**changes):
     """Attributes of a ring of four nodes."""
     mask = torch.tensor([1, 0, 0, 0]).bool()
@@ -320,8 +311,7 @@ def square(**changes):
     return {name: value for name, value in {**plain, **changes}.items() if value is not None}
 
 
-two = file_of(lambda content, stream: np.savez(stream, **content), {"a": np.eye(4), "b": np.eye(4)})
-npy, pt = partial(file_of, np.save), partial(file_of, torch.save)
+npy, TWO = partial(written, np.save), written(np.savez, a=np.eye(4), b=np.eye(4))
 REFUSED = [
     ({}, {}, "has no edges.csv.*dataset=kg_folder"),
     ({"edges.csv": "ann;bob\nbob;cem\n"}, {}, "has no edges.*separator="),
@@ -344,7 +334,7 @@ REFUSED = [
         )
     ),
     *(
-        ({"graph.pt": pt(Data(**content) if isinstance(content, dict) else content)}, {}, answer)
+        ({"graph.pt": saved(Data(**content) if isinstance(content, dict) else content)}, {}, answer)
         for content, answer in (
             (square(edge_index=None), "edge_index .* must have numbers of nodes, 0 to 3"),
             (square(x=torch.zeros(3, 2), num_nodes=4), "has 4 nodes but 3 rows of features"),
@@ -354,7 +344,7 @@ REFUSED = [
             (Evil(), "could run code"),
         )
     ),
-    ({"edges.csv": EDGES, "features.npz": two}, {}, "2 arrays"),
+    ({"edges.csv": EDGES, "features.npz": TWO}, {}, "2 arrays"),
     ({"graph.pt": b"rubbish"}, {}, "torch.save"),
     ({"g.graphml": "<graphml"}, {}, "is not read as graphml"),
     ({"g.xlsx": "a"}, {}, "ends in .xlsx"),
@@ -386,19 +376,28 @@ def test_places_that_are_no_folder(path):
     assert sentence(GraphFolder(path).load).match("is not there: dataset=graph_folder takes")
 
 
-def test_a_saved_graph_brings_its_masks(tmp_path):
-    torch.save(Data(**square(node_ids=["a", "b", "c", "d"])), tmp_path / "graph.pt")
-    data = PyGObject(str(tmp_path / "graph.pt"), data_dir=tmp_path / "data").load()
+@pytest.fixture
+def stored(tmp_path):
+    """`stored(attributes, key=value, ...)`: the graph of a file with a square that has these."""
+
+    def make(changes, **options):
+        torch.save(Data(**square(**changes)), tmp_path / "graph.pt")
+        return PyGObject(str(tmp_path / "graph.pt"), data_dir=tmp_path / "data", **options).load()
+
+    return make
+
+
+def test_a_saved_graph_brings_its_masks(stored):
+    data = stored({"node_ids": ["a", "b", "c", "d"]})
     assert data.vocabulary == Vocabulary(nodes=("a", "b", "c", "d"), classes=("0", "1"))
     assert data.num_edges == 8
     split = OwnSplit()(data, seed=5)
     assert split.test_mask.tolist() == [False, False, True, False]
 
 
-def test_one_mask_is_no_split_and_classes_keep_their_numbers(tmp_path):
-    content = square(val_mask=None, class_names=["y", "x"], edge_weight=torch.arange(1, 6))
-    torch.save(Data(**content), tmp_path / "graph.pt")
-    data = PyGObject(str(tmp_path / "graph.pt"), weighted=True).load()
+def test_one_mask_is_no_split_and_classes_keep_their_numbers(stored, tmp_path):
+    changes = {"val_mask": None, "class_names": ["y", "x"], "edge_weight": torch.arange(1, 6)}
+    data = stored(changes, weighted=True)
     assert "given" not in data
     assert (data.y.tolist(), data.vocabulary.classes) == ([0, 1, 0, 1], ("y", "x"))
     assert data.edge_weight.sum() == 20
@@ -406,11 +405,10 @@ def test_one_mask_is_no_split_and_classes_keep_their_numbers(tmp_path):
     assert known.y.tolist() == [1, 0, 1, 0]
 
 
-def test_labels_that_are_missing_are_no_class(tmp_path):
+def test_labels_that_are_missing_are_no_class(stored):
     bare = dict.fromkeys(("train_mask", "val_mask", "test_mask"))
     for y in (torch.tensor([0, 1, -1, 1]), torch.tensor([[0.0], [1.0], [torch.nan], [1.0]])):
-        torch.save(Data(**square(y=y, **bare)), tmp_path / "graph.pt")
-        data = PyGObject(str(tmp_path / "graph.pt")).load()
+        data = stored({"y": y, **bare})
         assert data.labelled.tolist() == [True, True, False, True]
         assert data.y.tolist() == [0, 1, -1, 1]
 
@@ -474,36 +472,25 @@ def test_attributes_of_nodes_are_classes_parts_and_features(tmp_path):
     assert data.num_edges == 6
 
 
-WEIGHTED = "a,b,1.5\nb,c,4\nc,a,2\na,d,1\nd,e,3\n"
-
-
-@pytest.mark.parametrize("self_loops", [False, True])
-def test_weights_are_in_the_normalised_adjacency(folder, self_loops):
-    source = folder({"edges.csv": WEIGHTED}, weighted=True)
-    data = GraphDataModule(source, [OwnFeatures(), NormalisedAdjacency(self_loops)]).graph
-    adjacency = torch.zeros(5, 5)
-    adjacency[tuple(data.edge_index)] = data.edge_weight
-    adjacency += torch.eye(5) * self_loops
-    scale = adjacency.sum(dim=1).rsqrt()
-    torch.testing.assert_close(
-        data.normalised_adj.to_dense(), scale[:, None] * adjacency * scale[None]
-    )
-
-
 ARCS = "a,b,2\nb,a,1\nb,c,3\nd,c,4\nb,c,3\n"
 
 
+@pytest.mark.parametrize("directed", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("self_loops", [False, True])
-def test_a_directed_graph_is_the_mean_of_those_that_point_at_a_node(folder, self_loops, weighted):
-    """Rows of its matrix are `D^-1 A`, A[v, u] of the edge from u to v."""
-    source = folder({"edges.csv": ARCS}, directed=True, weighted=weighted)
+def test_the_matrix_of_a_graph_has_its_weights_and_directions(
+    folder, directed, weighted, self_loops
+):
+    """`D^-1 A` with directions, A[v, u] of the edge from u to v; else `D^-1/2 (A + A^T) D^-1/2`."""
+    source = folder({"edges.csv": ARCS}, directed=directed, weighted=weighted)
     data = GraphDataModule(source, [OwnFeatures(), NormalisedAdjacency(self_loops)]).graph
-    expected = torch.zeros(4, 4)
+    matrix = torch.zeros(4, 4)
     for u, v, weight in ((0, 1, 2.0), (1, 0, 1.0), (1, 2, 6.0), (3, 2, 4.0)):
-        expected[v, u] = weight if weighted else 1
-    expected += torch.eye(4) * self_loops
-    expected /= expected.sum(1, keepdim=True).clamp(min=1e-9)
+        matrix[v, u] = weight
+    matrix = matrix if directed else matrix + matrix.T
+    matrix = (matrix if weighted else matrix.sign()) + torch.eye(4) * self_loops
+    degrees = matrix.sum(1, keepdim=True).clamp(min=1e-9)
+    expected = matrix / degrees if directed else matrix / (degrees * degrees.T).sqrt()
     torch.testing.assert_close(data.normalised_adj.to_dense(), expected)
     assert data.num_edges == 6  # tasks see pairs, whatever their direction
 
@@ -525,7 +512,7 @@ def test_a_direction_or_weight_that_a_model_does_not_see_is_refused(folder, tmp_
     source = folder({"edges.csv": EDGES}, directed=True)
     data = GraphDataModule(source, [OwnFeatures()])
     assert sentence(lambda: data.graph).match("drop directed=True")
-    weighted = GraphDataModule(folder({"edges.csv": WEIGHTED}, weighted=True), [OwnFeatures()])
+    weighted = GraphDataModule(folder({"edges.csv": ARCS}, weighted=True), [OwnFeatures()])
     assert sentence(lambda: weighted.graph).match("drop weighted=True")
     ring = Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), num_nodes=3)
     torch.save(ring, tmp_path / "ring.pt")

@@ -23,9 +23,8 @@ def source(num_nodes=300):
 def graph(num_nodes=300, directed=False):
     data = source(num_nodes).load()
     if directed:
-        generator = torch.Generator().manual_seed(0)
-        keep = torch.rand(data.num_edges, generator=generator) < 0.5
-        order = torch.randperm(int(keep.sum()), generator=generator)
+        keep = torch.rand(data.num_edges) < 0.5
+        order = torch.randperm(int(keep.sum()))
         data.edge_index = data.edge_index[:, keep][:, order]
     data.edge_weight = torch.arange(data.num_edges) + 0.5
     data.original = torch.arange(num_nodes)

@@ -7,6 +7,7 @@ from torch_geometric.data import Data
 from curvlab.data.transforms.graph import NormalisedAdjacency, apply_transform
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.errors import UsageError
+from graphs import both_directions
 
 LOOPS = [
     [(1, 0), (0.5, 0.408248), (0.552749, 0.476290)],
@@ -17,11 +18,8 @@ LOOPS = [
 
 
 def path():
-    return Data(
-        x=torch.tensor([[1.0, 0], [0, 1], [1, 1], [2, -1]]),
-        edge_index=torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]]),
-        num_nodes=4,
-    )
+    x = torch.tensor([[1.0, 0], [0, 1], [1, 1], [2, -1]])
+    return Data(x, both_directions([(0, 1), (1, 2), (2, 3)]), num_nodes=4)
 
 
 def tokens(data, basis="mono", orders=2, self_loops=True, dtype="float32"):

@@ -28,12 +28,11 @@ SOURCES = ("offsets", "neighbours", "features")
 
 @pytest.fixture
 def raw():
-    generator = torch.Generator().manual_seed(0)
-    edges = torch.randint(NODES - 5, (2, 150), generator=generator)  # the last have no neighbour
-    x = torch.randn(NODES, FEATURES, generator=generator)
-    y = torch.randint(3, (NODES,), generator=generator)
-    labelled = torch.rand(NODES, generator=generator) < 0.7
-    given = {name: torch.rand(NODES, 2, generator=generator) < 0.5 for name in SPLITS}
+    edges = torch.randint(NODES - 5, (2, 150))  # the last have no neighbour
+    x = torch.randn(NODES, FEATURES)
+    y = torch.randint(3, (NODES,))
+    labelled = torch.rand(NODES) < 0.7
+    given = {name: torch.rand(NODES, 2) < 0.5 for name in SPLITS}
     return Data(x=x, y=torch.where(labelled, y, -1), edge_index=edges, labelled=labelled,
                 num_nodes=NODES, given="official", **given)  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Features and Laplacian eigenvectors against their definitions."""
+"""Features, eigenvectors, relations and shortest paths against their definitions."""
 
 import networkx as nx
 import numpy as np
@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from scipy.linalg import eigh, subspace_angles
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
+from torch_geometric.utils import from_networkx, to_undirected
 
 from curvlab.data.datasets.synthetic import SyntheticWeb
+from curvlab.data.transforms import shortest_paths
 from curvlab.data.transforms.eigenvectors import largest_eigenpairs
+from curvlab.data.transforms.features import DegreeFeatures, HopFeatures, RowNormalise, StackedHops
 from curvlab.data.transforms.graph import (
     IdentityFeatures,
     LaplacianEigenvectors,
@@ -20,8 +23,10 @@ from curvlab.data.transforms.graph import (
     apply_transform,
     normalised_adjacency_matrix,
 )
+from curvlab.data.transforms.relations import NeighbourRelations
+from curvlab.data.transforms.shortest_paths import ShortestPaths
 from curvlab.errors import UsageError
-from graphs import graph_of
+from graphs import graph_of, ring, symmetric
 
 
 def laplacian(data):
@@ -165,3 +170,103 @@ def test_normalised_adjacency_with_self_loops_is_gcns():
     data.edge_index = torch.cat([data.edge_index, torch.tensor([[3], [3]])], dim=1)
     again = NormalisedAdjacency(True)(data).normalised_adj  # a loop that is there counts once
     torch.testing.assert_close(again.to_dense(), matrix.to_dense())
+
+
+@pytest.mark.parametrize("orders", [1, 2, 4])
+def test_blocks_are_the_normalised_supports_of_powers(orders):
+    edges = to_undirected(torch.randint(30, (2, 40)))
+    data = Data(edge_index=edges, num_nodes=33)
+    adjacency = np.eye(33)
+    adjacency[tuple(edges.numpy())] = 1
+    found = NeighbourRelations(orders)(data).relations
+    assert (found.layout, found.dtype) == (torch.sparse_csr, torch.float32)
+    blocks = found.to_dense().view(orders, 33, 33)
+    for r, block in enumerate(blocks, start=1):
+        support = np.linalg.matrix_power(adjacency, r) > 0
+        scale = support.sum(1) ** -0.5
+        np.testing.assert_allclose(block, scale[:, None] * support * scale, rtol=1e-6)
+
+
+def test_directions_and_self_loops_do_not_matter():
+    edges = torch.tensor([[0, 1, 2, 2], [1, 2, 2, 3]])
+    one_way = NeighbourRelations(2)(Data(edge_index=edges, num_nodes=4)).relations
+    both = NeighbourRelations(2)(Data(edge_index=to_undirected(edges), num_nodes=4)).relations
+    assert torch.equal(one_way.to_dense(), both.to_dense())
+
+
+def test_no_orders_add_nothing():
+    assert "relations" not in NeighbourRelations(0)(Data(edge_index=ring(4), num_nodes=4))
+
+
+@pytest.mark.parametrize("rows", [7, 1_024])
+@pytest.mark.parametrize("directed", [False, True])
+def test_lengths_are_those_of_networkx(directed, rows, monkeypatch):
+    monkeypatch.setattr(shortest_paths, "ROWS", rows)
+    graph = nx.gnp_random_graph(40, 0.04, seed=1, directed=directed)
+    data = from_networkx(graph)
+    data.edge_index = torch.cat([data.edge_index, data.edge_index[:, :5]], 1)  # some twice
+    hops = ShortestPaths(4)(data).hops
+    assert hops.dtype == torch.uint8
+    expected = torch.full((40, 40), 5)
+    for source, lengths in nx.all_pairs_shortest_path_length(graph):
+        for target, length in lengths.items():
+            expected[source, target] = min(length, 4)
+    assert {5, 4} <= set(expected.flatten().tolist())
+    assert torch.equal(hops.long(), expected)
+
+
+def test_a_graph_that_is_too_large_is_refused(monkeypatch):
+    monkeypatch.setattr(shortest_paths, "MAX_NODES", 3)
+    data = Data(edge_index=torch.tensor([[0], [1]]), num_nodes=4)
+    with pytest.raises(UsageError, match=r"4 nodes has .* choose a model"):
+        ShortestPaths(4)(data)
+
+
+@pytest.fixture
+def graph():
+    """Forty nodes and two without neighbours."""
+    data = SyntheticWeb(40, 0.5, seed=0).load()
+    data.num_nodes = 42
+    data.x = torch.randn(42, 5)
+    return data
+
+
+def test_rows_sum_to_one_and_empty_rows_stay_empty():
+    data = Data(x=torch.tensor([[1.0, 3.0], [0.0, 0.0], [-2.0, 1.0], [1.0, -1.0]]))
+    expected = [[0.25, 0.75], [0.0, 0.0], [2.0, -1.0], [0.0, 0.0]]
+    before = data.x.tolist()
+    assert RowNormalise(enabled=False)(data).x.tolist() == before
+    assert RowNormalise(enabled=True)(data).x.tolist() == expected
+
+
+def test_missing_features_stay_missing():
+    assert RowNormalise(enabled=True)(Data(x=torch.tensor([[torch.nan, 1.0]]))).x.isnan().all()
+
+
+def test_degrees_are_appended_one_hot_and_clipped():
+    # A star of four leaves and one node alone.
+    edges = torch.tensor([[0, 0, 0, 0, 1, 2, 3, 4], [1, 2, 3, 4, 0, 0, 0, 0]])
+    data = Data(x=2 * torch.ones(6, 2), edge_index=edges, num_nodes=6)
+    x = DegreeFeatures(max_degree=3, row_normalise=False)(data).x
+    leaf, hub, alone = [2, 2, 0, 1, 0, 0, 1], [2, 2, 0, 0, 0, 1, 1], [2, 2, 1, 0, 0, 0, 1]
+    assert x.tolist() == [hub, leaf, leaf, leaf, leaf, alone]
+    scaled = DegreeFeatures(max_degree=3, row_normalise=True)(data).x
+    assert scaled[:, :2].eq(0.5).all()
+    assert torch.equal(scaled[:, 2:], x[:, 2:])
+
+
+@pytest.mark.parametrize("hops", [1, 3, 10])
+def test_hops_are_powers_of_the_normalised_adjacency(hops, graph):
+    adjacency = symmetric(graph).double().numpy()
+    powers = [np.linalg.matrix_power(adjacency, r) for r in range(hops + 1)]
+    blocks = [power @ graph.x.double().numpy() for power in powers]
+    last, every = HopFeatures(hops)(graph.clone()).x, StackedHops(hops)(graph.clone()).x
+    assert (last.dtype, every.shape) == (torch.float32, (42, 5 * (hops + 1)))
+    np.testing.assert_allclose(last.numpy(), blocks[-1], atol=1e-5)
+    np.testing.assert_allclose(every.numpy(), np.concatenate(blocks, axis=1), atol=1e-5)
+    assert torch.equal(last[40:], graph.x[40:])  # nodes without neighbours keep theirs
+
+
+def test_no_hops_leave_the_features_and_no_file(graph, tmp_path):
+    assert apply_transform(HopFeatures(0), graph, tmp_path).x is graph.x
+    assert list(tmp_path.iterdir()) == []

@@ -37,8 +37,7 @@ def run_here(tmp_path):
     """
 
     def run(*words: str, folder: str = "run", mode: RunMode = RunMode.RUN):
-        places = (f"paths.data_dir={tmp_path / 'data'}", f"paths.output_dir={tmp_path}")
-        return train(composed(tmp_path / folder, (*places, *words), mode))
+        return train(composed(tmp_path, words, mode, folder))
 
     return run
 
@@ -77,8 +76,7 @@ def prepared(tmp_path):
     """`prepared(words)`: configuration, result and folder as `train` hands them to processes."""
 
     def make(*words):
-        words = (*words, f"paths.data_dir={tmp_path / 'data'}", f"paths.output_dir={tmp_path}")
-        config = composed(tmp_path / "run", words, RunMode.RUN)
+        config = composed(tmp_path, words)
         folder = RunDirectory(tmp_path / "run")
         result = describe(config)
         folder.prepare(result, fresh=False)

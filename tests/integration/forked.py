@@ -37,6 +37,9 @@ PRELOADED = (
     "curvlab.tasks.reconstruction",
 )
 
+HANGS = 600
+"""Seconds after which a run of a second counts as one that hangs."""
+
 
 class Process:
     """`python WORDS` without the start of an interpreter; the first word is a script or `-m`."""
@@ -59,14 +62,19 @@ class Process:
         if self.poll() is None:
             os.kill(self.pid, number)
 
-    def communicate(self, timeout: float = 240) -> tuple[str, str]:
-        """Wait for its end; what it has printed, and the errors."""
-        deadline = time.monotonic() + timeout
+    def communicate(self) -> tuple[str, str]:
+        """Wait for its end, or kill it if it hangs; what it has printed, and the errors."""
+        deadline = time.monotonic() + HANGS
         while self.poll() is None:
             if time.monotonic() > deadline:
-                raise subprocess.TimeoutExpired(self.args, timeout)
+                self.send_signal(signal.SIGKILL)
             time.sleep(0.005)
         return (self._said / "output").read_text(), (self._said / "errors").read_text()
+
+    def done(self) -> subprocess.CompletedProcess:
+        """Wait for its end."""
+        output, errors = self.communicate()
+        return subprocess.CompletedProcess(self.args, self.returncode, output, errors)
 
 
 @functools.cache

@@ -15,7 +15,6 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
-from hydra.types import RunMode
 from tiny_runs import LARGE, TINY, TREE, TRIPLES, composed
 
 import curvlab.run.train
@@ -49,7 +48,7 @@ STORED = json.loads(FILE.read_text()) if FILE.is_file() else {}
 def words(case: str) -> tuple[str, ...]:
     """The command of a case `TASK/MODEL`, with dropout wherever the model has it."""
     task, model = case.split("/")
-    config = composed(Path(), (*TASKS[task], f"task={task}", f"model={model}"), RunMode.RUN)
+    config = composed(Path(), (*TASKS[task], f"task={task}", f"model={model}"))
     options = options_of(config.model._target_)
     dropped = ["model.dropout=0.3"] if "dropout" in options else []
     few = ["model.eigenvectors=4"] if "eigenvectors" in options else []
@@ -58,8 +57,7 @@ def words(case: str) -> tuple[str, ...]:
 
 def twenty_steps(case: str, folder: Path) -> dict[str, float]:
     """The losses and metrics of a case."""
-    places = (f"paths.data_dir={folder / 'data'}", f"paths.output_dir={folder}")
-    train(composed(folder / case, (*places, *words(case)), RunMode.RUN))
+    train(composed(folder, words(case), folder=case))
     result = json.loads((folder / case / "result.json").read_text())
     curves = pd.read_csv(folder / case / "metrics.csv")
     numbers = {f"loss/{step}": loss for step, loss in zip(curves.step, curves.loss, strict=True)}

@@ -32,18 +32,16 @@ def test_script_runs(script, tmp_path, monkeypatch, capsys):
     """The commands that it starts are processes that have imported everything already."""
 
     def run(command, cwd=ROOT, check=False):
-        process = Process(command[1:], Path(cwd), os.environ)
-        output, errors = process.communicate()
-        assert process.returncode == 0, output[-2000:] + errors
-        print(output)
+        done = Process(command[1:], Path(cwd), os.environ).done()
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+        print(done.stdout)
 
     class Started(Process):
         def __init__(self, command, cwd):
             super().__init__(command[1:], Path(cwd), os.environ)
 
         def wait(self):
-            self.communicate()
-            assert self.returncode == 0
+            assert self.done().returncode == 0
 
     _server()  # which is a real process
     monkeypatch.setattr(subprocess, "Popen", Started)

@@ -13,7 +13,6 @@ def curves(folder):
     return {name: column.dropna() for name, column in table.items()}
 
 
-@pytest.mark.slow
 def test_the_same_run_is_readable_in_tensorboard(run_here, tmp_path):
     reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     result = run_here(*WORDS, "logger=tensorboard")
@@ -26,7 +25,6 @@ def test_the_same_run_is_readable_in_tensorboard(run_here, tmp_path):
     assert (tmp_path / "run" / "tensorboard" / "hparams.yaml").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*noload")
 def test_the_same_run_is_readable_in_mlflow(run_here, tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow")

@@ -43,7 +43,6 @@ SAMPLED = (*LARGE, "batching.size=60", "batching.fan_outs=[4,3]", "model.dropout
 @pytest.mark.parametrize("words", CASES.values(), ids=CASES)
 def test_every_model_learns(run_here, words):
     result = run_here(*words, "trainer.plots=false")
-    assert result.status == "finished"
     assert result.metrics["val"]["accuracy"] > 55
 
 
@@ -62,7 +61,6 @@ def test_networks_learn_from_sampled_neighbourhoods(run_here, monkeypatch, model
 
     monkeypatch.setattr(NodeClassification, "forward", watched)
     result = run_here(*SAMPLED, *model.split())
-    assert result.status == "finished"
     assert result.metrics["test"]["accuracy"] > 40
     # 300 training nodes in five batches; each brings 4 + 4 * 3 others at most.
     assert {seeds for seeds, _ in seen[True]} == {60}

@@ -1,7 +1,6 @@
 """Archives in OGB's format of triples, made by the test; its evaluator gives the same metrics."""
 
 import gzip
-import io
 import sys
 import zipfile
 
@@ -12,6 +11,7 @@ from torch_geometric.data import Data
 
 import curvlab
 from curvlab.errors import UsageError
+from written import saved, zipped
 
 TYPES = {"disease": 3, "drug": 12, "protein": 5}
 RELATIONS = ["disease-protein", "drug-disease", "protein-protein"]
@@ -24,12 +24,6 @@ def mapping(first, second, names):
     """In an order of its own, since a name's number stands before it."""
     rows = [f"{first},{second}", *sorted(f"{i},{name}" for i, name in enumerate(names))]
     return gzip.compress("\n".join(rows).encode())
-
-
-def saved(content, protocol):
-    file = io.BytesIO()
-    torch.save(content, file, pickle_protocol=protocol)
-    return file.getvalue()
 
 
 def biokg():
@@ -54,7 +48,7 @@ def biokg():
             if part != "train":
                 content[f"{end}_neg"] = rng.integers(0, high[:, None], (size, SAMPLES))
                 found[f"{end}_neg"] = content[f"{end}_neg"] + start[:, None]
-        files[f"split/random/{part}.pt"] = saved(content, 2)
+        files[f"split/random/{part}.pt"] = saved(content, pickle_protocol=2)
         whole[part] = found
     return files, whole
 
@@ -72,7 +66,7 @@ def wikikg2():
         if part != "train":
             for end in ("head", "tail"):
                 whole[part][f"{end}_neg"] = rng.integers(0, count, (size, SAMPLES))
-        files[f"split/time/{part}.pt"] = saved(whole[part], 4)
+        files[f"split/time/{part}.pt"] = saved(whole[part], pickle_protocol=4)
     return files, whole
 
 
@@ -88,9 +82,7 @@ def archive(tmp_path):
         files, whole = content()
         path = tmp_path / "mirror/OGB" / name / "raw" / f"{top}.zip"
         path.parent.mkdir(parents=True)
-        with zipfile.ZipFile(path, "w") as written:
-            for place, raw in files.items():
-                written.writestr(f"{top}/{place}", raw)
+        path.write_bytes(zipped({f"{top}/{place}": raw for place, raw in files.items()}))
         found = {"entities": 20, "relations": 3, "train": 40, "val": 6, "test": 9}
         words = [f"dataset.source.statistics.{key}={value}" for key, value in found.items()]
         place = f"paths.mirror={tmp_path / 'mirror'}"
@@ -163,6 +155,6 @@ def test_an_archive_of_another_kind_is_one_sentence(run_here, archive, tmp_path,
         path.write_bytes(b"no archive")
     else:
         with zipfile.ZipFile(path, "a") as files, pytest.warns(UserWarning, match="Duplicate"):
-            files.writestr("biokg/split/random/train.pt", saved({"head": open}, 2))
+            files.writestr("biokg/split/random/train.pt", saved({"head": open}, pickle_protocol=2))
     with pytest.raises(UsageError, match=rf"raw files of ogbl_biokg in .* cannot be read .*{why}"):
         run_here(*words, "model=distmult")

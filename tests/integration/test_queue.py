@@ -28,12 +28,6 @@ CELLS = [
 ]
 
 
-def ended(process):
-    output, errors = process.communicate()
-    assert process.returncode in (0, -signal.SIGKILL), errors
-    return output
-
-
 def scores(outputs):
     found = {p.parent: read_result(p.parent) for p in sorted(outputs.rglob("result.json"))}
     assert {result.status for result in found.values()} == {"finished"}
@@ -64,7 +58,9 @@ def test_a_table_that_many_workers_fill_has_the_scores_of_one(tmp_path, workers,
     started = [many.start(*words) for _ in range(workers)]
     done = lambda: len(list(many.outputs.rglob("result.json")))  # noqa: E731
     kill_some(started, victims, done, cells, seed=workers)
-    said = "\n".join(ended(process) for process in started)
+    ended = [process.done() for process in started]
+    assert {done.returncode for done in ended} <= {0, -signal.SIGKILL}
+    said = "\n".join(done.stdout for done in ended)
     found = scores(many.outputs)
     assert len(found) == cells
     assert len(re.findall(r"^  result   ", said, re.MULTILINE)) <= cells, "none was run twice"
@@ -72,21 +68,20 @@ def test_a_table_that_many_workers_fill_has_the_scores_of_one(tmp_path, workers,
 
     one = Command(tmp_path / "one")
     one.folder.mkdir()
-    assert one(*words).returncode == 0
+    one(*words)
     assert found == scores(one.outputs)
 
 
 def test_what_living_workers_hold_is_theirs(command):
     words = ("-m", "seed=0,1", "model=gat", "model.heads=3,2", *TINY, "trainer.plots=false")
-    first = command(*words)
-    assert first.returncode == 1
+    command(*words, code=1)
     results = list(command.outputs.rglob("result.json"))
     assert len(results) == 4
     (held, *_) = (p.parent for p in results if read_result(p.parent).status == "finished")
     (held / "result.json").unlink()
     with take(held / ".lease"):
         started = time.monotonic()
-        done = command(*words)
+        done = command(*words, code=1)
         assert time.monotonic() - started < 100
     assert f"held by process {os.getpid()} on " in done.stdout
     assert "1 at work elsewhere" in done.stdout
@@ -100,9 +95,8 @@ def test_what_living_workers_hold_is_theirs(command):
 def test_launchers_of_hydra_run_the_cells_and_the_summary_counts_files(command, launcher):
     """The wrong cell comes first; cells that are finished are left out."""
     words = ("-m", "model=gat", "model.heads=3,2,4", *TINY, "trainer.plots=false")
-    assert command(*words[:2], "model.heads=4", *words[3:]).returncode == 0
-    done = command(*words, f"hydra/launcher={launcher}", "hydra.sweeper.minutes=5")
-    assert done.returncode == 1
+    command(*words[:2], "model.heads=4", *words[3:])
+    done = command(*words, f"hydra/launcher={launcher}", "hydra.sweeper.minutes=5", code=1)
     assert "sweep of 3 cells: 1 failed, 2 finished" in done.stdout
     (reason,) = (line for line in done.stdout.splitlines() if line.startswith("  outputs"))
     assert "heads=3" in reason
@@ -114,28 +108,22 @@ def test_launchers_of_hydra_run_the_cells_and_the_summary_counts_files(command, 
 
 def test_after_the_time_of_a_sweep_no_cell_starts(command):
     done = command("-m", "seed=0,1", *FAST, "hydra.sweeper.minutes=0")
-    assert (done.returncode, command.results()) == (0, {})
+    assert command.results() == {}
     assert "sweep of 2 cells: 2 not started" in done.stdout
-
-
-def abandon(path):
-    """Leave a lease as a process does that is killed."""
-    child = os.fork()
-    if child == 0:
-        lease = take(path)
-        os._exit(0 if lease.lock.is_locked else 1)  # which gives nothing back
-    assert os.waitpid(child, 0)[1] == 0
-    assert path.exists()
 
 
 def test_progress_says_who_is_at_work_what_failed_and_what_is_left(command):
     cells = ("model=gcn,mlp", "seed=0,1", "dataset=synthetic_web", *TINY, "trainer.plots=false")
-    assert command("-m", "table=fpst/fig3", *cells).returncode == 0
+    command("-m", "table=fpst/fig3", *cells)
     results = ("--results", str(command.outputs / "tables"))
     first, second, third = sorted(p.parent for p in command.outputs.rglob("result.json"))[:3]
     (first / "result.json").unlink()
     (second / "result.json").unlink()
-    abandon(second / ".lease")
+    child = os.fork()
+    if child == 0:  # which takes a lease and gives nothing back, as if it were killed
+        lease = take(second / ".lease")
+        os._exit(0 if lease.lock.is_locked else 1)
+    assert os.waitpid(child, 0)[1] == 0
     failed = read_result(third)
     failed.status, failed.error = "failed", "it was too warm"
     failed.save(third)
@@ -151,7 +139,6 @@ def test_progress_says_who_is_at_work_what_failed_and_what_is_left(command):
 def test_a_table_is_filled_once_and_rendered(command):
     words = (*CELL, "model=mlp,gcn", "seed=0,1")
     done = command(*words)
-    assert done.returncode == 0
     results = command.results()
     assert list(results) == CELLS
     assert {result["experiment"] for result in results.values()} == {"fpst/fig3"}
@@ -162,7 +149,6 @@ def test_a_table_is_filled_once_and_rendered(command):
     hint = re.search(r"its table: curvlab (.*)", done.stdout)
 
     again = command(*words)
-    assert again.returncode == 0
     assert again.stdout.count("already") == 4
     assert command.results() == results
 
@@ -172,3 +158,27 @@ def test_a_table_is_filled_once_and_rendered(command):
         scores = [results[cell]["score"] for cell in CELLS if f"/{model}/" in cell]
         assert f"{sum(scores) / 2:.2f}"[:4] in table
     assert not list(command.outputs.rglob("*.lease*"))
+
+
+SEEDED = (*TINY, "trainer.plots=false", "model=fpst", "model.dropout=0.3", "trainer.threads=1")
+JOBLIB = ("-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=3")
+
+
+def test_every_seed_is_the_run_that_it_is_alone(command):
+    """To the last bit: the same random numbers, in the same folder, under the same hash."""
+    done = command(*SEEDED, *JOBLIB, "seed=1,2,3", "trainer.max_steps=15")
+    together = command.results()
+    scores = [result["score"] for result in together.values()]
+    assert [result["seed"] for result in together.values()] == [1, 2, 3]
+    assert len(set(scores)) == 3
+    assert f"3 seeds: {sum(scores) / 3:.2f} ±" in done.stdout
+
+    again = command(*SEEDED, "-m", "seed=1,2", "trainer.max_steps=15")
+    assert again.stdout.count("already") == 2
+    low, high = scores[:2]
+    assert f"2 seeds: {(low + high) / 2:.2f} ({low:.2f}, {high:.2f})" in again.stdout
+    command(*SEEDED, "seed=2", "trainer.max_steps=15", "rerun=true")
+    (folder,) = [name for name in together if name.endswith("seed2")]
+    alone, beside = command.results()[folder], together[folder]
+    for key in ("config_hash", "metrics", "score", "best_step", "curvatures", "steps"):
+        assert alone[key] == beside[key], key

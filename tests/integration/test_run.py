@@ -128,15 +128,6 @@ def test_a_damaged_checkpoint_does_not_keep_a_run_from_starting(run_here, folder
     assert "last.ckpt was damaged (Is a directory): the run starts over" in capfd.readouterr().out
 
 
-def weights_changed(path, change):
-    """Change the weights in a checkpoint and write it again, as a fault before writing would."""
-    facts = check_archive(path)
-    state = torch.load(path, weights_only=True)
-    change(state["state_dict"])
-    torch.save(state, path)
-    add_facts(path, facts)
-
-
 @pytest.mark.usefixtures("keeps_last")
 @pytest.mark.parametrize(
     ("change", "said"),
@@ -151,7 +142,10 @@ def test_what_a_checkpoint_ends_is_repeated_from_the_start(run_here, folder, cap
     (folder / "result.json").unlink()
     last, earlier = (folder / "checkpoints" / name for name in ("last.ckpt", "earlier.ckpt"))
     last.unlink()
-    weights_changed(earlier, change)
+    facts, state = check_archive(earlier), torch.load(earlier, weights_only=True)
+    change(state["state_dict"])  # as a fault before writing would
+    torch.save(state, earlier)
+    add_facts(earlier, facts)
     second = run_here(*words)
     assert (second.status, second.metrics) == ("finished", first.metrics)
     assert said in capfd.readouterr().out
@@ -226,6 +220,7 @@ def test_whatever_ends_a_cell_is_written_and_the_sweep_goes_on(
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.parametrize(
     "backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.nightly)]
 )
@@ -241,7 +236,5 @@ def test_a_compiled_run_is_the_same_run(run_here, monkeypatch, backend):
         compiled = run_here(*words, "trainer.compile=true", folder="compiled")
     except UsageError as error:
         pytest.skip(str(error))
-    finally:
-        torch.compiler.reset()
     assert compiled.config_hash == plain.config_hash
     assert compiled.score == pytest.approx(plain.score, abs=0.1)

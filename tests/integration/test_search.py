@@ -1,5 +1,6 @@
-"""Searches: what a trial is scored by, how a study goes on, what it makes of its winner."""
+"""Searches: what a trial is scored by, how one goes on, its winner; studies, likewise."""
 
+import json
 import signal
 import time
 from statistics import mean
@@ -12,6 +13,7 @@ from tiny_runs import TREE, composed
 
 import composing
 import curvlab.search.run as search_run
+import curvlab.study.run as study_run
 from curvlab.cli.adopt import main
 from curvlab.cli.overrides import check_overrides
 from curvlab.errors import DivergedError, UsageError
@@ -19,6 +21,7 @@ from curvlab.results.result import read_result
 from curvlab.search.adopt import adopt, ranking
 from curvlab.search.run import ERROR, SCORES, ended, open_study, read_study, search
 from curvlab.search.space import defaults, values_by_key
+from curvlab.study.grid import answers
 from curvlab.tasks.node_classification import NodeClassification
 
 GRAPH = (*TREE, "trainer.max_steps=20")
@@ -33,12 +36,11 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def search_here(tmp_path, folder):
+def search_here(tmp_path):
     """Call `search` in this process: `search_here("search=gcn", ...)` returns the result."""
 
     def run(*words: str):
-        places = (f"paths.data_dir={tmp_path / 'data'}", f"paths.output_dir={tmp_path}")
-        return search(composed(folder, (*places, *words), RunMode.MULTIRUN))
+        return search(composed(tmp_path, words, RunMode.MULTIRUN, "search"))
 
     return run
 
@@ -112,7 +114,7 @@ def test_what_a_kill_leaves_is_put_in_order(search_here, scored, folder):
     whole = parameters(folder)
     search_here(*SEARCH, "search.trials=4", "rerun=true")
     hash_ = read_result(folder).config_hash
-    study = open_study(folder, composed(folder, SEARCH, RunMode.MULTIRUN).search, hash_)
+    study = open_study(folder, composed(folder, SEARCH).search, hash_)
     study.ask().suggest_categorical("model.layers", [1, 2, 3])
     journal = folder / "study.journal"
     journal.write_bytes(journal.read_bytes() + b'{"op_code":5,"work')
@@ -306,3 +308,63 @@ def test_every_space_holds_its_defaults_and_small_graphs_are_searched_over_ten_d
     assert config.search.seeds == list(range(10 if drawn else 3))
     choices = values_by_key(config).get("dataset.features.enabled")
     assert choices == ([True, False] if dataset in WEBKB else None)
+
+
+SMALL = ("study.models=[kappa_gcn]", "study.dim=4", "trainer.accelerator=cpu")
+
+
+@pytest.fixture
+def study_here(tmp_path):
+    """Call `study` in this process: the folder of its page."""
+
+    def run(*words: str, name: str = "study"):
+        said = ("study=spaces", *SMALL, *words)
+        result = study_run.study(composed(tmp_path, said, RunMode.MULTIRUN, name))
+        return result, tmp_path / name
+
+    return run
+
+
+def test_a_study_goes_on_and_says_what_its_json_says(study_here, monkeypatch, capsys):
+    words = ("dataset=balanced_tree", "dataset.source.depth=2", "study.seeds=2", "study.steps=10")
+    result, folder = study_here(*words)
+    assert result.status == "finished", result.error
+    found = json.loads((folder / "study.json").read_text())
+    (report,) = found["reports"]
+    rows = report["table"]
+    spaces = [row["space"] for row in rows]
+    assert spaces == ["flat", "hyperbolic", "spherical", "learned", "product"]
+    for row in rows:
+        runs = folder / "runs" / "kappa_gcn" / f"{row['space']}_4"
+        assert row["scores"] == [read_result(runs / f"seed{seed}").score for seed in (0, 1)]
+    assert found["facts"]["delta"] == [0, 0]
+    said = " ".join(capsys.readouterr().out.split())
+    assert found["answer"] in said
+    assert report["text"] in said
+    assert (folder / "study.png").stat().st_size > 5000
+
+    ran = []
+    whole = study_run.train_in
+    monkeypatch.setattr(
+        "curvlab.run.train.run", lambda config, *_: ran.append(config.seed) or whole
+    )
+    again, _ = study_here(*words)
+    assert again.status == "finished"
+    assert not ran  # every run has its result already
+
+
+BALANCED = ("dataset=balanced_tree", "dataset.source.branching=2", "dataset.source.depth=5")
+FLAT = ("dataset=grid", "dataset.source.rows=6", "dataset.source.columns=6")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("graph", "space"), [(BALANCED, "hyperbolic"), (FLAT, "flat")])
+def test_the_space_of_a_graph_that_is_known_is_found(study_here, tmp_path, graph, space):
+    """A small version of docs/spaces.md: two spaces, five seeds, fewer steps."""
+    others = [f"study.spaces.{name}=null" for name in ("spherical", "learned", "product")]
+    budget = ("study.seeds=5", "study.steps=100", *others)
+    result, _ = study_here(*graph, *budget)
+    assert result.status == "finished", result.error
+    found = answers(tmp_path)
+    assert found["recommended"].tolist() == [space]
+    assert found["right"].tolist() == [True]

@@ -15,8 +15,6 @@ KINDS = {
     "group": (*RUNS["group"], *LONG),
 }
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", KINDS)
@@ -36,8 +34,7 @@ def test_a_signal_ends_every_kind_of_run_with_one_sentence_and_its_code(command,
 
 def test_a_run_that_a_signal_ended_goes_on_and_ends_as_if_none_had(command):
     words = (*FAST, "trainer.steps_per_epoch=5")
-    whole = command(*words, "trainer.max_steps=400")
-    assert whole.returncode == 0
+    command(*words, "trainer.max_steps=400")
     (first,) = command.results().values()
     code, _, _ = command.ended_by(SIGUSR1, *words, "trainer.max_steps=400", "rerun=true")
     assert code == 143

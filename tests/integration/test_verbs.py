@@ -30,7 +30,6 @@ def test_wrong_words_are_answered_in_one_sentence(name, words, capsys, tmp_path,
     assert len(said.err) < 400
 
 
-@pytest.mark.slow
 def test_a_run_is_predicted_evaluated_and_exported(run_here, tmp_path, monkeypatch, capsys):
     result = run_here(*WORDS)
     folder = tmp_path / "run"
@@ -101,7 +100,6 @@ def test_numbers_that_are_not_finite_are_no_answer(
         assert said.err.count("\n") == 1
 
 
-@pytest.mark.slow
 def test_triples_are_completed_from_a_file(run_here, tmp_path, capsys):
     words = ("dataset=synthetic_kg", "dataset.source.groups=4", "model=complex")
     few = ("trainer.epochs=3", "trainer.accelerator=cpu", "trainer.plots=false")
@@ -122,7 +120,6 @@ def test_triples_are_completed_from_a_file(run_here, tmp_path, capsys):
     assert verb("predict", tmp_path / "run", *words) == 2
 
 
-@pytest.mark.slow
 def test_runs_are_compared_over_their_seeds(run_here, tmp_path, capsys):
     scores = {"gcn": [], "mlp": []}
     for model, of_model in scores.items():

@@ -3,16 +3,12 @@
 import pytest
 import torch
 from accelerator import passing_for_an_accelerator
-from hydra.types import RunMode
 from lightning import Callback
 from tiny_runs import FAST, LARGE, PIXELS, TINY, TREE, TRIPLES, composed
 
 from composing import different_models, tasks_of
 from curvlab.run import train
-from curvlab.run.parts import build_data, build_task
-
-# PyTorch Geometric's making of a sparse matrix, once a process.
-pytestmark = pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
+from tiny_data import built
 
 LINKS = (*TREE[:3], "task=link_prediction", "trainer.accelerator=cpu")
 TOKENS = (*LARGE, "batching=tokens", "batching.size=100", "batching.workers=0")
@@ -58,15 +54,9 @@ CASES = [(graph, model) for graph, models in MODELS.items() for model in models]
 def parts(request, tmp_path):
     """Data, task and optimiser of a small run, and the file where it has to wait."""
     graph, model = request.param
-    places = (f"paths.data_dir={tmp_path}", f"paths.output_dir={tmp_path}")
     words = ["model.eigenvectors=4"] if model in ("fpst", "tokengt", "nagphormer") else []
-    config = composed(tmp_path, (*places, *GRAPHS[graph], f"model={model}", *words), RunMode.RUN)
-    data = build_data(config)
-    data.setup()
-    task = build_task(config, data)
-    built = task.configure_optimizers()
-    optimizer = built["optimizer"] if isinstance(built, dict) else built
-    return data, task, optimizer, WAITING.get(model, set())
+    config = composed(tmp_path, (*GRAPHS[graph], f"model={model}", *words))
+    return *built(config), WAITING.get(model, set())
 
 
 def gradients(task, batch):

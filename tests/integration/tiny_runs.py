@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Sequence
@@ -13,9 +12,8 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import open_dict, read_write
 
-from composing import with_hydra
+from composing import ROOT, with_hydra
 
-ROOT = Path(__file__).resolve().parents[2]
 TINY = (
     "dataset.source.num_nodes=60",
     "trainer.max_steps=20",
@@ -62,11 +60,12 @@ TRIPLES = (
 )
 
 
-def composed(folder: Path, words: Sequence[str], mode: RunMode):
-    """What Hydra hands to `train`, with its own part set as during a run."""
-    config = with_hydra(*words)
+def composed(root: Path, words: Sequence[str], mode: RunMode = RunMode.RUN, folder: str = "run"):
+    """What Hydra hands to `train` in a folder of a root, with its own part set as during a run."""
+    places = (f"paths.data_dir={root / 'data'}", f"paths.output_dir={root}")
+    config = with_hydra(*places, *words)
     with read_write(config), open_dict(config):
-        config.hydra.runtime.output_dir = str(folder)
+        config.hydra.runtime.output_dir = str(root / folder)
         config.hydra.mode = mode
     HydraConfig.instance().set_config(config)  # which copies its part
     with read_write(config), open_dict(config):
@@ -93,14 +92,11 @@ class Command:
         """Start it and do not wait."""
         return Process(self.line(*words), self.folder, self.environment)
 
-    def __call__(self, *words: str) -> subprocess.CompletedProcess:
-        """Run it to its end."""
-        process = self.start(*words)
-        try:
-            output, errors = process.communicate()
-        finally:
-            process.send_signal(signal.SIGKILL)
-        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+    def __call__(self, *words: str, code: int = 0) -> subprocess.CompletedProcess:
+        """Run it to its end, which has this exit code."""
+        done = self.start(*words).done()
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
 
     def ended_by(self, number: int, *words: str, runs: int = 1) -> tuple[int | None, str, str]:
         """Start it and send it a signal once its runs have checkpoints; its code, what it said."""
@@ -117,9 +113,7 @@ class Command:
     def verb(self, *words: str) -> subprocess.CompletedProcess:
         """`python -m curvlab VERB ...`."""
         line = [str(ROOT / "src/curvlab/__main__.py"), *words]
-        process = Process(line, self.folder, self.environment)
-        output, errors = process.communicate()
-        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+        return Process(line, self.folder, self.environment).done()
 
     def results(self) -> dict[str, dict]:
         """All result files below the outputs, by their folders."""

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import psutil
 import torch
-from torch import nn
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.synthetic import SyntheticWeb
@@ -24,6 +23,7 @@ from curvlab.run import train
 from curvlab.tasks import kg_completion, reconstruction
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 from curvlab.tasks.node_classification import NodeClassification
+from placed import Placed
 
 
 def second_refuses(rank, first_waits):
@@ -68,16 +68,9 @@ def task_of_triples(model):
 def task_of_points():
     """A task with drawn points of 50 nodes."""
     data = SyntheticWeb(50, cycle_fraction=0.5, seed=0).load()
+    data.x = torch.ones(50, 1)
     torch.manual_seed(0)
-    points = torch.randn(50, 3)
-
-    class Placed(nn.Module):
-        manifold_out = Euclidean()
-
-        def forward(self, batch):
-            return points
-
-    return reconstruction.Reconstruction(Placed()), data
+    return reconstruction.Reconstruction(Placed(torch.randn(50, 3), Euclidean())), data
 
 
 def task_of_tokens():

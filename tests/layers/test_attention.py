@@ -20,14 +20,6 @@ KEY = [(-0.3, 0.6), (0.1, -0.2), (0.7, 0.5)]
 NOT_CURVED = [None, torch.zeros(3, dtype=torch.float64)]
 
 
-def example(kappa):
-    """Queries and keys transported to the origin, values: `[1, 3, 2]` each."""
-    value, query, key = (torch.tensor(rows).unsqueeze(0) for rows in (VALUE, QUERY, KEY))
-    query = stereographic.transport0_back(value, query, float(kappa))
-    key = stereographic.transport0_back(value, key, float(kappa))
-    return query, key, value
-
-
 def random_heads(kappas):
     """Queries, keys, and values that are points of the spaces, `[heads, tokens, dim]`."""
     query, key, v = draw(3, len(kappas), 7, 4, size=0.6)
@@ -85,7 +77,8 @@ def test_queries_far_below_zero_keep_their_midpoints_and_gradients_in_single_pre
 @pytest.mark.parametrize("kappa", [-1, -0.25, 0, 0.25, 1])
 def test_rows_are_weighted_midpoints_of_the_values(kappa):
     """geoopt's midpoint; it picks the nearer antipode for kappa > 0."""
-    query, key, value = example(kappa)
+    value, *rest = (torch.tensor(rows).unsqueeze(0) for rows in (VALUE, QUERY, KEY))
+    query, key = (stereographic.transport0_back(value, v, float(kappa)) for v in rest)
     weights = kernel_similarity(query, key)[0]
     result = by_head(linear_attention, query, key, value, torch.tensor([float(kappa)]))[0]
     for row, output in zip(weights, result, strict=True):

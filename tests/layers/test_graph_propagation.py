@@ -31,7 +31,6 @@ def directed():
 
 
 def branch(**options):
-    torch.manual_seed(0)
     switches = dict.fromkeys(SWITCHES, False)
     return GraphConvolutionBranch(
         in_channels=FEATURES,

@@ -1,15 +1,24 @@
-"""HTC, HRC and the residual: the specification's numbers, similarities, derivatives, extremes."""
+"""HTC, HRC, prototypes, residuals: the specification's numbers, identities, extremes."""
 
 from typing import get_args
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from curvlab.layers import LorentzFeatureLinear, LorentzLinear, LorentzMap
-from curvlab.layers.lorentz import CurvatureMode, InputLift, midpoint, vectors_to_points
+from curvlab.errors import UsageError
+from curvlab.layers import (
+    LorentzFeatureLinear,
+    LorentzLinear,
+    LorentzMap,
+    LorentzPrototypes,
+    LorentzResidual,
+)
+from curvlab.layers.lorentz import OPERATORS, CurvatureMode, InputLift, midpoint, vectors_to_points
 from curvlab.manifolds import Lorentz, lorentz
-from drawn import draw
+from curvlab.manifolds._geoopt import geoopt
+from drawn import assert_finite, check_derivatives, draw, slopes
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -66,21 +75,7 @@ def test_recalibration_changes_the_order_of_distances():
 def test_derivatives_of_the_linear_map(mode):
     """First and second, by points, weights and both curvatures."""
     layer = LorentzLinear(3, 2, Lorentz(-1.3, learnable=True), Lorentz(-0.6, learnable=True), mode)
-    names, values = zip(*layer.named_parameters(), strict=True)
-    s = draw(2, 4, 3, seed=1).requires_grad_()
-
-    def function(s, *values):
-        x = lorentz.from_space(s, -1.3)
-        return torch.func.functional_call(layer, dict(zip(names, values, strict=True)), (x,))
-
-    inputs = s, *(v.detach().clone().requires_grad_() for v in values)
-    assert torch.autograd.gradcheck(function, inputs)
-    assert torch.autograd.gradgradcheck(function, inputs)
-
-
-def grads(output, layer):
-    weights = draw(*output.shape, seed=9)
-    return torch.autograd.grad((output * weights).sum(), list(layer.parameters()))
+    check_derivatives(layer, lambda s: (lorentz.from_space(s, -1.3),), draw(2, 4, 3, seed=1))
 
 
 @pytest.mark.parametrize("kind", get_args(InputLift))
@@ -96,7 +91,8 @@ def test_features_take_the_way_of_points(kind, mode, density):
     with_weights(points, features.weight, features.bias)
     expected = points(lift_definition(x, spaces[0].kappa, kind))
     torch.testing.assert_close(features(x), expected)
-    torch.testing.assert_close(grads(features(x), features), grads(expected, points))
+    found = slopes(features(x), features.parameters())
+    torch.testing.assert_close(found, slopes(expected, points.parameters()))
     features(x.clone().requires_grad_()).sum().backward()  # the dense way, through the factors
 
 
@@ -152,9 +148,7 @@ def test_float32_results_lie_on_the_hyperboloid_and_gradients_are_finite(kappa):
     ]:
         error = (square(point.double()) - 1 / space.kappa).abs()
         assert (error <= 1e-4 * point[:, 0].double().square().clamp(min=1)).all()
-        leaves = [s, space.curvature.raw]
-        for gradient in torch.autograd.grad(point.sum(), leaves, retain_graph=True):
-            assert gradient.isfinite().all()
+        assert_finite(point, [s, space.curvature.raw])
 
 
 @pytest.mark.parametrize("input_lift", get_args(InputLift))
@@ -164,8 +158,122 @@ def test_lifts_do_not_overflow(input_lift, kappa):
     space = Lorentz(kappa, learnable=True).float()
     v = torch.tensor([[6e17, -8e17], [6, -8], [0.3, -0.4]], dtype=torch.float32, requires_grad=True)
     x = vectors_to_points(v, space, input_lift)
-    assert x.isfinite().all()
-    assert all(g.isfinite().all() for g in torch.autograd.grad(x.sum(), [v, space.curvature.raw]))
+    assert_finite(x, [v, space.curvature.raw])
     torch.testing.assert_close(4 * x[:, 1], -3 * x[:, 2])
     distances = lorentz.dist0(x, kappa) * (-kappa) ** 0.5
     assert (distances <= 20.1).all()
+
+
+@pytest.mark.parametrize("k", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("inner", [None, "as_released"])
+def test_logits_by_numpy_are_two_k_plus_twice_the_product_less_the_bias(k, inner):
+    """`2 k + 2 <m, P> - b`, as released `2 k + 2 <m, P> / k - b`, which differ unless k = 1."""
+    layer = LorentzPrototypes(4, 3, Lorentz(-1 / k, learnable=False), inner)
+    with torch.no_grad():
+        layer.bias.copy_(draw(3))
+    s = draw(7, 4, seed=1).numpy()
+    m = np.concatenate([np.sqrt(k + (s**2).sum(1, keepdims=True)), s], axis=1)
+    prototypes, bias = layer.prototypes.detach().numpy(), layer.bias.detach().numpy()
+    metric = np.diag([-1.0, 1, 1, 1, 1])
+    product = m @ metric @ prototypes.T
+    expected = 2 * k + 2 * product / (k if inner else 1) - bias
+    found = layer(torch.tensor(m)).detach().numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)  # a logit may be near 0
+    assert (k == 1) == np.allclose(2 * product, 2 * product / k)
+
+
+def test_prototypes_start_at_distance_one():
+    space = Lorentz(-0.7, learnable=False)
+    layer = LorentzPrototypes(8, 5, space)
+    assert isinstance(layer.prototypes, geoopt.ManifoldParameter)
+    assert not layer.bias.any()
+    torch.testing.assert_close(space.dist0(layer.prototypes), torch.ones(5))
+
+
+@pytest.mark.parametrize("inner", [None, "as_released"])
+def test_derivatives_by_points_and_curvature(inner):
+    """The prototypes' time follows a curvature that is learned."""
+    layer = LorentzPrototypes(3, 5, Lorentz(-0.7), inner)
+    points = lambda s: (lorentz.from_space(s, -0.7),)  # noqa: E731
+    check_derivatives(layer, points, draw(4, 3), only="curvature")
+
+
+KAPPAS = (-0.3, -1.0, -2.0)
+FORMS = ("stable", "maps")
+
+
+def pair(kappa, *shape):
+    return [lorentz.expmap0(draw(*shape, seed=seed), kappa) for seed in (0, 1)]
+
+
+def residual(kappa, operator="centroid", **options):
+    return LorentzResidual(Lorentz(kappa), operator, **options)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_points_that_differ_in_the_sign_of_an_axis_do_not_commute_by_transport(form):
+    """LRN, Theorem 2.2: the two orders differ in that axis alone, by its sign."""
+    x, y = (lorentz.from_space(torch.tensor((0.3, -0.4, s)), -1.0) for s in (0.7, -0.7))
+    forward = residual(-1.0, "parallel_transport", form=form)(x, y)
+    backward = residual(-1.0, "parallel_transport", form=form, reverse=True)(x, y)
+    assert forward.tolist() == pytest.approx((1.5, 0.664681, -0.886241, 0.150921), abs=1e-6)
+    torch.testing.assert_close(backward, forward * torch.tensor((1.0, 1, 1, -1)))
+
+
+@pytest.mark.parametrize("kappa", KAPPAS)
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_literal_and_stable_forms_agree_and_lie_on_the_hyperboloid(operator, kappa):
+    x, y = pair(kappa, 50, 5)
+    options = {} if operator == "parallel_transport" else {"weight_x": 0.7, "weight_y": 1.9}
+    stable, literal = (residual(kappa, operator, form=form, **options)(x, y) for form in FORMS)
+    torch.testing.assert_close(stable, literal, rtol=1e-9, atol=1e-9)
+    off = (lorentz.inner(stable, stable) - 1 / kappa).abs()
+    assert (off <= 4 * torch.finfo(off.dtype).eps * stable[:, 0].square()).all()  # of its terms
+    assert (stable[:, 0] > 0).all()
+
+
+@pytest.mark.parametrize("kappa", KAPPAS)
+def test_parallel_transport_is_the_composition_of_maps_of_geoopt(kappa):
+    x, y = pair(kappa, 50, 5)
+    oracle = geoopt.Lorentz(torch.tensor(-1 / kappa))
+    expected = oracle.expmap(x, oracle.transp0(x, oracle.logmap0(y)))
+    torch.testing.assert_close(residual(kappa, "parallel_transport")(x, y), expected)
+    expected = oracle.expmap0(oracle.logmap0(x) + oracle.logmap0(y))
+    torch.testing.assert_close(residual(kappa, "tangent_space")(x, y), expected)
+
+
+@pytest.mark.parametrize("kappa", KAPPAS)
+def test_identities_of_the_centroid(kappa):
+    x, y = pair(kappa, 50, 5)
+    a, b = 0.7, 1.9
+    m = residual(kappa, weight_x=a, weight_y=b)(x, y)
+    torch.testing.assert_close(m, residual(kappa, weight_x=b, weight_y=a)(y, x))
+    torch.testing.assert_close(m, residual(kappa, weight_x=3 * a, weight_y=3 * b)(x, y))
+    torch.testing.assert_close(m, residual(kappa, weight_x=b, weight_y=a, reverse=True)(y, x))
+    torch.testing.assert_close(residual(kappa)(x, x), x)
+    to_x, to_y, whole = (lorentz.dist(*ends, kappa) for ends in ((x, m), (m, y), (x, y)))
+    torch.testing.assert_close(to_x + to_y, whole)
+    s = (-kappa) ** 0.5
+    ratio = (s * to_x).sinh() / (s * to_y).sinh()
+    torch.testing.assert_close(ratio, torch.full((50,), b / a))
+    farther = torch.maximum(lorentz.dist0(x, kappa), lorentz.dist0(y, kappa))
+    assert (lorentz.dist0(m, kappa) <= farther + 1e-12).all()
+    v = a * x + b * y
+    norm = s * (-lorentz.inner(v, v)).sqrt()
+    squared = a**2 + b**2 + 2 * a * b * kappa * lorentz.inner(x, y)
+    torch.testing.assert_close(norm.square(), squared)
+    assert (norm >= a + b).all()
+
+
+def test_weights_of_parallel_transport_are_refused():
+    with pytest.raises(UsageError, match="has no weights"):
+        LorentzResidual(Lorentz(-1.0), "parallel_transport", "learned")
+
+
+@pytest.mark.usefixtures("float32")
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_float32_gradients_are_finite_at_the_origin_far_out_and_where_points_coincide(operator):
+    s = torch.cat([size * torch.randn(3, 4) for size in (0.0, 1e-20, 1.0, 1e3)]).requires_grad_()
+    for order in (slice(None), torch.arange(12).flip(0)):
+        x = lorentz.from_space(s, -1.0)
+        assert_finite(residual(-1.0, operator)(x, x[order]), [s])

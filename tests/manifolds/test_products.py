@@ -8,7 +8,7 @@ from torch.func import jvp, vmap
 from curvlab.manifolds import products
 from curvlab.manifolds.products import full_precision, linear, product
 from drawn import draw
-from reduced_products import tf32
+from modes import tf32
 
 
 def factors(*shapes, dtype=torch.float32):
@@ -82,11 +82,10 @@ def test_a_setting_is_put_back_for_each_backend(choose, setting):
         products._choose(before)
 
 
+@pytest.mark.usefixtures("fresh_compiler")
 def test_a_compiler_traces_a_product():
-    torch.compiler.reset()
     a, b = (x.detach() for x in factors((5, 4), (4, 6)))
     traced = torch.compile(product, backend="eager", fullgraph=True)
     assert torch.equal(traced(a, b), a @ b)
     with torch.autocast("cpu", torch.bfloat16):
         assert traced(a, b).dtype == torch.float32
-    torch.compiler.reset()

@@ -17,6 +17,8 @@ from curvlab.errors import UsageError
 from curvlab.models import FPST, LDS, MODELS
 from curvlab.models.encoder import Encoder
 from curvlab.run.parts import DataSpec, build_encoder
+from drawn import assert_finite
+from modes import LargestTensor
 
 NODES, FEATURES, CLASSES = 40, 8, 3
 OF_GRAPHS = [name for name in different_models() if set(tasks_of(name)) != {"kg_completion"}]
@@ -113,11 +115,11 @@ def test_a_model_is_copied_and_averaged_after_a_step(trained, bare):
 
 @pytest.mark.sampled(5)
 @pytest.mark.slow
+@pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # looked up by the compiler
 @pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")
 @pytest.mark.parametrize("trained", [t for t in TARGETS if not t.endswith("FPST")], indirect=True)
 def test_a_compiled_model_and_its_gradient_are_the_models(trained, bare):
-    torch.compiler.reset()
     compiled = torch.compile(trained, backend="eager")
     weights = [weight for weight in trained.parameters() if weight.grad is not None]
     points, expected = compiled(bare), trained(bare)
@@ -156,10 +158,7 @@ def test_a_graph_of_one_node_is_trained_on(target):
     alone = Data(x=torch.ones(1, FEATURES), edge_index=none, y=torch.zeros(1, dtype=torch.long))
     alone.inner_mask = alone.train_mask = mask
     model = made(target, alone)
-    points = model(alone)
-    points.sum().backward()
-    assert points.isfinite().all()
-    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+    assert_finite(model(alone), model.parameters())
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -168,8 +167,7 @@ def test_half_precision_trains(target, bare):
     model = made(target, bare)
     with torch.autocast("cpu", torch.bfloat16):
         loss = model(bare).float().square().mean()
-    loss.backward()
-    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+    assert_finite(loss, model.parameters())
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -179,6 +177,17 @@ def test_dropout_acts_in_training_only(target, bare):
     assert not torch.equal(model(bare), model(bare))
     model.eval()
     assert torch.equal(model(bare), model(bare))
+
+
+@pytest.mark.parametrize("target", [t for t in TARGETS if t.endswith(("NodeFormer", "SGFormer"))])
+def test_memory_is_linear_in_the_nodes(target):
+    nodes = 6000
+    edges = torch.randint(nodes, (2, 3 * nodes))
+    large = Data(x=torch.randn(nodes, FEATURES), edge_index=edges, num_nodes=nodes)
+    model = made(target, large, dim=4)
+    with LargestTensor() as largest:
+        (model(large).square().sum() + (model.auxiliary_loss() or 0)).backward()
+    assert largest.elements < nodes**2 / 8
 
 
 @pytest.mark.sampled(2)

@@ -9,7 +9,6 @@ from torch_geometric.data import Data
 from torch_geometric.nn import ChebConv, GATConv, GCNConv, SAGEConv, SGConv
 from torch_geometric.utils import add_self_loops
 
-from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean
 from curvlab.models import GAT, GCN, MLP, SGC, SIGN, ChebNet, DropEdge, GraphSAGE
 from curvlab.models.graph_network import MeanSAGE
@@ -162,11 +161,6 @@ def test_sage_that_projects_first_is_sage(graph):
         plain.lin_r.weight.copy_(first.lin.weight[4:])
         plain.lin_l.bias.copy_(first.bias.normal_())
     torch.testing.assert_close(first(graph.x, graph.edge_index), plain(graph.x, graph.edge_index))
-
-
-def test_options_that_contradict_each_other_are_refused():
-    with pytest.raises(UsageError, match="set one of them to false"):
-        network(MLP, last_activation=True)
 
 
 def dropped(graph, probability):

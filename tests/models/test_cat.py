@@ -1,6 +1,7 @@
 """CAT: counts, routing, its entropy term, its layouts of tokens, nodes and triples."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,19 +13,12 @@ from curvlab.models.cat import NeighbourTokens, RoutingEntropy
 from curvlab.run.parts import build_encoder
 
 
-class Sizes:
-    """What a data module tells a model."""
-
-    def __init__(self, steps_per_pass=1, train_triples=None, **inputs):
-        self.inputs, self.steps_per_pass = inputs, steps_per_pass
-        self.train_triples = train_triples
-
-
-def model(name="cat", *words, dataset="wn18rr", **sizes):
+def model(name="cat", *words, dataset="wn18rr", steps_per_pass=1, train_triples=None, **sizes):
     config = composed(f"model={name}", f"dataset={dataset}", *words)
     inputs = {"num_entities": 9, "num_relations": 3} if dataset == "wn18rr" else {"in_channels": 5}
     torch.manual_seed(0)
-    return build_encoder(config, Sizes(**(inputs | sizes)))
+    taken = {"steps_per_pass": steps_per_pass, "train_triples": train_triples}
+    return build_encoder(config, SimpleNamespace(inputs=inputs | sizes, **taken))
 
 
 def queries():
@@ -144,11 +138,6 @@ TRIPLES = torch.tensor([[0, 0, 4, 5, 6], [0, 0, 1, 2, 0], [1, 2, 0, 4, 7]])
 """Head 0 has answers 1 and 2 by relation 0 and comes in from 4 by relation 1."""
 
 
-def with_inverses(triples):
-    head, relation, tail = triples
-    return torch.cat([triples, torch.stack([tail, relation + 3, head])], 1)
-
-
 @pytest.mark.parametrize(
     ("inverse", "head", "relation", "seen"),
     [
@@ -161,7 +150,8 @@ def with_inverses(triples):
     ],
 )
 def test_neighbours_are_training_triples_of_the_head_but_its_answers(inverse, head, relation, seen):
-    triples = with_inverses(TRIPLES) if inverse else TRIPLES
+    turned = torch.stack([TRIPLES[2], TRIPLES[1] + 3, TRIPLES[0]])
+    triples = torch.cat([TRIPLES, turned], 1) if inverse else TRIPLES
     tokens = NeighbourTokens(9, 6 if inverse else 3, 4, 0.0, triples, 3)
     batch = Data(head=torch.tensor([head]), relation=torch.tensor([relation]))
     x, mask = tokens(batch)

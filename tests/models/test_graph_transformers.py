@@ -21,24 +21,14 @@ def graph():
     return ShortestPaths(LONGEST)(data)
 
 
-def graphgps(attention, heads=2, dropout=0.0):
-    torch.manual_seed(1)
-    return GraphGPS(FEATURES, DIM, 2, heads, attention, dropout).eval()
-
-
 def test_a_layer_of_graphgps_is_the_sum_of_its_parts(graph):
-    model = graphgps("multihead", heads=1)
+    model = GraphGPS(FEATURES, DIM, 2, 1, "multihead", 0.0).eval()
     x = torch.relu(model.input(graph.x))
     for layer in model.layers:
         local = layer.norm1(x + layer.conv(x, graph.edge_index))
         whole = layer.norm2(x + layer.attn(x[None], x[None], x[None])[0][0])
         x = layer.norm3((local + whole) + layer.mlp(local + whole))
     torch.testing.assert_close(model(graph), x)
-
-
-def graphormer(heads=2, layers=2, largest_degree=1):
-    torch.manual_seed(1)
-    return Graphormer(FEATURES, LONGEST, largest_degree, DIM, layers, heads, 16, 0.0)
 
 
 @pytest.mark.parametrize("heads", [1, 4])
@@ -55,7 +45,7 @@ def test_attention_of_graphormer_is_its_formula(graph, heads):
 
 
 def test_blocks_of_graphormers_rows_change_nothing(graph, monkeypatch):
-    made = graphormer()
+    made = Graphormer(FEATURES, LONGEST, 1, DIM, 2, 2, 16, 0.0)
 
     def found():
         out = made(graph)

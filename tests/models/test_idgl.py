@@ -28,7 +28,6 @@ def graph():
 
 
 def model(**changed):
-    torch.manual_seed(1)
     options = {
         "given_share": 0.6,
         "later_share": 0.3,

@@ -18,6 +18,7 @@ from curvlab.models.triples.flat import ComplEx, DistMult, RotatE, TransE
 from curvlab.models.triples.floors import RelationFrequency, ReverseLookup
 from curvlab.optim.options import Adagrad
 from curvlab.tasks import triple_losses
+from drawn import assert_finite, filled, slopes
 from manifold_reference import exact, mobius_add, mp
 
 ENTITIES, RELATIONS, DIM = 9, 3, 6
@@ -102,14 +103,6 @@ def triple_by_triple(score):
     return torch.stack([torch.stack([score(h, r, t) for t in ALL.tolist()]) for h, r in rows])
 
 
-def pyg_scores(model):
-    """PyTorch Geometric's scores, all tails of each query."""
-    columns = (HEAD, RELATION, ALL)
-    head, relation, tail = (c.flatten() for c in torch.meshgrid(*columns, indexing="ij"))
-    cube = model(head, relation, tail).view(len(HEAD), len(RELATION), ENTITIES)
-    return cube.diagonal().T
-
-
 PYG = {TransE: {"p_norm": 2}, DistMult: {}, ComplEx: {}, RotatE: {"margin": 0.0}}
 
 
@@ -126,16 +119,8 @@ def test_scores_are_pygs(kind):
         tables = [getattr(theirs, n) for n in (name, f"{name}_im") if hasattr(theirs, n)]
         for table, half in zip(tables, own.chunk(len(tables), 1), strict=True):
             table.weight.copy_(half)
-    torch.testing.assert_close(model.scores(queries()), pyg_scores(theirs), atol=1e-6, rtol=1e-6)
-
-
-def enlarged(model):
-    """With points away from the origin, and biases."""
-    for name, parameter in model.named_parameters():
-        scale = 0.1 if "bias" in name else 0.35
-        if not name.startswith("curvature"):
-            parameter.data.copy_(scale * torch.randn_like(parameter))
-    return model
+    rows = [theirs(h.expand(9), r.expand(9), ALL) for h, r in zip(HEAD, RELATION, strict=True)]
+    torch.testing.assert_close(model.scores(queries()), torch.stack(rows), atol=1e-6, rtol=1e-6)
 
 
 def murp(ball, model, h, r, t):
@@ -167,7 +152,7 @@ def atth(ball, model, h, r, t):
 )
 @pytest.mark.usefixtures("double_distances")
 def test_a_model_is_its_formula_on_geoopts_balls(kind, formula, kappas):
-    model, kappas = enlarged(made(kind, manifold=BALL)), torch.tensor(kappas)
+    model, kappas = filled(made(kind, manifold=BALL), size=0.3), torch.tensor(kappas)
     model.curvature.raw.data.copy_(torch.expm1(-kappas).log())
     torch.testing.assert_close(model.curvature(), kappas)
 
@@ -256,10 +241,7 @@ def test_the_distance_to_points_of_rays_and_its_derivatives():
     sources = [source.double().requires_grad_() for source in (x, p, scale, rays, length)]
     found, expected = SquaredToRays.apply(*sources, rim), plain(*sources)
     torch.testing.assert_close(found, expected)
-    weights = torch.randn(4, 7, dtype=torch.float64)
-    gradients = (torch.autograd.grad((it * weights).sum(), sources) for it in (found, expected))
-    for own, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(own, other)
+    torch.testing.assert_close(slopes(found, sources), slopes(expected, sources))
 
 
 @pytest.mark.parametrize("kind", CURVED)
@@ -282,10 +264,7 @@ def test_gradients_are_finite_where_points_coincide_and_at_the_rim(kind):
     model.entities.weight.data[4] = model.entities.weight.data[0] = 0
     model.entities.weight.data[8] *= 1e4
     model.translations.weight.data.zero_()
-    scores = model.scores(queries())
-    assert scores.isfinite().all()
-    scores.sum().backward()
-    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+    assert_finite(model.scores(queries()), model.parameters())
 
 
 def test_halves_need_an_even_width():

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from torch_geometric.data import Data
 
 from curvlab.data.transforms.relations import NeighbourRelations
 from curvlab.models.nodeformer import (
@@ -11,13 +10,11 @@ from curvlab.models.nodeformer import (
     orthogonal_directions,
     positive_features,
 )
-from largest_tensor import LargestTensor
 
 pytestmark = pytest.mark.usefixtures("float64")
 
 
 def model(in_channels=5, **options):
-    torch.manual_seed(0)
     defaults = {"dim": 4, "layers": 2, "heads": 3, "random_features": 10, "gumbel_samples": 3}
     return NodeFormer(in_channels, **{**defaults, "orders": 2, "edge_loss": 1.0, **options})
 
@@ -92,19 +89,6 @@ def test_a_layer_is_its_formula(related):
     out, term = layer(x, related.relations, None)
     torch.testing.assert_close(out, expected)
     assert term is None
-
-
-@pytest.mark.parametrize("orders", [0, 2])
-def test_no_tensor_is_of_nodes_by_nodes(orders):
-    nodes = 3000
-    edges = torch.randint(nodes, (2, 3 * nodes))
-    batch = Data(x=torch.randn(nodes, 5), edge_index=edges, num_nodes=nodes)
-    batch = NeighbourRelations(orders)(batch)
-    made = model(orders=orders)
-    with LargestTensor() as largest:
-        (made(batch).square().sum() + made.auxiliary_loss()).backward()
-    assert largest.elements <= 150 * nodes
-    assert all(p.grad.isfinite().all() for p in made.parameters())
 
 
 def test_the_term_of_the_edges_is_the_mean_over_layers_edges_and_heads(related):

@@ -1,6 +1,7 @@
 """PolyFormer: the specification's worked model, its invariances, its released settings."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -144,11 +145,6 @@ COUNTS = {  # with the decoder, on features and logits of the real sets
 }
 
 
-class Described:
-    def __init__(self, features, classes):
-        self.inputs, self.num_classes = {"in_channels": features}, classes
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COUNTS)
 def test_parameter_counts_of_the_released_settings(name):
@@ -158,6 +154,7 @@ def test_parameter_counts_of_the_released_settings(name):
             continue
         config = composed(f"model={model}", f"dataset={name}")
         with torch.device("meta"):
-            encoder = build_encoder(config, Described(features, classes))
+            known = SimpleNamespace(inputs={"in_channels": features}, num_classes=classes)
+            encoder = build_encoder(config, known)
         found = sum(p.numel() for p in encoder.parameters())
         assert found + (encoder.dim_out + 1) * classes == expected

@@ -14,7 +14,7 @@ from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.data.transforms.spectrum import EigenvectorFeatures, LaplacianSpectrum
 from curvlab.errors import UsageError
 from curvlab.layers.spectral_filters import BernsteinFilter, GPRFilter
-from curvlab.models.nagphormer import NAGphormer
+from curvlab.models.nagphormer import NAGphormer, token_encoder_layer
 from curvlab.models.specformer import Specformer
 from curvlab.models.spectral import MLPThenFilter
 from graphs import random_graph
@@ -147,3 +147,27 @@ def test_parameter_counts_of_the_filter_experiment():
     """The specification's 5,049 at width 69, with a linear map of the embeddings to one number."""
     model = MLPThenFilter(1, partial(BernsteinFilter, 10), 69, 2, 0.0, 0.0, 0.01, 0.0)
     assert sum(p.numel() for p in model.parameters()) + 70 == 5049
+
+
+def gradients(module, tokens):
+    """Output of a module and gradients of its square, of the tokens and of all parameters."""
+    module.zero_grad()
+    x = tokens.clone().requires_grad_()
+    out = module(x)
+    return out, torch.autograd.grad(out.square().sum(), [x, *module.parameters()])
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("heads", [1, 2, 8])
+@pytest.mark.parametrize("training", [True, False])
+def test_the_layer_is_the_pre_norm_encoder_layer(training, heads):
+    options = {"batch_first": True, "norm_first": True}
+    theirs = nn.TransformerEncoderLayer(8, heads, 16, 0.0, "gelu", **options)
+    for parameter in theirs.train(training).parameters():
+        nn.init.normal_(parameter, std=0.5)
+    ours = token_encoder_layer(8, heads, 0.0).train(training)
+    ours.load_state_dict(theirs.state_dict())
+    tokens = torch.randn(5, 4, 8)
+    torch.testing.assert_close(gradients(ours, tokens), gradients(theirs, tokens))
+    with torch.no_grad():  # in which torch has a path of its own
+        torch.testing.assert_close(ours(tokens), theirs(tokens))

@@ -21,7 +21,7 @@ from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.models.idgl import half_squared_distances
 from curvlab.models.triples.ball import MuRP, RotH
 from curvlab.models.triples.flat import RotatE, TransE
-from reduced_products import tf32
+from modes import tf32
 from tiny_data import said
 
 MODELS = choices(CONFIGS, "model")
@@ -51,7 +51,6 @@ def reconstruction(space):
 
 def prototypes():
     space = Lorentz(kappa=-1.0, learnable=True)
-    torch.manual_seed(0)
     layer = LorentzPrototypes(4, 3, space)
     layer.prototypes.data = space.expmap0(near_each_other(3, 4))
     x = space.expmap0(near_each_other(10, 4)).requires_grad_()
@@ -60,7 +59,6 @@ def prototypes():
 
 def softmax_attention():
     space = Lorentz(kappa=-1.0, learnable=True)
-    torch.manual_seed(0)
     layer = LorentzSoftmaxAttention(4, 1, space)
     x = space.expmap0(near_each_other(10, 4, spread=0.3)).requires_grad_()
     return layer.weighted_sums(x[None], x[None], space.expmap0(near_each_other(1, 10, 4))), x
@@ -68,7 +66,6 @@ def softmax_attention():
 
 def poincare_linear():
     space = Lorentz(kappa=-1.0, learnable=True)
-    torch.manual_seed(0)
     layer = PoincareLinear(4, 6, space)
     x = space.expmap0(near_each_other(10, 4)).requires_grad_()
     with torch.no_grad():  # hyperplanes that pass by the points
@@ -80,7 +77,6 @@ def poincare_linear():
 
 def hyperplanes():
     space = Stereographic(kappa=[-1.0, 0.5], components=2, learnable=True)
-    torch.manual_seed(0)
     layer = StereographicLogits(8, 3, space)
     nn.init.normal_(layer.normal)
     layer.offset.data = near_each_other(3, 8, centre=0.5)
@@ -89,7 +85,6 @@ def hyperplanes():
 
 
 def scores(kind):
-    torch.manual_seed(0)
     model = kind(num_entities=9, num_relations=2, dim=8).eval()
     model.entities.weight.data = near_each_other(9, 8, centre=0.6)
     for name, parameter in model.named_parameters():
@@ -124,6 +119,7 @@ def change(found, expected):
 
 
 def value_and_slope(quantity, autocast=False):
+    torch.manual_seed(0)
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         value, x = quantity()
     weights = torch.randn(value.shape, generator=torch.Generator().manual_seed(1))

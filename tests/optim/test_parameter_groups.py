@@ -20,34 +20,30 @@ from curvlab.optim import (
 
 def module(space, layers=2):
     """Layers that share one space."""
-    torch.manual_seed(0)
     return nn.Sequential(*(StereographicLinear(4, 4, space) for _ in range(layers)))
 
 
+def rates(made, groups):
+    """Rate and decay of each parameter, which is in one group, by its name."""
+    of = {id(p): (group["lr"], group["weight_decay"]) for group in groups for p in group["params"]}
+    assert sum(len(group["params"]) for group in groups) == len(of)
+    return {name: of[id(p)] for name, p in made.named_parameters()}
+
+
 @pytest.mark.parametrize(
-    ("made", "shapes"),
+    "spaces",
     [
-        (module(Stereographic(2, -1.0, learnable=True)), [(2,)]),
-        (module(Euclidean(2)), []),
-        (module(Stereographic(2, -1.0, learnable=False)), []),
-        (
-            nn.ModuleList(
-                module(Stereographic(k, kappa, max=top, learnable=True))
-                for k, kappa, top in ((2, -1.0, 0.0), (4, 0.5, None))
-            ),
-            [(2,), (4,)],
-        ),
+        [Stereographic(2, -1.0, learnable=True)],
+        [Euclidean(2)],
+        [Stereographic(2, -1.0, learnable=False)],
+        [Stereographic(k, -1.0, max=top, learnable=True) for k, top in ((2, 0.0), (4, None))],
     ],
     ids=["learned", "flat", "fixed", "bounded"],
 )
-def test_curvatures_have_a_group_and_every_parameter_is_in_one(made, shapes):
-    groups = parameter_groups(made, curvature_lr=0.1, weight_decay=0.5)
-    members = [id(p) for group in groups for p in group["params"]]
-    assert sorted(members) == sorted(id(p) for p in made.parameters())
-    ordinary, *curvatures = groups
-    assert (ordinary["lr"], ordinary["weight_decay"]) == (0.01, 0.5)
-    assert [p.shape for group in curvatures for p in group["params"]] == shapes
-    assert all((group["lr"], group["weight_decay"]) == (0.1, 0.0) for group in curvatures)
+def test_curvatures_have_a_group_and_every_parameter_is_in_one(spaces):
+    made = nn.ModuleList(map(module, spaces))
+    found = rates(made, parameter_groups(made, curvature_lr=0.1, weight_decay=0.5))
+    assert found == {n: (0.1, 0.0) if "curvature" in n else (0.01, 0.5) for n in found}
 
 
 def test_steps_are_as_long_as_the_two_rates():
@@ -67,17 +63,14 @@ def test_steps_are_as_long_as_the_two_rates():
 def test_a_part_with_a_decay_of_its_own_decays_by_it_and_its_curvatures_do_not():
     made = nn.ModuleList([module(Euclidean(2)), module(Stereographic(2, -1.0, learnable=True))])
     made[1].weight_decay = 0.25
-    ordinary, apart, curvatures = parameter_groups(made, curvature_lr=0.1, weight_decay=0.5)
-    assert [id(p) for p in ordinary["params"]] == [id(p) for p in made[0].parameters()]
-    assert (ordinary["weight_decay"], apart["weight_decay"]) == (0.5, 0.25)
-    assert [p.shape for p in curvatures["params"]] == [(2,)]
-    members = {id(p) for p in apart["params"] + curvatures["params"]}
-    assert members == {id(p) for p in made[1].parameters()}
+    found = rates(made, parameter_groups(made, curvature_lr=0.1, weight_decay=0.5))
+    for name, found_rates in found.items():
+        decay = 0.25 if name.startswith("1") else 0.5
+        assert found_rates == ((0.1, 0.0) if "curvature" in name else (0.01, decay))
 
 
 def prototypes(learnable=True):
     """Euclidean parameters, a curvature, and points of the space that has it."""
-    torch.manual_seed(0)
     space = Lorentz(-0.5, learnable)
     linear = LorentzLinear(3, 4, Lorentz(-1.0, learnable=False), space, "rescale")
     return nn.Sequential(linear, LorentzPrototypes(4, 2, space))
@@ -91,13 +84,9 @@ def test_points_of_a_manifold_have_a_rate_and_a_decay_of_their_own():
     made = prototypes()
     optimizer = Adam(**RATES, **POINT_RATES).build(made)
     assert isinstance(optimizer, RiemannianAdam)
-    ordinary, points, curvatures = optimizer.param_groups
-    assert [id(p) for p in points["params"]] == [id(made[1].prototypes)]
-    assert (points["lr"], points["weight_decay"]) == (0.03, 0.02)
-    assert (ordinary["lr"], ordinary["weight_decay"]) == (0.01, 0.05)
-    assert (curvatures["lr"], curvatures["weight_decay"]) == (1e-4, 0.0)
-    members = [id(p) for group in optimizer.param_groups for p in group["params"]]
-    assert sorted(members) == sorted(id(p) for p in made.parameters())
+    found = rates(made, optimizer.param_groups)
+    assert found.pop("1.prototypes") == (0.03, 0.02)
+    assert found == {n: (1e-4, 0.0) if "curvature" in n else (0.01, 0.05) for n in found}
 
 
 @pytest.mark.usefixtures("float64")
@@ -146,21 +135,17 @@ def test_biases_and_scales_have_a_decay_of_their_own_if_they_are_given_one():
     groups = parameter_groups(
         made, 0.01, 1e-4, 0.05, 0.0, manifold_lr=0.03, manifold_weight_decay=0.0
     )
-    decays = {id(p): group["weight_decay"] for group in groups for p in group["params"]}
-    assert len(decays) == len(list(made.parameters()))
-    for name, parameter in made.named_parameters():
-        assert decays[id(parameter)] == (0.05 if name == "0.weight" else 0.0)
+    for name, (_, decay) in rates(made, groups).items():
+        assert decay == (0.05 if name == "0.weight" else 0.0)
 
 
 def test_a_part_may_learn_and_decay_at_rates_of_its_own():
     model = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2))
     vars(model[1]).update(lr=0.5, weight_decay=None)
     vars(model[2]).update(lr=0.25, weight_decay=0.125)
-    groups = parameter_groups(model, lr=0.3, curvature_lr=1.0, weight_decay=0.01)
-    found = [(g.get("lr"), g["weight_decay"], g["params"]) for g in groups]
-    assert [rates[:2] for rates in found] == [(0.3, 0.01), (0.5, 0.01), (0.25, 0.125)]
-    for (_, _, members), part in zip(found, model, strict=True):
-        assert {id(p) for p in members} == {id(p) for p in part.parameters()}
+    found = rates(model, parameter_groups(model, lr=0.3, curvature_lr=1.0, weight_decay=0.01))
+    expected = [(0.3, 0.01), (0.5, 0.01), (0.25, 0.125)]
+    assert found == {name: expected[int(name[0])] for name in found}
 
 
 def test_torchs_own_options_are_passed_on_and_others_refused():

@@ -106,7 +106,6 @@ def test_points_with_more_axes_move_like_a_list_of_them(name):
     [(RiemannianAdam, torch.optim.Adam), (RiemannianAdamW, torch.optim.AdamW)],
 )
 def test_the_others_move_as_by_torchs_optimiser(ours, torchs):
-    torch.manual_seed(0)
     one = nn.Linear(4, 3)
     two = copy.deepcopy(one)
     point = parameter(SPACES["lorentz"]())

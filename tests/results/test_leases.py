@@ -56,9 +56,8 @@ def started(script, *words):
 def elsewhere(monkeypatch):
     """As seen from another machine, which waits less long."""
     monkeypatch.setattr(leases, "_machine", lambda: "another one")
-    monkeypatch.setattr(leases, "RENEWED", 0.05)
-    monkeypatch.setattr(leases, "MISSED", 0.2)
-    monkeypatch.setattr(leases, "ABANDONED", 0.8)
+    for name, seconds in {"RENEWED": 0.05, "MISSED": 0.2, "ABANDONED": 0.8}.items():
+        monkeypatch.setattr(leases, name, seconds)
 
 
 @pytest.fixture

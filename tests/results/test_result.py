@@ -5,11 +5,12 @@ import json
 import pytest
 import torch
 
+import stored_runs
 from curvlab.checksums import add_checksum, add_facts
 from curvlab.results.folder import EARLIER, LAST, RunDirectory
 from curvlab.results.identity import identity_hash
 from curvlab.results.leases import take
-from curvlab.results.result import Result, read_result
+from curvlab.results.result import read_result
 
 
 def hash_of(model):
@@ -17,16 +18,7 @@ def hash_of(model):
 
 
 def result(name="a", status="finished", **values):
-    what = {"model": "gcn", "dataset": "web_edu", "task": "reconstruction", "manifold": "euclidean"}
-    return Result(
-        status=status,
-        seed=0,
-        experiment=None,
-        config_hash=hash_of(name),
-        config={"model": {"name": name}},
-        **what,
-        **values,
-    )
+    return stored_runs.result({"model": {"name": name}}, status=status, **values)
 
 
 def test_a_result_comes_back_as_it_was_written(tmp_path):
@@ -90,14 +82,10 @@ def test_files_of_another_configuration_or_a_fresh_run_are_set_aside(tmp_path):
         leave_products(tmp_path, "b")
 
 
-def finish(directory, name, score):
-    directory.prepare(result(name), fresh=False)
-    result(name, score=score).write(directory.path)
-
-
 def test_a_result_that_ended_survives_an_interrupted_repetition(tmp_path):
     directory = RunDirectory(tmp_path)
-    finish(directory, "a", 81.5)
+    directory.prepare(result("a"), fresh=False)
+    result("a", score=81.5).write(tmp_path)
     directory.prepare(result("a"), fresh=True)
     directory.prepare(result("b"), fresh=False)
     aside = tmp_path / "previous" / hash_of("a")

@@ -7,22 +7,18 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import stored_runs
 from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
-from curvlab.results.identity import identity_hash
-from curvlab.results.result import Result, load, read_result, result_files
+from curvlab.results.result import load, read_result, result_files
 from curvlab.results.run_tables import FILES, RUN, read_rows, text_of, write_rows
 
 SEEDS = ("gcn/seed0", "gcn/seed1", "gat/seed0")
 
 
 def result(seed=0, model="gcn", **values):
-    config = {"model": {"name": model}, "seed": seed}
-    what = {"dataset": "web_edu", "task": "reconstruction", "manifold": "euclidean"}
-    return Result(
-        "finished", model, seed=seed, experiment="a/one", config=config,
-        config_hash=identity_hash(config), **what, **values,
-    )  # fmt: skip
+    what = {"model": model, "seed": seed, "experiment": "a/one"}
+    return stored_runs.result({"model": {"name": model}, "seed": seed}, **what, **values)
 
 
 def row(run, **values):

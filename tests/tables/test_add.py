@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+import stored_runs
 from composing import composed
 from curvlab.results.identity import identity_hash, revisions_of, stored_config
-from curvlab.results.result import Result, read_result
+from curvlab.results.result import read_result
 from curvlab.results.run_tables import text_of
 from curvlab.tables.add import add_runs
 
@@ -17,19 +18,9 @@ REPLACED = "0" * 16
 @pytest.fixture(scope="module")
 def result():
     config = stored_config(composed("model=fpst", "dataset=synthetic_web"))
-    return Result(
-        status="finished",
-        model="fpst",
-        dataset="synthetic_web",
-        task="reconstruction",
-        manifold="stereographic",
-        seed=0,
-        experiment="fpst/fig3",
-        config_hash=identity_hash(config),
-        config=config,
-        score=90.0,
-        revisions=revisions_of(config),
-    )
+    fields = {"model": "fpst", "dataset": "synthetic_web", "manifold": "stereographic"}
+    fields |= {"experiment": "fpst/fig3", "score": 90.0, "revisions": revisions_of(config)}
+    return stored_runs.result(config, **fields)
 
 
 @pytest.fixture

@@ -109,10 +109,6 @@ def test_a_graph_counts_once_however_often_it_is_split(write_run, configs, tmp_p
     assert found.beaten.iloc[-1] == pytest.approx(1 / 3)  # of the first: all, none and none
 
 
-def frame(*runs):
-    return pd.DataFrame(runs, columns=["table", "row", "column", "deviation", "val"])
-
-
 @pytest.mark.parametrize(
     ("deviations", "kept"),
     [
@@ -123,7 +119,8 @@ def frame(*runs):
     ],
 )
 def test_a_column_keeps_one_protocol(deviations, kept):
-    runs = frame(*[("a", f"model{i}", "cora", words, nan) for i, words in enumerate(deviations)])
+    rows = [("a", f"model{i}", "cora", words, nan) for i, words in enumerate(deviations)]
+    runs = pd.DataFrame(rows, columns=["table", "row", "column", "deviation", "val"])
     assert tuple(one_protocol_per_column(runs)["deviation"]) == kept
 
 

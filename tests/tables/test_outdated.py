@@ -10,9 +10,8 @@ from curvlab.results.identity import identity_hash, revisions_of
 from curvlab.results.result import SCHEMA, load, result_files
 from curvlab.tables.planning import outdated_cells
 
-EVERY = (
-    11  # cells, and the listed: all take minutes, and `scripts/tables.py outdated` looks at them
-)
+EVERY = 11
+"""Cells, and the listed: all take minutes, and `scripts/tables.py outdated` looks at them."""
 
 
 @pytest.mark.slow

@@ -4,24 +4,21 @@ import pandas as pd
 import pytest
 
 from curvlab.errors import UsageError
-from curvlab.results.result import Result
 from curvlab.study.verdict import compare
 from curvlab.tables.paired import comparison, group_runs
+from stored_runs import result
 
 
-def run(score, seed=0, model="gcn", dim=16, **others):
+def run(score, seed=0, dim=16, **others):
     target = "curvlab.models.gcn.GCN"
     config = {
-        "model": {"_target_": target, "name": model, "dim": dim},
+        "model": {"_target_": target, "name": "gcn", "dim": dim},
         "dataset": {"name": "cora", "metric": "accuracy"},
         "trainer": {"max_steps": 5},
         "seed": seed,
     }
-    fields = {"task": "node_classification", "status": "finished"} | others
-    return Result(
-        model=model, dataset="cora", manifold="euclidean", seed=seed, experiment=None,
-        config_hash="", config=config, score=score, wall_seconds=2.0 + seed, **fields,
-    )  # fmt: skip
+    fields = {"dataset": "cora", "task": "node_classification", "seed": seed, "score": score}
+    return result(config, **(fields | {"wall_seconds": 2.0 + seed} | others))
 
 
 def test_seeds_are_one_group_and_options_tell_groups_apart():

@@ -1,17 +1,19 @@
-"""Reports written down in every format, and texts with tables in them."""
+"""Reports in every format, pages of papers, texts with tables in them; the script tables.py."""
 
 import re
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import pytest
 
+from composing import ROOT
 from curvlab.errors import UsageError
-from curvlab.tables import build_report, load_table
+from curvlab.tables import build_report, load_table, table_names
+from curvlab.tables.page import BETTER, WORSE, heatmap, page
 from curvlab.tables.render import markdown, number, refresh, render, sentence, terminal
 from stored_runs import extend
 
-ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "docs" / "results" / "tables"
 SECOND = "mean of the last 2,000 steps"
 
@@ -157,7 +159,7 @@ PAGES = [ROOT / "README.md", *sorted(RESULTS.parent.glob("*.md")), ROOT / "docs/
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_pages_show_what_the_result_files_say(page, script):
     words = ("refresh", str(page), "--results", str(RESULTS), "--output", "new.md")
-    assert script("tables.py", *words)[0] == 0
+    script("tables.py", *words)
     assert Path("new.md").read_text() == page.read_text()
 
 
@@ -181,8 +183,86 @@ def test_no_decimal_of_a_finding_is_typed_by_hand(page):
 def test_unknown_marks_are_one_sentence(script, tmp_path, words, answer):
     text = tmp_path / "text.md"
     text.write_text(f"<!-- tables.py {words} -->\n<!-- end -->\n")
-    code, _, said = script("tables.py", "refresh", str(text), "--results", str(RESULTS))
-    assert code == 2
+    said = script("tables.py", "refresh", str(text), "--results", str(RESULTS), code=2).err
     assert answer in said
     assert said.count("\n") == 1
     assert text.read_text().endswith("-->\n<!-- end -->\n")
+
+
+@pytest.mark.slow
+def test_a_page_has_all_tables_with_the_runs_of_each_cell(configs, spec, write_run, tmp_path):
+    write_run("fpst", "web_edu", 0, 98.765)
+    write_run("fpst", "web_edu", 1, 99.0)
+    write_run("<script>&'", "power", 0, 98.7)
+    text = page(configs, "fpst", tmp_path)
+    names = [name for name in table_names(configs) if name.startswith("fpst/")]
+    blocks = [table.report.title for name in names for table in load_table(configs, name)]
+    assert [unescape(title) for title in re.findall("<h2>(.*?)</h2>", text)] == blocks
+    lines = re.search(r'title="FPS-T, Web-Edu\n(.*?)"', text, re.DOTALL)[1].splitlines()
+    assert lines[:2] == ["ours: 98.88", "printed: 99.00 ± 0.08"]
+    assert [line.partition(",")[0] for line in lines[-2:]] == ["seed 0: 98.77", "seed 1: 99.00"]
+    assert all(line.endswith("result.json") for line in lines[-2:])
+    assert "http" not in text
+    assert "<script>&" not in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("values", "better", "side"),
+    [
+        ((90.0, 90.1, 90.2), "higher", WORSE),  # 99.00 ± 0.08 is printed
+        ((90.0, 90.1, 90.2), "lower", BETTER),
+        ((98.9, 99.0, 99.1), "higher", ""),
+        ((90.0, 90.1), "higher", ""),  # two runs have no interval
+    ],
+)
+def test_colour_is_the_side_of_a_difference_that_intervals_do_not_explain(
+    spec, write_run, tmp_path, values, better, side
+):
+    for seed, value in enumerate(values):
+        write_run("fpst", "web_edu", seed, value)
+    block = replace(spec.report, better=better)
+    text = heatmap(build_report(replace(spec, report=block), tmp_path))
+    found = re.search(r'<td([^>]*) title="FPS-T, Web-Edu', text)
+    assert found[1] == (f' style="background: rgba({side}, 0.60)"' if side else "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (("fpst/fig33",), "fpst/fig3"),
+        (("fpst/fig3", "--results", "typo"), "no folder typo"),
+        (("nothing", "at", "all"), "estimate TABLE"),
+        (("estimate",), "estimate TABLE"),
+        (("page",), "page PAPER"),
+        (("estimate", "fpst/fig33"), "fpst/fig3"),
+        (("estimate", "fpst/fig3", "model=gnc"), "gcn"),
+        (("estimate", "fpst/fig3", "model=gcn", "foo=1"), "foo"),
+        (("estimate", "fpst/fig3", "bar"), "key=value"),
+        (("estimate", "fpst/fig3", "model=gcn", "seed=x"), "seed"),
+        (("page", "nobody"), "fpst"),
+        (("page", "fpst", "--format", "latex"), "drop --format"),
+        (("status", "--format", "csv"), "drop --format"),
+    ],
+)
+def test_wrong_words_get_one_sentence(script, words, answer):
+    complained = script("tables.py", *words, code=2).err
+    assert complained.count("\n") == 1
+    assert answer in complained
+
+
+@pytest.mark.slow
+def test_status_counts_what_the_sweep_plans_and_no_other_runs(script, write_run, tmp_path):
+    for seed in (0, 1, 10, 11):
+        write_run("gcn", "power", seed, 97.5)
+        write_run("sgformer", "power", seed, 97.5)
+        write_run("gcn", "wordnet", seed, 97.5)
+    for seed in range(10, 15):  # as many as planned, but others
+        write_run("gat", "power", seed, 97.5)
+    for seed in (*range(5), 10):
+        write_run("mlp", "power", seed, 97.5)
+    words = ("status", "--results", str(tmp_path), "--format", "markdown")
+    said = script("tables.py", *words).out
+    (line,) = (line for line in said.splitlines() if line.startswith("| fpst/fig3 "))
+    assert line.split(" | ")[1:3] == ["1 of 48", "7 of 240"]

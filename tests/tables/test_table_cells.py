@@ -1,6 +1,7 @@
-"""What a table plans can be run: its cells compose, are valid and take a step on a small graph."""
+"""What a table is, and that its cells compose, are valid and take a step on a small graph."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -10,7 +11,9 @@ from composing import CONFIGS, composed, with_hydra
 from curvlab.config.building import build
 from curvlab.config.folder import find
 from curvlab.config.options import validate
+from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table, table_names
+from curvlab.tables.spec import ReportBlock, paper_numbers
 from tiny_data import TinyGraph, takes_a_step
 
 TABLES = table_names(CONFIGS)
@@ -38,10 +41,8 @@ def cells_of(name, swept):
     return [{**first, swept: value} for value in keys[swept]]
 
 
-# PyTorch Geometric's making of a sparse matrix, once a process.
 @pytest.mark.sampled(3)
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 @pytest.mark.parametrize(
     ("name", "swept"),
     [
@@ -96,7 +97,6 @@ NOT_LOOPED = ("cora", "citeseer__per_class", "pubmed", "airport", "airport_hgcn"
 
 @pytest.mark.sampled(2)
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")
 @pytest.mark.parametrize("model", FRAME)
 def test_large_graphs_and_nearest_neighbours_have_a_loop_a_node(model):
     graph = TinyGraph(features=3, classes=3, several=False).load()
@@ -108,3 +108,72 @@ def test_large_graphs_and_nearest_neighbours_have_a_loop_a_node(model):
         assert len(entries) == graph.num_edges + loops
     known = composed("dataset=ogbn_arxiv").dataset.source.statistics
     assert 2 * known.num_edges + known.num_nodes == 2_484_941  # as the papers' code counts
+
+
+GOOD = "title: t, metric: m, better: higher, rows: model.name, columns: model.dim"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", table_names(CONFIGS))
+def test_every_table_reads_its_paper_and_plans_its_cells(name, tmp_path):
+    for spec in load_table(CONFIGS, name):
+        cells = build_report(spec, tmp_path).cells
+        assert cells["paper_mean"].notna().any() == (spec.report.paper is not None)
+        planned = len(spec.planned_rows) * len(spec.planned_columns)
+        assert (cells["status"] == "not run").sum() == planned
+        assert spec.planned_seeds
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("report: {title: t}", "metric"),
+        ("report: {tilte: t}", "tilte|title"),
+        ("report: 5", "report"),
+        ("report: {title: [", "line "),
+        ("- report", "keys and values"),
+        ("trainer: 5", "trainer"),
+        ("hydra: {sweeper: {params: 5}}", "hydra.sweeper.params"),
+        ("hydra: {sweeper: {params: {seed: 'range('}}}\nreport: {GOOD}", "params.seed"),
+    ],
+)
+def test_a_wrong_file_is_one_sentence_that_names_it_and_the_key(tmp_path, text, key):
+    path = tmp_path / "table/paper/t.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(text.replace("GOOD", GOOD))
+    with pytest.raises(UsageError, match=key) as error:
+        load_table(tmp_path, "paper/t")
+    assert "\n" not in str(error.value)
+    assert "paper/t" in str(error.value)
+
+
+@pytest.fixture
+def block():
+    return ReportBlock(
+        title="t", metric="m", better="higher", rows="model.name", columns="dataset.name"
+    )
+
+
+def test_numbers_may_be_next_to_the_table(block, tmp_path):
+    (tmp_path / "own.csv").write_text("model,dataset,mean,pm\ngcn,power,12.5,0.3\n")
+    (found,) = paper_numbers(replace(block, paper="own.csv"), tmp_path).to_dict("records")
+    names = ("row", "column", "mean", "pm", "pm_kind", "note")
+    assert [found[name] for name in names] == ["gcn", "power", "12.5", "0.3", "unknown", ""]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (None, r"no file own\.csv"),
+        ("model,mean\ngcn,12\n", "dataset"),
+        ("model,dataset,score\ngcn,power,12\n", "'mean'"),
+        ("model,dataset,mean\ngcn,power,high\n", "numbers in the column mean"),
+        ("model,dataset,mean\ngcn,power,12\n", "no column panel"),
+    ],
+)
+def test_a_wrong_file_of_numbers_is_one_sentence(block, tmp_path, text, why):
+    if text is not None:
+        (tmp_path / "own.csv").write_text(text)
+    with pytest.raises(UsageError, match=why) as error:
+        paper_numbers(replace(block, paper="own.csv", select={"panel": "left"}), tmp_path)
+    assert "\n" not in str(error.value)

@@ -33,15 +33,12 @@ def graph_of(megabytes: int) -> Data:
     return Data(x=torch.ones(MEGABYTE // 4, megabytes))
 
 
-@torch.no_grad()
-def inference_cost(model, graph, passes):
-    return time_and_memory("inference", lambda: model(graph), model, graph, passes)
-
-
 @linux
 @pytest.mark.parametrize("passes", [1, 5])
 def test_memory_is_the_graphs_and_what_one_pass_needs(passes):
-    cost = inference_cost(Counting(64), graph_of(8), passes)
+    model, graph = Counting(64), graph_of(8)
+    with torch.no_grad():
+        cost = time_and_memory("inference", lambda: model(graph), model, graph, passes)
     assert cost["inference_mb"] == pytest.approx(72, abs=8)
     assert cost["inference_ms"] > 0
 

@@ -7,25 +7,14 @@ from curvlab.errors import UsageError
 from curvlab.layers.lorentz import LorentzPrototypes
 from curvlab.layers.stereographic import StereographicLogits
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic
-from curvlab.models.encoder import Encoder
 from curvlab.tasks.decoders import TangentLogits, decoder_of
+from placed import Placed
 
 pytestmark = pytest.mark.usefixtures("float64")
 
 
-class Placed(Encoder):
-    """An encoder of points of a space."""
-
-    manifold_out = None
-
-    def __init__(self, space, dim, logits=False):
-        super().__init__()
-        vars(self)["manifold_out"] = space
-        self.dim_out, self.gives_logits = dim, logits
-
-
 def decoder(kind, space, dim, *options):
-    return decoder_of(Placed(space, dim), kind, 3, *options)
+    return decoder_of(Placed(torch.zeros(1, dim), space), kind, 3, *options)
 
 
 def test_by_itself_it_is_what_the_space_asks_for():
@@ -72,7 +61,7 @@ def test_what_there_is_not_is_refused(kind, space, options, says):
 
 
 def test_no_decoder_follows_logits():
-    made = Placed(Euclidean(), 3, logits=True)
+    made = Placed(torch.zeros(1, 3), Euclidean(), logits=True)
     assert isinstance(decoder_of(made, "auto", 3), torch.nn.Identity)
     for given in (("linear", 3), ("auto", 3, "geometric", "as_released")):
         with pytest.raises(UsageError, match=r"makes the logits itself; leave decoder='auto'"):

@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from torch import nn
 from torch_geometric.data import Data
 
 from curvlab.manifolds import Euclidean, Stereographic
@@ -13,26 +12,15 @@ from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.optim import Adam
 from curvlab.tasks.reconstruction import Reconstruction
 from graphs import both_directions
+from placed import Placed
 
 POINTS = [(0.0, 0.0), (1.0, 0.1), (0.2, 1.9), (2.1, 2.0), (0.6, 1.1)]
 EDGES = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4)]
 ADAM = Adam(curvature_lr=0.02)
 
 
-class Placed(nn.Module):
-    """An encoder that knows where the nodes are."""
-
-    def __init__(self, points, space):
-        super().__init__()
-        self.points = nn.Parameter(torch.tensor(points))
-        self.manifold_out = space
-
-    def forward(self, batch):
-        return self.points
-
-
 def example():
-    return Data(edge_index=both_directions(EDGES), num_nodes=5)
+    return Data(x=torch.ones(5, 1), edge_index=both_directions(EDGES))
 
 
 def task_at(points, space, power=2):

@@ -19,6 +19,7 @@ from curvlab.manifolds import (
 )
 from curvlab.manifolds.pairs.loss import Evaluate, reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
+from drawn import assert_close, draw
 from graphs import both_directions
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -61,8 +62,7 @@ def dense_loss(sqdist: Tensor, edge_index: Tensor, power: int) -> Tensor:
 
 def random_points(kappas, nodes=NODES, spread=0.6, seed=0):
     """Points with four coordinates a component, some of them far out."""
-    generator = torch.Generator().manual_seed(seed)
-    v = spread * torch.randn(nodes, len(kappas), 4, generator=generator)
+    v = draw(nodes, len(kappas), 4, size=spread, seed=seed)
     x = stereographic.expmap0(v, torch.tensor(kappas))
     return stereographic.project(x, torch.tensor(kappas)).flatten(1)
 
@@ -84,13 +84,6 @@ def dense_value_and_gradients(x, kappas, edge_index, power):
     x, kappa = x.clone().requires_grad_(), torch.tensor(kappas, dtype=x.dtype).requires_grad_()
     loss = dense_loss(dense_sqdist(x, kappa), edge_index, power)
     return loss.detach(), *torch.autograd.grad(loss, [x, kappa])
-
-
-def assert_close(results, expected, tolerance):
-    """Each tensor within a fraction of its own largest entry."""
-    for result, other in zip(results, expected, strict=True):
-        bound = tolerance * max(1.0, other.abs().max().item())
-        torch.testing.assert_close(result.to(other.dtype), other, atol=bound, rtol=0)
 
 
 @pytest.mark.parametrize("power", [1, 2])
@@ -236,8 +229,7 @@ def test_antipodes_have_finite_gradients(dtype, power):
 def test_points_of_the_lorentz_model_have_the_loss_of_their_images(kappa, power):
     """The curvature acts on the distances, and on time and image of what has the same space."""
     edge_index, tiles = web(), PairTiles(web(), NODES, 8)
-    generator = torch.Generator().manual_seed(0)
-    s = torch.randn(NODES, 4, generator=generator).requires_grad_()
+    s = torch.randn(NODES, 4).requires_grad_()
     model = Lorentz(kappa, learnable=True)
     loss = reconstruction_loss(model.from_space(s), model, tiles, power)
     k = model.kappa.detach().requires_grad_()

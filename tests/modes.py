@@ -1,4 +1,4 @@
-"""TF32 on the processor: a mode in which products round their factors, unless the code forbids."""
+"""Modes of torch: TF32 on the processor, whose products round; the largest tensor that is made."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from curvlab.manifolds.products import FULL, _precisions
 
@@ -51,3 +52,16 @@ def tf32() -> Iterator[_RoundedFactors]:
             yield mode
     finally:
         torch.set_float32_matmul_precision("highest")
+
+
+class LargestTensor(TorchDispatchMode):
+    """Remembers the number of elements of the largest dense tensor that any operation made."""
+
+    elements = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        made = [leaf for leaf in tree_leaves(out) if isinstance(leaf, Tensor)]
+        sizes = [tensor.numel() for tensor in made if tensor.layout == torch.strided]
+        self.elements = max(self.elements, *sizes, 0)
+        return out
