@@ -132,6 +132,16 @@ def test_a_run_ends_when_the_rate_has_fallen(run_here, folder, every):
     assert pd.read_csv(folder / "metrics.csv")["val/mrr"].count() == epochs // every
 
 
+@pytest.mark.usefixtures("keeps_last")
+def test_a_run_with_rare_validations_goes_on_to_the_same_digit(run_here, folder):
+    words = (*KG, "model=distmult", "trainer.epochs=6", "+trainer.check_val_every_n_epoch=2")
+    whole, curves = run_here(*words), (folder / "metrics.csv").read_text()
+    for name in ("result.json", "checkpoints/last.ckpt"):
+        (folder / name).unlink()
+    assert run_here(*words).metrics == whole.metrics
+    assert (folder / "metrics.csv").read_text() == curves
+
+
 def test_mixed_precision_trains_at_a_constant_rate_and_ranks_in_single(run_here, watch):
     """Half precision would make candidates equal that are not."""
     seen = set()

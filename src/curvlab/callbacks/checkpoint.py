@@ -54,7 +54,9 @@ class LastCheckpoint(Callback):
                 pl_module.lr_scheduler_step(config.scheduler, self._scores[config.monitor])
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Write the checkpoint atomically."""
+        """Write the checkpoint atomically, after a validation, from which alone Lightning resumes."""
+        if (trainer.current_epoch + 1) % (trainer.check_val_every_n_epoch or 1):
+            return
         monitored = {config.monitor for config in trainer.lr_scheduler_configs}
         known = trainer.callback_metrics
         self._scores = {name: known[name] for name in monitored if name in known}
