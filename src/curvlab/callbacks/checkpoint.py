@@ -54,7 +54,7 @@ class LastCheckpoint(Callback):
                 pl_module.lr_scheduler_step(config.scheduler, self._scores[config.monitor])
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Write the checkpoint atomically, after a validation, from which alone Lightning resumes."""
+        """Write the checkpoint atomically; Lightning resumes well after a validation alone."""
         if (trainer.current_epoch + 1) % (trainer.check_val_every_n_epoch or 1):
             return
         monitored = {config.monitor for config in trainer.lr_scheduler_configs}
