@@ -13,7 +13,7 @@ from curvlab.errors import UsageError
 from curvlab.manifolds import PoincareBall
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.models.triples import ball
-from curvlab.models.triples.ball import AttH, MuRP, RotH, SquaredToRays, reflect, rotate
+from curvlab.models.triples.ball import AttH, MuRP, RotH, SquaredToRays, reflect, rotate, unit_pairs
 from curvlab.models.triples.flat import ComplEx, DistMult, RotatE, TransE
 from curvlab.models.triples.floors import RelationFrequency, ReverseLookup
 from curvlab.optim.options import Adagrad
@@ -132,14 +132,17 @@ def murp(ball, model, h, r, t):
 def roth(ball, model, h, r, t):
     tables = (model.entities, h), (model.translations, r), (model.last_translations, r)
     head, first, last = (ball.expmap0(table.weight[row]) for table, row in tables)
-    turned = rotate(model.rotations.weight[r], ball.mobius_add(head, first))
+    turned = rotate(unit_pairs(model.rotations.weight[r]), ball.mobius_add(head, first))
     return ball.mobius_add(turned, last), ball.expmap0(model.entities.weight[t])
 
 
 def atth(ball, model, h, r, t):
     head = model.entities.weight[h]
     both = torch.stack(
-        [rotate(model.rotations.weight[r], head), reflect(model.reflections.weight[r], head)]
+        [
+            rotate(unit_pairs(model.rotations.weight[r]), head),
+            reflect(unit_pairs(model.reflections.weight[r]), head),
+        ]
     )
     weights = (both @ model.contexts.weight[r] / DIM**0.5).softmax(0)
     points = weights @ both, model.translations.weight[r]
@@ -215,11 +218,11 @@ def test_the_share_at_the_rim_counts_queries_and_tails(kind):
 
 
 def test_planes_are_rotated_and_reflected():
-    angle, x = torch.randn(4, DIM), torch.randn(4, DIM)
+    angle, x = unit_pairs(torch.randn(4, DIM)), torch.randn(4, DIM)
     for move in (rotate, reflect):
         torch.testing.assert_close(move(angle, x).norm(dim=1), x.norm(dim=1))
     torch.testing.assert_close(reflect(angle, reflect(angle, x)), x)
-    quarter = torch.tensor([0.0, 2.0] * 3)
+    quarter = unit_pairs(torch.tensor([0.0, 2.0] * 3))
     torch.testing.assert_close(
         rotate(quarter, torch.tensor([1.0, 0.0] * 3)), torch.tensor([0.0, 1.0] * 3)
     )

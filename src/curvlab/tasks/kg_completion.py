@@ -145,16 +145,17 @@ class KnowledgeGraphCompletion(SelectedTask):
             tail = torch.randint(entities, (negatives,), device=columns.device)
             sampled = self.encoder.scores(batch, tail)[batch.query]
             drawn = columns[0].unsqueeze(1), columns[1].unsqueeze(1), tail
+            true = self.encoder.triple_scores(triples).unsqueeze(1)
         else:
             drawn = corrupt(columns, negatives, entities, batch.corrupt_head, corruption == "both")
-            head, relation, tail = (column.flatten() for column in drawn)
-            sampled = self.encoder.triple_scores(Data(head=head, relation=relation, tail=tail))
-            sampled = sampled.view_as(drawn[0])
+            head, relation, tail = torch.cat([columns.unsqueeze(2), torch.stack(drawn)], 2)
+            every = Data(head=head.flatten(), relation=relation.flatten(), tail=tail.flatten())
+            scores = self.encoder.triple_scores(every).view_as(head)
+            true, sampled = scores[:, :1], scores[:, 1:]
         if filtered:
             numbers = triple_numbers(*drawn, entities)
             place = torch.searchsorted(batch.known, numbers).clamp(max=len(batch.known) - 1)
             sampled = sampled.where(batch.known[place] != numbers, -torch.inf)
-        true = self.encoder.triple_scores(triples).unsqueeze(1)
         return SAMPLED[self.loss](true, sampled, self.margin, self.temperature).mean()
 
     def _check_training(self) -> None:

@@ -26,7 +26,7 @@ from curvlab.manifolds.kernels import dot, squared_norm
 from curvlab.manifolds.products import full_precision
 from curvlab.models.triple_scorer import TripleScorer, check_even, table
 from curvlab.models.triples.flat import SMALLEST
-from curvlab.options import PositiveInt, SpaceMaker
+from curvlab.options import PositiveFloat, PositiveInt, SpaceMaker
 
 UNIT = -1.0
 
@@ -39,6 +39,7 @@ class HyperbolicScorer(TripleScorer):
 
     Args:
         manifold: makes the ball of all relations, or one for each, of its own curvature.
+        init: start with embeddings uniform in [-init, init]; null: Xavier uniform.
     """
 
     curvature_per_relation = False
@@ -49,18 +50,19 @@ class HyperbolicScorer(TripleScorer):
         num_relations: int,
         manifold: SpaceMaker[PoincareBall] = partial(PoincareBall, learnable=True),
         dim: PositiveInt = 64,
+        init: PositiveFloat | None = None,
     ) -> None:
         super().__init__()
         each = {"components": num_relations} if self.curvature_per_relation else {}
         self.curvature, self.dim_out = manifold(**each).curvature, dim
-        self.entities = table(num_entities, dim)
-        self.translations = table(num_relations, dim)
+        self.entities = table(num_entities, dim, init)
+        self.translations = table(num_relations, dim, init)
         self.head_bias = nn.Parameter(torch.zeros(num_entities))
         self.tail_bias = nn.Parameter(torch.zeros(num_entities))
-        self.add_tables(num_relations, dim)
+        self.add_tables(num_relations, dim, init)
 
     @abstractmethod
-    def add_tables(self, relations: int, dim: int) -> None:
+    def add_tables(self, relations: int, dim: int, init: float | None) -> None:
         """Make further parameters of relations."""
 
     @property
@@ -80,6 +82,15 @@ class HyperbolicScorer(TripleScorer):
             kappa = kappa.index_select(0, batch.relation)
         return (-kappa).sqrt().view(-1, 1)
 
+    def shifts(self, batch: Data, translations: nn.Embedding) -> Tensor:
+        """Points of the unit ball that the queries' relations add `[queries, dim]`."""
+
+        def points(relation: Tensor) -> Tensor:
+            scale = self.scale(Data(relation=relation))
+            return k_space.expmap0_projected(scale * translations(relation), UNIT)
+
+        return of_relations(batch, points)
+
     def share_at_rim(self, batch: Data) -> Tensor:
         tail = HyperbolicScorer.tails(self, batch)
         return self.manifold_out.shares(torch.stack([self(batch), tail]))["at_rim"]
@@ -89,6 +100,8 @@ class HyperbolicScorer(TripleScorer):
         return k_space.expmap0_projected(self.scale(batch) * self.entities(batch.tail), UNIT)
 
     def triple_scores(self, batch: Data) -> Tensor:
+        relations, place = _distinct(batch.relation)
+        batch = Data(**batch.to_dict(), relations=relations, place=place)
         with torch.autocast(batch.head.device.type, enabled=False):
             squared = k_space.sqdist(self(batch), self.tails(batch), UNIT)
             squared = squared / self.scale(batch).squeeze(1).square()
@@ -151,7 +164,7 @@ class MuRP(HyperbolicScorer):
     arXiv:1905.09791).
     """
 
-    def add_tables(self, relations: int, dim: int) -> None:
+    def add_tables(self, relations: int, dim: int, init: float | None) -> None:  # noqa: ARG002
         self.stretches = nn.Embedding(relations, dim)
         nn.init.ones_(self.stretches.weight)
 
@@ -160,12 +173,7 @@ class MuRP(HyperbolicScorer):
         return k_space.expmap0_projected(self.scale(batch) * stretched, UNIT)
 
     def tails(self, batch: Data) -> Tensor:
-        return k_space.mobius_add(super().tails(batch), self.shifts(batch.relation), UNIT)
-
-    def shifts(self, relation: Tensor) -> Tensor:
-        """Points w of the unit ball, one for each of these relations."""
-        scale = (-self.curvature()).sqrt()
-        return k_space.expmap0_projected(scale * self.translations(relation), UNIT)
+        return k_space.mobius_add(super().tails(batch), self.shifts(batch, self.translations), UNIT)
 
     def factors(self, batch: Data, v: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """Those of u^2, with y = t (+) w and from matrix products.
@@ -175,7 +183,7 @@ class MuRP(HyperbolicScorer):
         and of -4 <x, t> <w, t>. With t = tanh(a) e,
         (1, |t|^2, t) / (1 - |t|^2) = (cosh(a)^2, sinh(a)^2, cosh(a) sinh(a) e).
         """
-        x, w = self(batch).double(), self.shifts(batch.relation).double()
+        x, w = self(batch).double(), self.shifts(batch, self.translations).double()
         x2, w2, xw = squared_norm(x), squared_norm(w), dot(x, w)
         constant = x2 + w2 - 2 * xw
         of_square = (1 + x2) * w2 + 1 - w2 + 2 * xw
@@ -188,7 +196,8 @@ class MuRP(HyperbolicScorer):
         cosh, sinh = a.cosh(), a.sinh()
         zeros = torch.zeros_like(v[:, :spare])
         of_entities = torch.cat([zeros, cosh.square(), sinh.square(), cosh * sinh / length * v], -1)
-        shifts = self.shifts(_distinct(batch.relation)[0]).to(v)
+        distinct = Data(relation=_distinct(batch.relation)[0])
+        shifts = self.shifts(distinct, self.translations).to(v)
         return (of_queries,), (of_entities, (shifts @ v.T) * (sinh / (cosh * length)).T)
 
     def sqdist(self, group: Tensor, *factors: Sequence[Tensor]) -> Tensor:
@@ -207,24 +216,22 @@ class RotH(HyperbolicScorer):
 
     curvature_per_relation = True
 
-    def add_tables(self, relations: int, dim: int) -> None:
+    def add_tables(self, relations: int, dim: int, init: float | None) -> None:
         check_even(dim)
-        self.last_translations = table(relations, dim)
+        self.last_translations = table(relations, dim, init)
         self.rotations = table(relations, dim)
         nn.init.uniform_(self.rotations.weight, -1, 1)
 
     def forward(self, batch: Data) -> Tensor:
-        scale = self.scale(batch)
-        head, first, last = (
-            k_space.expmap0_projected(scale * embedding(index), UNIT)
-            for embedding, index in (
-                (self.entities, batch.head),
-                (self.translations, batch.relation),
-                (self.last_translations, batch.relation),
-            )
+        head = k_space.expmap0_projected(self.scale(batch) * self.entities(batch.head), UNIT)
+        first, last = (
+            self.shifts(batch, table) for table in (self.translations, self.last_translations)
         )
-        turned = rotate(self.rotations(batch.relation), k_space.mobius_add(head, first, UNIT))
+        turned = self.turned(batch, k_space.mobius_add(head, first, UNIT))
         return k_space.project(k_space.mobius_add(turned, last, UNIT), UNIT)
+
+    def turned(self, batch: Data, x: Tensor) -> Tensor:
+        return rotate(of_relations(batch, lambda r: unit_pairs(self.rotations(r))), x)
 
     def factors(self, batch: Data, v: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """Those of points exp0(s v).
@@ -260,11 +267,12 @@ class AttH(RotH):
         num_relations: int,
         manifold: SpaceMaker[PoincareBall] = PoincareBall,
         dim: PositiveInt = 64,
+        init: PositiveFloat | None = None,
     ) -> None:
-        super().__init__(num_entities, num_relations, manifold, dim)
+        super().__init__(num_entities, num_relations, manifold, dim, init)
 
-    def add_tables(self, relations: int, dim: int) -> None:
-        super().add_tables(relations, dim)
+    def add_tables(self, relations: int, dim: int, init: float | None) -> None:
+        super().add_tables(relations, dim, init)
         self.reflections = table(relations, dim)
         nn.init.uniform_(self.reflections.weight, -1, 1)
         self.contexts = self.last_translations
@@ -272,30 +280,38 @@ class AttH(RotH):
 
     def forward(self, batch: Data) -> Tensor:
         scale, head = self.scale(batch), self.entities(batch.head)
-        turned = rotate(self.rotations(batch.relation), head)
-        both = torch.stack([turned, reflect(self.reflections(batch.relation), head)], 1)
+        reflections = of_relations(batch, lambda r: unit_pairs(self.reflections(r)))
+        both = torch.stack([self.turned(batch, head), reflect(reflections, head)], 1)
         context = self.contexts(batch.relation).unsqueeze(1)
         weights = ((context * both).sum(-1, keepdim=True) / math.sqrt(self.dim_out)).softmax(1)
         point = k_space.expmap0_projected(scale * (weights * both).sum(1), UNIT)
-        shift = k_space.expmap0_projected(scale * self.translations(batch.relation), UNIT)
+        shift = self.shifts(batch, self.translations)
         return k_space.project(k_space.mobius_add(point, shift, UNIT), UNIT)
 
 
-def rotate(angle: Tensor, x: Tensor) -> Tensor:
-    """Rotate pairs of coordinates by the angle whose (cos, sin) `angle` is when normalised."""
-    (cos, sin), (a, b) = _unit_pairs(angle), x.unflatten(-1, (-1, 2)).unbind(-1)
+def rotate(turns: Tensor, x: Tensor) -> Tensor:
+    """Rotate pairs of coordinates by angles, of which `turns` `[..., pairs, 2]` are (cos, sin)."""
+    (cos, sin), (a, b) = turns.unbind(-1), x.unflatten(-1, (-1, 2)).unbind(-1)
     return torch.stack([cos * a - sin * b, sin * a + cos * b], -1).flatten(-2)
 
 
-def reflect(angle: Tensor, x: Tensor) -> Tensor:
+def reflect(turns: Tensor, x: Tensor) -> Tensor:
     """Reflect pairs of coordinates by [[cos, sin], [sin, -cos]]."""
-    (cos, sin), (a, b) = _unit_pairs(angle), x.unflatten(-1, (-1, 2)).unbind(-1)
+    (cos, sin), (a, b) = turns.unbind(-1), x.unflatten(-1, (-1, 2)).unbind(-1)
     return torch.stack([cos * a + sin * b, sin * a - cos * b], -1).flatten(-2)
 
 
-def _unit_pairs(angle: Tensor) -> tuple[Tensor, ...]:
+def unit_pairs(angle: Tensor) -> Tensor:
+    """Pairs of coordinates `[..., pairs, 2]`, normalised: (cos, sin) of angles."""
     pairs = angle.unflatten(-1, (-1, 2))
-    return (pairs / pairs.norm(dim=-1, keepdim=True).clamp(min=1e-15)).unbind(-1)
+    return pairs / pairs.norm(dim=-1, keepdim=True).clamp(min=1e-15)
+
+
+def of_relations(batch: Data, make: Callable[[Tensor], Tensor]) -> Tensor:
+    """`make` of the relation of each query; made once for each relation of sampled triples."""
+    if "place" not in batch:
+        return make(batch.relation)
+    return make(batch.relations).index_select(0, batch.place)
 
 
 def _distinct(relation: Tensor) -> tuple[Tensor, Tensor]:
