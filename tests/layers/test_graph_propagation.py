@@ -33,9 +33,7 @@ def directed():
 def branch(**options):
     switches = dict.fromkeys(SWITCHES, False)
     return GraphConvolutionBranch(
-        in_channels=FEATURES,
-        dim=DIM,
-        **{"layers": 3, "dropout": 0.0, **switches, **options},
+        in_channels=FEATURES, dim=DIM, **{"layers": 3, "dropout": 0.0, **switches, **options}
     )
 
 

@@ -3,11 +3,7 @@
 import pytest
 import torch
 
-from curvlab.layers import (
-    CentroidAggregation,
-    HyboNetFeatureLinear,
-    HyboNetLinear,
-)
+from curvlab.layers import CentroidAggregation, HyboNetFeatureLinear, HyboNetLinear
 from curvlab.manifolds import Lorentz, lorentz
 from drawn import draw, filled
 

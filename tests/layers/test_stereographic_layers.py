@@ -6,11 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from curvlab.layers import (
-    StereographicLayerNorm,
-    StereographicLinear,
-    StereographicLogits,
-)
+from curvlab.layers import StereographicLayerNorm, StereographicLinear, StereographicLogits
 from curvlab.manifolds import Euclidean, Stereographic, stereographic
 from drawn import assert_finite, draw, filled
 

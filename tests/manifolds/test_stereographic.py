@@ -63,10 +63,7 @@ def test_transport(space):
 def test_fused_map_equals_map_and_projection(kappa, dtype):
     v = torch.cat([draw(20, 3, size=size) for size in (1e-3, 0.3, 3.0, 30.0)]).to(dtype)
     outputs, gradients = [], []
-    for function in (
-        s.expmap0_projected,
-        lambda v, k: s.project(s.expmap0(v, k), k),
-    ):
+    for function in (s.expmap0_projected, lambda v, k: s.project(s.expmap0(v, k), k)):
         inputs = v.clone().requires_grad_(), torch.tensor(kappa, dtype=dtype, requires_grad=True)
         outputs.append(function(*inputs))
         gradients.append(torch.autograd.grad((outputs[-1] * v).sum(), inputs))

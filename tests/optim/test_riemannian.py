@@ -102,8 +102,7 @@ def test_points_with_more_axes_move_like_a_list_of_them(name):
 
 
 @pytest.mark.parametrize(
-    ("ours", "torchs"),
-    [(RiemannianAdam, torch.optim.Adam), (RiemannianAdamW, torch.optim.AdamW)],
+    ("ours", "torchs"), [(RiemannianAdam, torch.optim.Adam), (RiemannianAdamW, torch.optim.AdamW)]
 )
 def test_the_others_move_as_by_torchs_optimiser(ours, torchs):
     one = nn.Linear(4, 3)

@@ -35,10 +35,7 @@ def logged(task, step, batch, monkeypatch):
     return values
 
 
-SCORES = [
-    (Euclidean(conformal_factor=1.0), 1.0, 71.1111),
-    (Stereographic(1, -1.0), 0.3, 67.7778),
-]
+SCORES = [(Euclidean(conformal_factor=1.0), 1.0, 71.1111), (Stereographic(1, -1.0), 0.3, 67.7778)]
 
 
 @pytest.mark.parametrize(("space", "scale", "expected"), SCORES)
