@@ -89,7 +89,7 @@ class HyperbolicScorer(TripleScorer):
             scale = self.scale(Data(relation=relation))
             return k_space.expmap0_projected(scale * translations(relation), UNIT)
 
-        return of_relations(batch, points)
+        return per_relation(batch, points)
 
     def share_at_rim(self, batch: Data) -> Tensor:
         tail = HyperbolicScorer.tails(self, batch)
@@ -227,11 +227,13 @@ class RotH(HyperbolicScorer):
         first, last = (
             self.shifts(batch, table) for table in (self.translations, self.last_translations)
         )
-        turned = self.turned(batch, k_space.mobius_add(head, first, UNIT))
-        return k_space.project(k_space.mobius_add(turned, last, UNIT), UNIT)
+        turns = self.turns(batch, self.rotations)
+        point = rotate(turns, k_space.mobius_add(head, first, UNIT))
+        return k_space.project(k_space.mobius_add(point, last, UNIT), UNIT)
 
-    def turned(self, batch: Data, x: Tensor) -> Tensor:
-        return rotate(of_relations(batch, lambda r: unit_pairs(self.rotations(r))), x)
+    def turns(self, batch: Data, angles: nn.Embedding) -> Tensor:
+        """(cos, sin) of the angles of the queries' relations `[queries, dim / 2, 2]`."""
+        return per_relation(batch, lambda relation: unit_pairs(angles(relation)))
 
     def factors(self, batch: Data, v: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """Those of points exp0(s v).
@@ -280,8 +282,9 @@ class AttH(RotH):
 
     def forward(self, batch: Data) -> Tensor:
         scale, head = self.scale(batch), self.entities(batch.head)
-        reflections = of_relations(batch, lambda r: unit_pairs(self.reflections(r)))
-        both = torch.stack([self.turned(batch, head), reflect(reflections, head)], 1)
+        rotation = rotate(self.turns(batch, self.rotations), head)
+        reflection = reflect(self.turns(batch, self.reflections), head)
+        both = torch.stack([rotation, reflection], 1)
         context = self.contexts(batch.relation).unsqueeze(1)
         weights = ((context * both).sum(-1, keepdim=True) / math.sqrt(self.dim_out)).softmax(1)
         point = k_space.expmap0_projected(scale * (weights * both).sum(1), UNIT)
@@ -307,8 +310,8 @@ def unit_pairs(angle: Tensor) -> Tensor:
     return pairs / pairs.norm(dim=-1, keepdim=True).clamp(min=1e-15)
 
 
-def of_relations(batch: Data, make: Callable[[Tensor], Tensor]) -> Tensor:
-    """`make` of the relation of each query; made once for each relation of sampled triples."""
+def per_relation(batch: Data, make: Callable[[Tensor], Tensor]) -> Tensor:
+    """`make` of the queries' relations, `[queries, ...]`; of sampled triples, once for each."""
     if "place" not in batch:
         return make(batch.relation)
     return make(batch.relations).index_select(0, batch.place)
