@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
@@ -22,7 +21,7 @@ from torch_geometric.data import Data
 from curvlab.manifolds import PoincareBall, Stereographic
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.curved_trig import tolerance
-from curvlab.manifolds.kernels import dot, squared_norm
+from curvlab.manifolds.kernels import squared_norm
 from curvlab.manifolds.products import full_precision
 from curvlab.models.triple_scorer import TripleScorer, check_even, table
 from curvlab.models.triples.flat import SMALLEST
@@ -176,29 +175,24 @@ class MuRP(HyperbolicScorer):
         return k_space.mobius_add(super().tails(batch), self.shifts(batch, self.translations), UNIT)
 
     def factors(self, batch: Data, v: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-        """Those of u^2, with y = t (+) w and from matrix products.
+        """Those of u^2 = p + q n - <z, b> m, with y = t (+) w_r, t = tanh(a) e.
 
-        |y|^2, 1 - |y|^2 and <x, y> have the denominator 1 + 2 <t, w> + |t|^2 |w|^2, which cancels:
-        u^2 (1 - |x|^2) (1 - |w|^2) (1 - |t|^2) is a sum of terms that are linear in (1, |t|^2, t),
-        and of -4 <x, t> <w, t>. With t = tanh(a) e,
-        (1, |t|^2, t) / (1 - |t|^2) = (cosh(a)^2, sinh(a)^2, cosh(a) sinh(a) e).
+        Such sums cancel less than |y|^2 does. With b = cosh(a) sinh(a) e, of the query:
+        z = x / (1 - |x|^2), p = |x - w|^2 / (1 - |x|^2) (1 - |w|^2), q = (1 + |x|^2) / (1 - |x|^2);
+        of relation and entity: n = ((1 + |w|^2) sinh(a)^2 + 2 <w, b>) / (1 - |w|^2),
+        m = (2 (1 + |w|^2) + 4 <w, t>) / (1 - |w|^2).
         """
         x, w = self(batch).double(), self.shifts(batch, self.translations).double()
-        x2, w2, xw = squared_norm(x), squared_norm(w), dot(x, w)
-        constant = x2 + w2 - 2 * xw
-        of_square = (1 + x2) * w2 + 1 - w2 + 2 * xw
-        linear = torch.cat([constant, of_square, 2 * ((1 + x2) * w - (1 + w2) * x)], -1)
-        of_queries = torch.stack([linear, F.pad(-4 * x, (2, 0))], 1)
-        spare = -of_queries.shape[-1] % 8  # products of other widths are slower
-        of_queries = F.pad(of_queries / ((1 - x2) * (1 - w2)).unsqueeze(1), (spare, 0))
+        to_rim = 1 - squared_norm(x)
+        p = squared_norm(x - w) / (to_rim * (1 - squared_norm(w)))
         length = v.norm(dim=-1, keepdim=True).clamp(min=1e-15)
         a = ((-self.curvature()).sqrt().to(v) * length).clamp(max=self.rim)
-        cosh, sinh = a.cosh(), a.sinh()
-        zeros = torch.zeros_like(v[:, :spare])
-        of_entities = torch.cat([zeros, cosh.square(), sinh.square(), cosh * sinh / length * v], -1)
-        distinct = Data(relation=_distinct(batch.relation)[0])
-        shifts = self.shifts(distinct, self.translations).to(v)
-        return (of_queries,), (of_entities, (shifts @ v.T) * (sinh / (cosh * length)).T)
+        w = self.shifts(Data(relation=_distinct(batch.relation)[0]), self.translations).to(v)
+        growth = 2 / (1 - squared_norm(w)) - 1  # (1 + |w|^2) / (1 - |w|^2)
+        along = (2 * (1 + growth) * w) @ v.T * (a.tanh() / length).T
+        n = torch.addcmul(growth * a.sinh().square().T, along, a.cosh().square().T / 2)
+        b = a.cosh() * a.sinh() / length * v
+        return (x / to_rim, p, 2 / to_rim - 1), (b, n, 2 * growth + along)
 
     def sqdist(self, group: Tensor, *factors: Sequence[Tensor]) -> Tensor:
         squared: Tensor = _SquaredToMoved.apply(group, *(each for part in factors for each in part))
@@ -326,7 +320,7 @@ def _distinct(relation: Tensor) -> tuple[Tensor, Tensor]:
 
 def _row_blocks(group: Tensor, entities: int) -> list[tuple[slice, slice | Tensor]]:
     """Rows whose pairs with entities stay in a core's cache, and their rows of tables."""
-    size = max(1, 2**15 // entities) if group.device.type == "cpu" else len(group) + 1
+    size = max(1, 2**14 // entities) if group.device.type == "cpu" else len(group) + 1
     if size > 1:
         return [(slice(i, i + size), group[i : i + size]) for i in range(0, len(group), size)]
     return [(slice(i, i + 1), slice(g, g + 1)) for i, g in enumerate(group.tolist())]
@@ -345,38 +339,39 @@ def _arsinh_squared_(u2: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _SquaredToMoved(Function):
-    """4 arsinh(u)^2, u^2 = <z_0, b> + <z_1, b> c, of queries z and entities b.
+    """4 arsinh(u)^2, u^2 = p + q n - <z, b> m, of queries (z, p, q) and entities b.
 
-    The factor c `[relations, entities]` has a row for each number in `group` `[queries]`.
+    The factors n and m `[relations, entities]` have a row for each number in `group` `[queries]`.
     """
 
     @staticmethod
     def forward(ctx: Any, *values: Tensor) -> Tensor:
-        group, z, b, c, exact_b, exact_c = values
-        z = z.flatten(0, 1)
-        terms = (z.double() @ exact_b.T).view(len(group), 2, -1)
-        squared, derivative, factors = b.new_empty((3, len(group), len(b)))
+        group, z, p, q, b, n, m, exact_b, exact_n, exact_m = values
+        product = z @ exact_b.T
+        squared, derivative = b.new_empty((2, *product.shape))
         for row, at in _row_blocks(group, len(b)):
-            constant, factor = terms[row].unbind(1)
-            u2 = constant.addcmul_(factor, exact_c[at]).to(FINAL)
-            squared[row], derivative[row] = _arsinh_squared_(u2)
-            factors[row] = factor
-        ctx.save_for_backward(group, z.to(FINAL), b, c, derivative, factors)
+            u2 = torch.mul(q[row], exact_n[at]).add_(p[row])
+            u2.addcmul_(product[row], exact_m[at], value=-1)
+            squared[row], derivative[row] = _arsinh_squared_(u2.to(FINAL))
+        z, q, product = (each.to(FINAL) for each in (z, q, product))
+        ctx.save_for_backward(group, z, q, b, n, m, derivative, product)
         return squared
 
     @staticmethod
     @once_differentiable
     @full_precision()
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        group, z, b, c, derivative, factors = ctx.saved_tensors
-        terms, of_c = b.new_empty(len(group), 2, len(b)), torch.zeros_like(c)
+        group, z, q, b, n, m, derivative, product = ctx.saved_tensors
+        of_product, of_p, of_q = (torch.empty_like(each) for each in (product, q, q))
+        of_n, of_m = torch.zeros_like(n), torch.zeros_like(m)
         for row, at in _row_blocks(group, len(b)):
-            constant, factor = terms[row].unbind(1)
-            torch.mul(gradients[0][row], derivative[row], out=constant)
-            torch.mul(constant, c[at], out=factor)
-            of_c.index_add_(0, group[row], constant * factors[row])
-        terms = terms.flatten(0, 1)
-        return None, (terms @ b).view(len(group), 2, -1), terms.T @ z, of_c, None, None
+            of_u2 = gradients[0][row] * derivative[row]
+            of_p[row, 0], of_q[row, 0] = of_u2.sum(1), torch.linalg.vecdot(of_u2, n[at])
+            torch.mul(of_u2, m[at], out=of_product[row])
+            of_m.index_add_(0, group[row], of_u2 * product[row], alpha=-1)
+            of_n.index_add_(0, group[row], of_u2.mul_(q[row]))
+        of_queries = -(of_product @ b), of_p, of_q
+        return None, *of_queries, of_product.T @ -z, of_n, of_m, None, None, None
 
 
 class SquaredToRays(Function):
@@ -393,7 +388,8 @@ class SquaredToRays(Function):
         scales, group = _distinct(scale.squeeze(1))
         q, a = x @ exact[0].T, scales.unsqueeze(1) * exact[1].T
         growth = (2 * a).clamp_(max=2 * rim).exp_()
-        cosh, sinh = growth + 1 / growth, growth - 1 / growth  # twice them
+        fall = growth.reciprocal()
+        cosh, sinh = growth + fall, growth - fall  # twice them
         squared, derivative, slopes = q.new_empty((3, *q.shape), dtype=FINAL)
         for row, at in _row_blocks(group, len(rays)):
             u2 = torch.mul(p[row], cosh[at]).addcmul_(q[row], sinh[at], value=-1).sub_(0.5)
@@ -416,6 +412,6 @@ class SquaredToRays(Function):
             torch.mul(of_u2, sinh[at], out=of_q[row])
             of_a = of_u2.mul_(slopes[row]).mul_(inside[at])
             of_scale[row] = of_a @ length
-            of_length += (scale[row] * of_a).sum(0)
+            of_length.addmm_(scale[row].T, of_a)
         factors = -(of_q @ rays), of_p, 2 * of_scale, of_q.T @ -x, 2 * of_length.T
         return *factors, *[None] * (len(ctx.needs_input_grad) - len(factors))
