@@ -320,7 +320,7 @@ def _distinct(relation: Tensor) -> tuple[Tensor, Tensor]:
 
 def _row_blocks(group: Tensor, entities: int) -> list[tuple[slice, slice | Tensor]]:
     """Rows whose pairs with entities stay in a core's cache, and their rows of tables."""
-    size = max(1, 2**14 // entities) if group.device.type == "cpu" else len(group) + 1
+    size = max(1, 2**15 // entities) if group.device.type == "cpu" else len(group) + 1
     if size > 1:
         return [(slice(i, i + size), group[i : i + size]) for i in range(0, len(group), size)]
     return [(slice(i, i + 1), slice(g, g + 1)) for i, g in enumerate(group.tolist())]
@@ -412,6 +412,6 @@ class SquaredToRays(Function):
             torch.mul(of_u2, sinh[at], out=of_q[row])
             of_a = of_u2.mul_(slopes[row]).mul_(inside[at])
             of_scale[row] = of_a @ length
-            of_length.addmm_(scale[row].T, of_a)
+            of_length += (scale[row] * of_a).sum(0)
         factors = -(of_q @ rays), of_p, 2 * of_scale, of_q.T @ -x, 2 * of_length.T
         return *factors, *[None] * (len(ctx.needs_input_grad) - len(factors))
