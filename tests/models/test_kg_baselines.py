@@ -292,7 +292,7 @@ def test_floors_count_training_triples():
 @pytest.mark.parametrize("block", [1, 2 * ENTITIES, 2**20])
 @pytest.mark.usefixtures("double_distances")
 def test_a_loss_in_blocks_has_the_gradient_of_all_scores(kind, block, monkeypatch):
-    monkeypatch.setattr(triple_losses, "BLOCK", block)
+    monkeypatch.setattr(triple_losses, "block_entries", lambda _: block)
     model = made(kind, **({"manifold": BALL} if kind in CURVED else {}))
     query, tail = torch.tensor([0, 1, 1, 2, 3, 4, 4]), torch.tensor([3, 0, 8, 4, 4, 1, 2])
     plain = F.cross_entropy(model.scores(queries())[query], tail)

@@ -221,7 +221,7 @@ def problem(dtype=torch.float64):
 @pytest.mark.parametrize("per_query", [False, True])
 @pytest.mark.parametrize("block", [1, 30, 2**20])
 def test_each_loss_is_torchs_of_all_targets(smoothing, binary, per_query, block, monkeypatch):
-    monkeypatch.setattr(triple_losses, "BLOCK", block)
+    monkeypatch.setattr(triple_losses, "block_entries", lambda _: block)
     queries, candidates, query, tail = problem()
     tail = torch.arange(8)  # of a query each tail once
     other = smoothing / 10

@@ -13,9 +13,17 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-# Entries of a block of scores: a few megabytes, which a processor's cache holds; an accelerator
-# wants larger ones.
-BLOCK, ACCELERATOR_BLOCK = 2**21, 2**26
+
+def block_entries(sources: Sequence[Tensor]) -> int:
+    """Entries of a block of scores.
+
+    A processor's cache holds a few megabytes; but every block adds to the gradient of each source,
+    which takes longer where a source is much larger. An accelerator wants larger blocks.
+    """
+    if sources[0].device.type != "cpu":
+        return 2**26
+    largest = max(source.numel() for source in sources)
+    return largest if largest > 2**22 else 2**21
 
 
 def one_vs_all_loss(
@@ -90,8 +98,8 @@ class _OneVsAll(Function):
         leaves = [
             s if s.is_leaf and s.requires_grad else s.detach().requires_grad_() for s in sources
         ]
-        block = BLOCK if query.device.type == "cpu" else ACCELERATOR_BLOCK
-        size = max(1, block // entities // 8 * 8)  # products are fastest in multiples of 8 rows
+        rows_of_block = block_entries(sources) // entities
+        size = max(1, rows_of_block // 8 * 8)  # products are fastest in multiples of 8 rows
         for start in range(0, rows, size):
             with torch.enable_grad():
                 made = make(slice(start, start + size), *leaves)
