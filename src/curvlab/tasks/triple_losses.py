@@ -18,7 +18,7 @@ def block_entries(sources: Sequence[Tensor]) -> int:
     """Entries of a block of scores.
 
     A processor's cache holds a few megabytes; but every block adds to the gradient of each source,
-    which takes longer where a source is much larger. An accelerator wants larger blocks.
+    which takes longer where a source is much larger. An accelerator needs larger blocks to be busy.
     """
     if sources[0].device.type != "cpu":
         return 2**26
