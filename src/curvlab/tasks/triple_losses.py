@@ -18,12 +18,13 @@ def block_entries(sources: Sequence[Tensor]) -> int:
     """Entries of a block of scores.
 
     A processor's cache holds a few megabytes; but every block adds to the gradient of each source,
-    which takes longer where a source is much larger. An accelerator needs larger blocks to be busy.
+    which takes longer where a source is much larger. At most 128 MiB of float32. An accelerator
+    needs larger blocks to be busy.
     """
     if sources[0].device.type != "cpu":
         return 2**26
     largest = max(source.numel() for source in sources)
-    return largest if largest > 2**22 else 2**21
+    return min(largest, 2**25) if largest > 2**22 else 2**21
 
 
 def one_vs_all_loss(
