@@ -32,6 +32,8 @@ def read_triples(
     Spaces around names do not count; quotes are part of a name. `header` says whether the first
     line names the columns; None refuses one that looks like it.
     """
+    if path.is_file() and not path.stat().st_size:
+        raise UsageError(f"{path} is empty: it must have at least one triple.")
     frame = read_table(path, separator, plain=True).frame
     if frame.shape[1] != 3:
         raise UsageError(
@@ -61,9 +63,9 @@ def check_triples(data: Data) -> None:
     untrained = data.edge_type[~trained].unique().tolist()
     if untrained:
         raise UsageError(
-            f"relations of validation or test triples that no training triple has: "
-            f"{len(untrained)}, for instance {data.relation_names[untrained[0]]!r}; take their "
-            "triples out"
+            f"no training triple has relation {data.relation_names[untrained[0]]!r}, but a "
+            f"validation or test triple has it (such relations: {len(untrained)}): remove their "
+            "triples"
         )
     head, tail = data.edge_index
     numbers = triple_numbers(head, data.edge_type, tail, int(data.num_nodes or 0))
