@@ -298,9 +298,10 @@ def test_a_loss_in_blocks_has_the_gradient_of_all_scores(kind, block, monkeypatc
     plain = F.cross_entropy(model.scores(queries())[query], tail)
     parameters = list(model.parameters())
     expected = torch.autograd.grad(plain, parameters)
-    scores, sources = model.block_scores(queries())
+    batch = model.arranged(queries().update(Data(query=query, tail=tail)))
+    scores, sources = model.block_scores(batch)
     shape = len(HEAD), model.num_entities
-    loss = triple_losses.one_vs_all_loss(scores, sources, shape, query, tail, 0.0)
+    loss = triple_losses.one_vs_all_loss(scores, sources, shape, batch.query, tail, 0.0)
     assert float(loss.detach()) == pytest.approx(float(plain.detach()), abs=1e-12)
     torch.testing.assert_close(
         torch.autograd.grad(loss, parameters), expected, atol=1e-12, rtol=1e-10

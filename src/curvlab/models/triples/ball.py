@@ -98,6 +98,12 @@ class HyperbolicScorer(TripleScorer):
         """Points of the unit ball `[triples, dim]` whose distance to a query counts."""
         return k_space.expmap0_projected(self.scale(batch) * self.entities(batch.tail), UNIT)
 
+    def arranged(self, batch: Data) -> Data:
+        """Order queries by relation: those of one share the tables of relations and entities."""
+        order = batch.relation.argsort(stable=True)
+        queries = {"head": batch.head[order], "relation": batch.relation[order]}
+        return Data(**queries, query=order.argsort()[batch.query], tail=batch.tail)
+
     def triple_scores(self, batch: Data) -> Tensor:
         relations, place = _distinct(batch.relation)
         batch = Data(**batch.to_dict(), relations=relations, place=place)
@@ -319,11 +325,16 @@ def _distinct(relation: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _row_blocks(group: Tensor, entities: int) -> list[tuple[slice, slice | Tensor]]:
-    """Rows whose pairs with entities stay in a core's cache, and their rows of tables."""
-    size = max(1, 2**15 // entities) if group.device.type == "cpu" else len(group) + 1
-    if size > 1:
-        return [(slice(i, i + size), group[i : i + size]) for i in range(0, len(group), size)]
-    return [(slice(i, i + 1), slice(g, g + 1)) for i, g in enumerate(group.tolist())]
+    """Rows of one relation whose pairs with entities stay in a core's cache, and its row."""
+    if group.device.type != "cpu":
+        return [(slice(len(group)), group)]
+    blocks: list[tuple[slice, slice | Tensor]] = []
+    size, start = max(1, 2**17 // entities), 0
+    for number, count in torch.stack(group.unique_consecutive(return_counts=True), 1).tolist():
+        end, at = start + count, slice(number, number + 1)
+        blocks += [(slice(i, min(i + size, end)), at) for i in range(start, end, size)]
+        start = end
+    return blocks
 
 
 def _arsinh_squared_(u2: Tensor) -> tuple[Tensor, Tensor]:
