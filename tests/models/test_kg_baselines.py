@@ -298,7 +298,7 @@ def test_a_loss_in_blocks_has_the_gradient_of_all_scores(kind, block, monkeypatc
     plain = F.cross_entropy(model.scores(queries())[query], tail)
     parameters = list(model.parameters())
     expected = torch.autograd.grad(plain, parameters)
-    batch = model.arranged(queries().update(Data(query=query, tail=tail)))
+    batch = model.sort_queries(queries().update(Data(query=query, tail=tail)))
     scores, sources = model.block_scores(batch)
     shape = len(HEAD), model.num_entities
     loss = triple_losses.one_vs_all_loss(scores, sources, shape, batch.query, tail, 0.0)

@@ -47,8 +47,8 @@ class TripleScorer(Encoder):
         """Moduli `[3, triples, dim]` of the factors head, relation and tail; refused without."""
         raise UsageError(f"{type(self).__name__} has no factors: drop task.regularizer")
 
-    def arranged(self, batch: Data) -> Data:
-        """A batch with its queries in the order in which they are scored fastest."""
+    def sort_queries(self, batch: Data) -> Data:
+        """Put the queries of a batch in the order in which they are scored fastest."""
         return batch
 
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:

@@ -125,7 +125,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         if self.compared == "negative_sampling":
             loss = self._sampled_loss(batch)
         else:
-            batch = self.encoder.arranged(batch)
+            batch = self.encoder.sort_queries(batch)
             scores, sources = self.encoder.block_scores(batch)
             shape = len(batch.head), self.encoder.num_entities
             truth = batch.query, batch.tail, self.label_smoothing

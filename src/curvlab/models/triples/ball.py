@@ -98,8 +98,8 @@ class HyperbolicScorer(TripleScorer):
         """Points of the unit ball `[triples, dim]` whose distance to a query counts."""
         return k_space.expmap0_projected(self.scale(batch) * self.entities(batch.tail), UNIT)
 
-    def arranged(self, batch: Data) -> Data:
-        """Order queries by relation: those of one share the tables of relations and entities."""
+    def sort_queries(self, batch: Data) -> Data:
+        """Sort by relation: its queries share rows of the tables of relations and entities."""
         order = batch.relation.argsort(stable=True)
         queries = {"head": batch.head[order], "relation": batch.relation[order]}
         return Data(**queries, query=order.argsort()[batch.query], tail=batch.tail)
