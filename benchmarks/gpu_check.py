@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
-from curvlab.results.files import atomic_write
+from curvlab.files import atomic_write
 from curvlab.results.result import git_commit, package_versions
 
 CHECKS = str(Path(__file__).with_name("test_gpu.py"))

@@ -18,7 +18,7 @@ from typing import Any
 
 import pandas as pd
 
-from curvlab.results.files import atomic_write
+from curvlab.files import atomic_write
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 KINDS = ("kill", "flip", "disk")

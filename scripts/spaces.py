@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from curvlab.errors import UsageError
-from curvlab.results.files import atomic_write
+from curvlab.files import atomic_write
 from curvlab.study.grid import answers
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from curvlab.errors import UsageError
-from curvlab.results.files import arriving
+from curvlab.files import arriving
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:

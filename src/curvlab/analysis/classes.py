@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-from curvlab.results.files import atomic_write
+from curvlab.files import atomic_write
 
 
 def save_classes(

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.vocabulary import vocabulary_of
+from curvlab.files import arriving, atomic_write
 from curvlab.metrics.ranking import HITS, TIES, RankCounts, ranks
-from curvlab.results.files import arriving, atomic_write
 
 FILE, TABLE, RELATIONS = "ranks.csv.gz", "rankings.csv", "relations.csv"
 GROUPS = ("relation", "category", "frequency")

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from curvlab.results.files import arriving
+from curvlab.files import arriving
 
 NEGATIVE, POSITIVE, INK, MUTED = "#0072b2", "#d55e00", "#222222", "#777777"
 LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#666666", "#5b2a5e")

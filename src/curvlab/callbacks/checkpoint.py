@@ -11,8 +11,8 @@ from lightning.pytorch.plugins.io import TorchCheckpointIO
 from torch import Tensor
 
 from curvlab.checksums import add_facts
+from curvlab.files import arriving
 from curvlab.process import is_distributed, rank
-from curvlab.results.files import arriving
 
 
 class PlainFiles(TorchCheckpointIO):

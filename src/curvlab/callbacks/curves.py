@@ -11,9 +11,9 @@ import torch
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor, nn
 
+from curvlab.files import atomic_write
 from curvlab.manifolds import Curvature
 from curvlab.models.triple_scorer import TripleScorer
-from curvlab.results.files import atomic_write
 from curvlab.tasks.task import TAIL_STEPS
 
 

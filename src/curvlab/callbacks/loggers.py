@@ -12,8 +12,8 @@ from lightning.pytorch.loggers import Logger, MLFlowLogger, TensorBoardLogger, W
 
 from curvlab.checked import checked
 from curvlab.errors import UsageError
+from curvlab.files import remove
 from curvlab.options import Incidental, Project
-from curvlab.results.files import remove
 
 EVENTS = "tensorboard"  # folder of a run's events
 RUN_TAG = "curvlab.run"  # tag by which a run is found again in MLflow, which numbers runs itself

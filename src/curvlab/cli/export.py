@@ -18,7 +18,7 @@ import curvlab
 from curvlab.cli.verbs import Verb, graph_in, write
 from curvlab.config.resolvers import data_name
 from curvlab.config.schema import spaces_of
-from curvlab.results.files import arriving, atomic_write
+from curvlab.files import arriving, atomic_write
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from curvlab.config.folder import add
 from curvlab.errors import DivergedError, UsageError, shown, system_message
+from curvlab.files import arriving
 from curvlab.program import expand_home
-from curvlab.results.files import arriving
 
 if TYPE_CHECKING:
     import pandas as pd

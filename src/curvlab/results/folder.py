@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from curvlab.checksums import DamagedError, check_archive, read_json
-from curvlab.results.files import atomic_write, remove
+from curvlab.files import atomic_write, remove
 from curvlab.results.identity import identity_hash
 from curvlab.results.leases import SUFFIX, HeldError, Holder, take
 from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, check_schema, read_result

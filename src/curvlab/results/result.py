@@ -10,7 +10,7 @@ from typing import Any
 
 from curvlab.checksums import add_checksum, read_json
 from curvlab.errors import UsageError
-from curvlab.results.files import atomic_write
+from curvlab.files import atomic_write
 from curvlab.results.run_tables import FILES, RUN, row_of, runs_in_tables
 
 FILE = "result.json"

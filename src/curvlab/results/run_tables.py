@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from curvlab.errors import UsageError
-from curvlab.results.files import arriving
+from curvlab.files import arriving
 
 SUFFIX = ".jsonl.gz"
 RUN, FILES = "run", "files"

@@ -29,9 +29,9 @@ from curvlab.data.files.sources import GraphSource
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.transforms.graph import GraphTransform
 from curvlab.errors import UsageError, refuse
+from curvlab.files import arriving
 from curvlab.finite import Scores, finite_scores
 from curvlab.options import FROM_DATA
-from curvlab.results.files import arriving
 from curvlab.results.folder import BEST
 from curvlab.results.result import Result, package_versions
 from curvlab.run.group import local_devices

@@ -32,8 +32,8 @@ from curvlab.config.building import name_keys_in_errors
 from curvlab.config.options import decides, validate
 from curvlab.config.resolvers import data_name, register_resolvers
 from curvlab.errors import DivergedError, UsageError, one_sentence, system_message
+from curvlab.files import atomic_write
 from curvlab.process import default_dtype
-from curvlab.results.files import atomic_write
 from curvlab.results.folder import EARLIER, LAST, TRACEBACK, RunDirectory
 from curvlab.results.identity import identity_hash, revisions_of, stored_config
 from curvlab.results.leases import Holder

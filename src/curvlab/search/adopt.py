@@ -14,7 +14,7 @@ from curvlab.config.compose import compose
 from curvlab.config.folder import PROVENANCE
 from curvlab.config.resolvers import LINKS, name_of_recipe, recipe_name
 from curvlab.errors import UsageError
-from curvlab.results.files import atomic_write
+from curvlab.files import atomic_write
 from curvlab.results.identity import canonical, stored_config
 from curvlab.results.result import Result, read_result
 from curvlab.run.reporting import shown

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 from curvlab.analysis.graph_facts import GraphFacts
 from curvlab.analysis.style import INK, LINES, MUTED, panels, save_figure, styled
+from curvlab.files import atomic_write
 from curvlab.program import plain_console
-from curvlab.results.files import atomic_write
 from curvlab.results.result import git_commit
 from curvlab.run.reporting import shown
 from curvlab.statistics import LEVEL

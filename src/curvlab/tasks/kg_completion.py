@@ -14,6 +14,7 @@ from curvlab.analysis.routing import FILE, TABLE, Routing, routing_table, save_r
 from curvlab.data.datasets.triples import MASKS, KnownTails, triple_numbers
 from curvlab.data.loaders.triple_batches import Corruption, Training
 from curvlab.errors import DivergedError, UsageError
+from curvlab.files import atomic_write
 from curvlab.finite import BETWEEN, first_non_finite, step_suffix
 from curvlab.layers.curved_branches import entropy
 from curvlab.layers.sparse_graph import SparseGraph
@@ -30,7 +31,6 @@ from curvlab.models.triple_scorer import TripleScorer
 from curvlab.optim import GroupedOptimizer, ReduceOnPlateau
 from curvlab.options import NonNegativeFloat, Passed, PositiveInt
 from curvlab.process import all_reduce_sum, own_share
-from curvlab.results.files import atomic_write
 from curvlab.tasks.task import SelectedTask
 from curvlab.tasks.triple_losses import REGULARIZERS, SAMPLED, corrupt, one_vs_all_loss
 

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from curvlab.checksums import check_archive
 from curvlab.data.vocabulary import Vocabulary
-from curvlab.results.files import arriving
+from curvlab.files import arriving
 
 log = logging.getLogger(__name__)
 

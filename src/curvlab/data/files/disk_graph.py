@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from curvlab.checksums import DamagedError, add_checksum, file_checksum, read_json
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.errors import UsageError
-from curvlab.results.files import atomic_write
+from curvlab.files import atomic_write
 
 SOURCES = ("offsets", "neighbours", "features")
 """Arrays that tokens are made of."""

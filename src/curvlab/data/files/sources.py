@@ -21,8 +21,8 @@ from curvlab.checksums import checksum
 from curvlab.data.files.cache import cached_graph
 from curvlab.data.files.cleaning import check_statistics
 from curvlab.errors import UsageError
+from curvlab.files import arriving
 from curvlab.options import Incidental, Inside, Passed
-from curvlab.results.files import arriving
 
 log = logging.getLogger(__name__)
 

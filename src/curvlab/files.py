@@ -1,4 +1,4 @@
-"""Files that are written atomically."""
+"""Files that are written atomically; no module of curvlab is below this one."""
 
 import glob
 import os

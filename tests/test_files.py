@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from curvlab.checksums import DamagedError, add_facts, check_archive
-from curvlab.results.files import arriving, atomic_write
+from curvlab.files import arriving, atomic_write
 
 KILLED = """
 import os, pathlib, signal, sys
-from curvlab.results.files import arriving
+from curvlab.files import arriving
 with arriving(pathlib.Path(sys.argv[1])) as partial:
     partial.write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)
