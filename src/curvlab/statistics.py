@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, hypot, inf, isnan, nan, sqrt
+from math import ceil, floor, hypot, inf, isnan, log2, nan, sqrt
 from typing import Any, Literal
 
 import numpy as np
@@ -32,6 +32,14 @@ DEVIATIONS = ("std", "std_population", "std_in_code")
 """Those that are a standard deviation over runs."""
 
 FRACTION = 1.5  # scores below it are fractions of one, others are percentages
+
+CONFIRMED, CONTRADICTED, LEVEL_WORD, UNDECIDED, NOT_RUN = WORDS = (
+    "confirmed", "contradicted", "level", "undecided", "not run",
+)  # fmt: skip
+"""The five verdicts on a statement, in tables, claims and comparisons."""
+
+POINT, MRR_MARGIN, HITS_MARGIN = 1.0, 0.005, 0.01
+"""Differences too small to matter: a point of percentages, of MRR, of Hits@k."""
 
 
 @dataclass(frozen=True)
@@ -223,6 +231,100 @@ def required_runs(difference: float, std: float, level: float = LEVEL) -> int | 
         return 2
     found = scipy.optimize.brentq(lambda n: power(difference, std, n, level) - POWER, 2, 100_000)
     return ceil(found)
+
+
+def metric_margin(metric: str) -> float:
+    """The difference of a metric that is too small to matter; 0 where none is agreed on.
+
+    One point of accuracy, F1, AUC, average precision and mAP, 0.005 of MRR, 0.01 of Hits@k.
+    """
+    name = metric.rpartition(".")[2]
+    if name.endswith("mrr"):
+        return MRR_MARGIN
+    if "hits" in name:
+        return HITS_MARGIN
+    points = ("accuracy", "f1", "auc", "map", "ap", "score")
+    parts = name.split("_")
+    return POINT if any(part in points for part in parts) else 0.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One of the five words and how many more pairs would decide an open statement."""
+
+    word: str
+    more: int | None = 0  # None if more than 100,000
+
+    @property
+    def decided(self) -> bool:
+        """Whether the runs answer the statement."""
+        return self.word in (CONFIRMED, CONTRADICTED, LEVEL_WORD)
+
+    def __str__(self) -> str:
+        if self.word != UNDECIDED:
+            return self.word
+        more = "more than 100,000" if self.more is None else f"{self.more:,}"
+        return f"{self.word} ({more} more seed{'s' * (self.more != 1)})"
+
+
+def judge_pairs(found: Paired, p: float, margin: float, tests: int = 1) -> Verdict:
+    """Judge the statement that a difference is positive.
+
+    *Confirmed* and *contradicted*: p, corrected for all tests, is below 5 %. *Level*: the 95 %
+    interval of the difference lies within the margin. *Undecided*: neither, or fewer than three
+    pairs. *Not run*: no pair.
+    """
+    if found.pairs == 0:
+        return Verdict(NOT_RUN, FEWEST)
+    if found.pairs < FEWEST:
+        return Verdict(UNDECIDED, FEWEST - found.pairs)
+    if p < LEVEL:
+        return Verdict(CONFIRMED if found.mean > 0 else CONTRADICTED)
+    all_equal = found.std == 0 and found.mean == 0
+    if all_equal or abs(found.mean) + found.pm <= margin:
+        return Verdict(LEVEL_WORD)
+    needed = deciding_pairs(found.mean, found.std, margin, LEVEL / tests)
+    return Verdict(UNDECIDED, None if needed is None else max(1, needed - found.pairs))
+
+
+def deciding_pairs(mean: float, std: float, margin: float, level: float = LEVEL) -> int | None:
+    """Pairs after which a difference is either significant with 80 % power or within the margin.
+
+    Mean and standard deviation are taken as the true ones. None if more than 100,000.
+    """
+    if std == 0:  # the sign test of equal differences, 2^(1 - n)
+        return 1 + floor(log2(1 / level)) + 1
+    tested = required_runs(mean, std, level)
+    room = margin - abs(mean)
+    if room <= 0:
+        return tested
+    narrow = interval_pairs(std, room)
+    found = [count for count in (tested, narrow) if count is not None]
+    return min(found, default=None)
+
+
+def interval_pairs(std: float, half_width: float) -> int | None:
+    """The fewest pairs with `t s / sqrt(n)` at most `half_width`; None if more than 100,000."""
+    counts = np.unique(np.geomspace(2, 100_000, 2000).astype(int))
+    narrow = student(counts - 1) * std / np.sqrt(counts) <= half_width
+    if not narrow.any():
+        return None
+    first = int(narrow.argmax())
+    start = int(counts[max(0, first - 1)])
+    exact = np.arange(start, int(counts[first]) + 1)
+    return int(exact[(student(exact - 1) * std / np.sqrt(exact) <= half_width).argmax()])
+
+
+def judge_number(difference: float, half_width: float, margin: float) -> str:
+    """Judge a published number by the 95 % interval of our mean minus it; "" if unknown.
+
+    *Confirmed*: the interval lies within the margin. *Contradicted*: it does not hold 0.
+    """
+    if isnan(difference) or isnan(half_width):
+        return ""
+    if abs(difference) + half_width <= margin:
+        return CONFIRMED
+    return UNDECIDED if abs(difference) <= half_width else CONTRADICTED
 
 
 def friedman(scores: np.ndarray) -> float:

@@ -167,18 +167,102 @@ def test_nodes_without_label_part_or_edge_stay(folder):
     assert [int(split[f"{p}_mask"].sum()) for p in ("train", "val", "test")] == [1, 1, 1]
 
 
-@pytest.mark.parametrize("name", ["nan", "<NA>"])
-def test_what_means_no_number_is_a_name_among_names(folder, name):
-    """Of a node and of a class; among numbers it is a class that is missing."""
-    nodes = f"id,label\nann,x\nbob,{name}\ncem,x\n{name},x\n"
-    data = folder({"edges.csv": f"ann,bob\n{name},cem\n", "nodes.csv": nodes}).load()
+@pytest.mark.parametrize("name", ["nan", "<NA>", "NA", "N/A", "NULL", "None", r"\N", ".", "-"])
+@pytest.mark.parametrize("classes", ["xy", "01"])
+def test_a_missing_value_is_no_class_and_no_number_but_an_id(folder, name, classes):
+    one, two = classes
+    rows = f"ann,{one},1\nbob,{name},{name}\ncem,{two},3\n{name},{one},2\ndan,{two},6\n"
+    source = folder({"edges.csv": f"ann,bob\n{name},cem\n", "nodes.csv": f"id,label,v\n{rows}"})
+    data = source.load()
     names = vocabulary_of(data)
-    assert name in names.nodes
-    assert sorted(names.classes) == sorted(["x", name])
-    assert "labelled" not in data
-    nodes = f"id,label\nann,0\nbob,{name}\ncem,1\ndan,0\neva,1\n"
-    data = folder({"edges.csv": EDGES, "nodes.csv": nodes}).load()
+    assert (names.nodes[3], names.classes) == (name, (one, two))
     assert data.labelled.tolist() == [True, False, True, True, True]
+    assert data.x.flatten().tolist() == [1, 3, 3, 2, 6]
+
+
+def test_a_hyphen_is_a_class_next_to_plus(folder):
+    nodes = "id,label\nann,+\nbob,-\ncem,+\ndan,-\n"
+    data = folder({"edges.csv": EDGES, "nodes.csv": nodes}).load()
+    assert (data.vocabulary.classes, data.y.tolist()) == (("+", "-"), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize("ids", [("01", "1", "1e5"), ("1e5", "100000", "1E5"), ("0x1", "1.0", "1")])
+@pytest.mark.parametrize("column", ["id", "fips", "Name"])
+def test_ids_are_what_is_written(folder, ids, column):
+    """Leading zeros and exponents, whatever the column of ids is called."""
+    one, two, three = ids
+    nodes = "".join(f"{i},{n}\n" for n, i in enumerate(ids))
+    edges = f"{one},{two}\n{two},{three}\n"
+    data = folder({"edges.csv": edges, "nodes.csv": f"{column},pop\n{nodes}"}).load()
+    assert data.vocabulary.nodes == ids
+    assert data.x.flatten().tolist() == [0, 1, 2]
+
+
+def test_a_class_is_what_is_written(folder):
+    nodes = "who,county,f\nann,01,1\nbob,1,2\ncem,01,3\ndan,1,4\n"
+    data = folder({"edges.csv": EDGES, "nodes.csv": nodes}, label="county").load()
+    assert sorted(data.vocabulary.classes) == ["01", "1"]
+
+
+@pytest.mark.parametrize(
+    ("options", "answer"),
+    [
+        ({"label": "team", "features": ["team", "age"]}, "features names it, too"),
+        ({"label": "team", "ignore": ["team"]}, "ignore names it, too"),
+        ({"features": ["age"], "ignore": ["age"]}, "both name 'age'"),
+    ],
+)
+def test_a_column_has_one_use(folder, options, answer):
+    source = folder({"edges.csv": EDGES, "nodes.csv": PEOPLE}, **options)
+    assert answer in str(sentence(source.load).value)
+
+
+def test_a_copy_of_the_classes_among_the_features_is_said(folder):
+    nodes = "id,label,code,age\nann,x,7,1\nbob,y,8,2\ncem,x,7,3\ndan,,9,4\n"
+    source = folder({"edges.csv": EDGES, "nodes.csv": nodes})
+    source.load()
+    (said,) = [line for line in source.remarks if "one value for each class" in line]
+    assert said.startswith("code: ")
+
+
+@pytest.mark.parametrize("marks", [("True", "False"), ("1", "0"), ("TRUE", ""), ("true", "false")])
+@pytest.mark.parametrize("val", ["val_mask", "valid_mask"])
+def test_masks_are_a_split(folder, marks, val):
+    yes, no = marks
+    rows = (
+        f"{who},{kind},{yes if who in 'ad' else no},{yes if who == 'b' else no},"
+        f"{yes if who == 'c' else no},{age}"
+        for age, (who, kind) in enumerate(zip("abcd", "xyxy", strict=True))
+    )
+    nodes = "\n".join([f"id,label,train_mask,{val},test_mask,age", *rows])
+    data = folder({"edges.csv": "a,b\nb,c\nc,d\n", "nodes.csv": nodes}).load()
+    assert data.given_train.flatten().tolist() == [True, False, False, True]
+    assert data.given_val.flatten().tolist() == [False, True, False, False]
+    assert data.given_test.flatten().tolist() == [False, False, True, False]
+    assert data.vocabulary.features == ("age",)
+    lacking = nodes.replace(val, "other")
+    assert sentence(folder({"nodes.csv": lacking}).load).match(".*none that is called val_mask")
+
+
+def test_numbers_are_standardised_before_they_are_rounded_and_by_the_training_nodes(folder):
+    """Twenty milliseconds of 2023 are one number in float32."""
+    stamps = 1_700_000_000_000 + 1000 * np.arange(20)
+    rows = [
+        f"n{i},{'ab'[i % 2]},{'train' if i < 12 else 'val' if i < 16 else 'test'},{t}"
+        for i, t in enumerate(stamps)
+    ]
+    edges = "\n".join(f"n{i},n{(i + 1) % 20}" for i in range(20))
+    source = folder({"edges.csv": edges, "nodes.csv": "\n".join(["id,label,split,t", *rows])})
+    train = stamps[:12]
+    expected = torch.tensor((stamps - train.mean()) / train.std(), dtype=torch.float32)
+    graph = GraphDataModule(source, [OwnFeatures()], split=OwnSplit()).graph
+    torch.testing.assert_close(graph.x.flatten(), expected)
+    whole = GraphDataModule(source, [OwnFeatures()]).graph
+    expected = torch.tensor((stamps - stamps.mean()) / stamps.std(), dtype=torch.float32)
+    torch.testing.assert_close(whole.x.flatten(), expected)
+    (said,) = [r for r in OwnFeatures(scale="none").remarks(source.load()) if "float32" in r]
+    assert said.startswith("1 columns have values that float32 does not distinguish")
+    assert GraphDataModule(source).graph.x.dtype == torch.float32
 
 
 PEOPLE = """name,city,team,age,email,role

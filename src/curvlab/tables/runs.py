@@ -227,7 +227,7 @@ def _split_name(config: Mapping[str, Any]) -> str:
 
 
 def one_protocol_per_cell(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Keep, in each cell, the runs of the protocol with the most seeds, then the most steps.
+    """Keep, in each cell, runs at the table's protocol, else those with most seeds, then steps.
 
     Runs that diverged count: a choice by outcomes would prefer protocols that hide them.
     """
@@ -246,7 +246,7 @@ def one_protocol_per_cell(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFram
 def _chosen(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
     found = pd.Series(protocols(runs), runs.index)
     groups = [group for _, group in runs.groupby(found.map(canonical), sort=False)]
-    groups.sort(key=lambda group: (group["seed"].nunique(), group["steps"].max()), reverse=True)
+    groups.sort(key=_precedence, reverse=True)
     others = []
     for group in groups[1:]:
         pair = [
@@ -258,6 +258,11 @@ def _chosen(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
         more = f" and {len(words) - 3} more" if len(words) > 3 else ""
         others.append((len(group), ", ".join(words[:3]) + more))
     return groups[0], others
+
+
+def _precedence(runs: pd.DataFrame) -> tuple[bool, int, int]:
+    at_protocol = bool((runs["deviation"] == "").all())
+    return at_protocol, runs["seed"].nunique(), int(runs["steps"].max())
 
 
 def protocols(runs: pd.DataFrame) -> list[dict[str, Any]]:

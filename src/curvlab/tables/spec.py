@@ -72,6 +72,7 @@ class ReportBlock:
     where: dict[str, str] = field(default_factory=dict)  # config's keys and values: only such runs
     paper_cells: dict[str, tuple[Coordinate, Coordinate]] = field(default_factory=dict)
     paper_columns: dict[str, str] = field(default_factory=dict)
+    variants: list[str] = field(default_factory=list)  # columns that repeat a published comparison
     labels: dict[str, str] = field(default_factory=dict)
     cited: list[str] = field(default_factory=list)  # rows that the paper has from elsewhere
     notes: list[str] = field(default_factory=list)

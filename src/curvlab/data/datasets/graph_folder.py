@@ -9,7 +9,7 @@ from scipy.sparse import load_npz
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.graph_tables import TableGraph, named_columns
-from curvlab.data.files.tables import ROLES, Table, check_file, read_table
+from curvlab.data.files.tables import Table, check_file, read_table
 from curvlab.errors import UsageError
 from curvlab.options import Incidental
 
@@ -45,10 +45,7 @@ class GraphFolder(TableGraph):
         files = self._files()
         nodes = None
         if "nodes" in files:
-            roles = (*ROLES["id"], "name", *ROLES["label"], *ROLES["split"])
-            named = filter(None, (self.id, self.label, *self.ignore))
-            texts = {*roles, *map(str.casefold, named)}
-            nodes = read_table(files["nodes"], self.separator, True, texts)
+            nodes = read_table(files["nodes"], self.separator, True)
         array = features_of(files["features"]) if "features" in files else None
         edges = read_table(files["edges"], self.separator)
         if edges.unit == "line":
@@ -95,8 +92,7 @@ class GraphFolder(TableGraph):
         if self.header is not None or repeated:
             return bool(self.header)
         if nodes is not None and not called:
-            ids = nodes.frame.select_dtypes(exclude=[float])
-            called = not any(nodes.texts(name).isin(names[:2]).any() for name in ids)
+            called = not any(nodes.texts(name).isin(names[:2]).any() for name in nodes.frame)
         if called:
             return True
         words = pd.to_numeric(pd.Series(names), errors="coerce").isna().to_numpy()
@@ -124,4 +120,4 @@ def features_of(path: Path) -> np.ndarray:
             f"{path} is not an array of features ({why}): write numbers [nodes, features] by "
             "numpy.save, numpy.savez or scipy.sparse.save_npz."
         ) from error
-    return np.asarray(array, dtype=np.float32)
+    return np.asarray(array)

@@ -21,19 +21,24 @@ PARTS = {
     **dict.fromkeys(("train", "training"), "given_train"),
     **dict.fromkeys(("val", "valid", "validation", "dev"), "given_val"),
     **dict.fromkeys(("test", "testing"), "given_test"),
-    **dict.fromkeys(("", "none", "-", "nan"), "none"),
+    "": "none",
 }
 """Names of the parts of a split, in any case."""
+
+MASKS = {f"{name}_mask": part for name, part in PARTS.items() if name}
+"""Names of columns that are true for the nodes of one part, in any case."""
 
 MOST_TEXTS = 50
 """Different texts of a column that becomes one-hot by itself."""
 
 
 class TableGraph(OwnGraph, ABC):
-    """A graph with an optional table of nodes: ids, classes, a split, and feature columns.
+    r"""A graph with an optional table of nodes: ids, classes, a split, and feature columns.
 
     A missing number is the mean of its column. A column of texts becomes one of 0 and 1 for each
-    text, and is left out with more than 50 different texts, or no text twice.
+    text, and is left out with more than 50 different texts, or no text twice. Missing are empty
+    fields, NA, N/A, NaN, NULL, None, \N, a dot and a hyphen, in labels too. Columns `train_mask`,
+    `val_mask` and `test_mask` are a split, as in a `Data`.
 
     Args:
         label: column of the classes; null: one named `label`, `class`, `y` or `category`.
@@ -78,10 +83,11 @@ class TableGraph(OwnGraph, ABC):
         if "label" in roles:
             labels, classes = encode_classes(nodes, roles["label"], known.classes)
         if "split" in roles and labels is not None:
-            parts = nodes.texts(roles["split"]).str.casefold().map(PARTS)
+            parts = nodes.values(roles["split"]).str.casefold().map(PARTS)
             remedy = "is not a part: write train, val, test or nothing"
             nodes.refuse(parts.isna(), roles["split"], remedy)
             masks = {n: torch.tensor((parts == n).to_numpy()).unsqueeze(1) for n in GIVEN}
+        masks = masks or self._masks(nodes, labels)
         columns = self._feature_columns(nodes, roles)
         if columns and array is not None:
             nodes.faults.append(
@@ -90,6 +96,14 @@ class TableGraph(OwnGraph, ABC):
             )
         encoded = self._encode(nodes, columns, known.features)
         nodes.check()
+        self.remarks.extend(
+            f"{name}: one value for each class of {roles['label']!r}; if it says the class, leave "
+            f"it out by dataset.source.ignore=[{name}]"
+            for name in columns
+            if "label" in roles and _is_copy(nodes, name, roles["label"])
+        )
+        if masks and "split" not in roles:
+            roles["split"] = "train_mask, val_mask, test_mask"
         said = [f"{nodes.path.name}: {', '.join(f'{r} {name!r}' for r, name in roles.items())}"]
         if not encoded.empty:
             array = encoded.to_numpy()
@@ -105,6 +119,17 @@ class TableGraph(OwnGraph, ABC):
         options |= {"label": [label] if label else [], "id": [id_column] if id_column else []}
         for key, columns in options.items():
             nodes.has(columns, key)
+        for key, columns in (("features", self.features or ()), ("ignore", self.ignore)):
+            nodes.faults.extend(
+                f"label={label} is the column of classes, and {key} names it, too: take it out of "
+                f"{key}, or name another by label=COLUMN"
+                for name in columns
+                if name == label
+            )
+        nodes.faults.extend(
+            f"features and ignore both name {name!r}: take it out of one of them"
+            for name in {*(self.features or ())}.intersection(self.ignore)
+        )
         if nodes.frame.empty:
             nodes.faults.append(f"{nodes.path} has no nodes: write one per line")
         if nodes.frame.empty or id_column not in {None, *nodes.frame}:
@@ -168,7 +193,8 @@ class TableGraph(OwnGraph, ABC):
         if self.features is not None:
             return [name for name in self.features if name in nodes.frame]
         names = []
-        for name in nodes.frame.columns.drop([*roles.values(), *self.ignore], errors="ignore"):
+        others = [*roles.values(), *self.ignore, *mask_columns(nodes).values()]
+        for name in nodes.frame.columns.drop(others, errors="ignore"):
             counts = nodes.texts(name)[~nodes.blank(name)].value_counts()
             free = len(counts) > MOST_TEXTS or bool(counts.max() == 1 and len(counts) > 2)
             if self.one_hot and free and nodes.is_text(name):
@@ -180,10 +206,30 @@ class TableGraph(OwnGraph, ABC):
                 names.append(str(name))
         return names
 
+    def _masks(self, nodes: Table, labels: Tensor | None) -> dict[str, Tensor]:
+        """The split of columns `train_mask`, `val_mask` and `test_mask`, if there are all three."""
+        found = {p: name for p, name in mask_columns(nodes).items() if name not in self.ignore}
+        if not found or labels is None:
+            return {}
+        if missing := [part for part in GIVEN if part not in found]:
+            nodes.faults.append(
+                f"{nodes.path} has a column {next(iter(found.values()))!r} and none that is called "
+                f"{missing[0].removeprefix('given_')}_mask: add it, or drop the split by "
+                f"ignore=[{','.join(map(str, found.values()))}]"
+            )
+            return {}
+        masks = {}
+        for part in GIVEN:
+            inside = nodes.parsed(found[part])
+            wrong = ~inside.isin([0, 1]) & ~nodes.blank(found[part])
+            nodes.refuse(wrong, found[part], "is not true or false: write one of them")
+            masks[part] = torch.tensor((inside == 1).to_numpy()).unsqueeze(1)
+        return masks
+
     def _encode(
         self, nodes: Table, columns: Sequence[str], known: Sequence[str] | None
     ) -> pd.DataFrame:
-        """Columns of numbers as float32, with those of one-hot texts called `COLUMN=TEXT`."""
+        """Columns of numbers as float64, with those of one-hot texts called `COLUMN=TEXT`."""
         made: dict[str, np.ndarray] = {}
         if known is not None:
             there = {*nodes.frame}
@@ -201,8 +247,7 @@ class TableGraph(OwnGraph, ABC):
         if known is not None:
             zeros = np.zeros(len(nodes.frame))
             made = {name: made.get(name, zeros) for name in known}
-        with np.errstate(over="ignore"):  # a fault by now
-            return pd.DataFrame(made, index=nodes.frame.index, dtype=np.float32)
+        return pd.DataFrame(made, index=nodes.frame.index, dtype=np.float64)
 
     def _one_hot(self, nodes: Table, name: str) -> dict[str, np.ndarray]:
         blank, texts = nodes.blank(name), nodes.texts(name)
@@ -224,7 +269,7 @@ class TableGraph(OwnGraph, ABC):
             mean = 0.0 if blank.all() else float(np.nanmean(numbers))
             numbers = np.where(blank, mean, numbers)
             self.remarks.append(
-                f"{name}: {int(blank.sum()):,} missing, filled by the mean {mean:.4g} "
+                f"{name}: {int(blank.sum()):,} missing, filled by the mean {mean:.4g} of all nodes "
                 "(dataset.source.fill=false refuses them)"
             )
         return numbers
@@ -235,6 +280,19 @@ def named_columns(columns: Iterable[str]) -> dict[str, str]:
     folded = {str(name).casefold(): name for name in reversed([*columns])}
     found = {role: [folded[n] for n in names if n in folded] for role, names in ROLES.items()}
     return {role: names[0] for role, names in found.items() if names}
+
+
+def mask_columns(nodes: Table) -> dict[str, str]:
+    """Columns that are true for the nodes of a part, by part."""
+    names = ((str(name).casefold(), name) for name in nodes.frame)
+    return {MASKS[folded]: str(name) for folded, name in names if folded in MASKS}
+
+
+def _is_copy(nodes: Table, column: str, label: str) -> bool:
+    """Whether a column has one value for each class, another one for another."""
+    pairs = pd.DataFrame({"value": nodes.values(column), "class": nodes.values(label)})
+    pairs = pairs[pairs["class"].ne("")].drop_duplicates()
+    return len(pairs) == pairs["value"].nunique() == pairs["class"].nunique()
 
 
 def edge_table(table: Table) -> Table:
@@ -261,7 +319,7 @@ def encode_classes(
     nodes: Table, column: str, known: Sequence[str] | None = None
 ) -> tuple[Tensor, tuple[str, ...]]:
     """Classes `[nodes]` by number, -1 where there is none, and their names."""
-    texts, kind = nodes.texts(column), nodes.frame[column].dtype
+    texts, kind = nodes.values(column), nodes.frame[column].dtype
     counts = texts[texts != ""].value_counts()
     if known is None and len(counts) > 1 and counts.max() == 1:
         nodes.faults.append(

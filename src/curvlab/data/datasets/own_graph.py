@@ -49,7 +49,7 @@ class OwnGraph(CheckedFields, ABC):
         data_dir: folder of what is kept; None: nothing is.
     """
 
-    revision: ClassVar[int] = 2  # 2: columns of texts, missing values
+    revision: ClassVar[int] = 3  # 3: ids and labels as they are written, features in float64
 
     path: Incidental[str | None] = None
     weighted: bool = False
@@ -101,7 +101,7 @@ class OwnGraph(CheckedFields, ABC):
         if masks and bool((torch.stack([data[name] for name in masks]).sum(0) > 1).any()):
             raise UsageError(f"{self.what} has a node in two parts of its split: keep one.")
         if x is not None:
-            data.x = torch.tensor(x, dtype=torch.float32)
+            data.x = torch.tensor(x, dtype=torch.float64)  # until it is scaled
         data.vocabulary = Vocabulary(nodes=tuple(ids), classes=classes, features=columns)
         return data
 

@@ -114,7 +114,7 @@ class PyGObject(OwnGraph):
             pd.Index(map(str, raw.get("node_ids", range(nodes)))),
             ends.long().numpy(),
             weight.reshape(-1).double().numpy() if self.weighted else None,
-            None if x is None else x.to_dense().float().reshape(len(x), -1).numpy(),
+            None if x is None else x.to_dense().double().reshape(len(x), -1).numpy(),
             labels=labels,
             classes=classes,
             masks=given,

@@ -3,7 +3,7 @@
 import csv
 import gzip
 import warnings
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -27,8 +27,9 @@ ROLES = {
 }
 """Names of columns, in any case."""
 
-NOT_A_NUMBER = ("nan", "NaN", "NAN", "<NA>")
-"""Texts that programs write for a missing number."""
+MISSING = {"", "NULL", "Null", "null", "None", "none", r"\N", ".", "-"}
+MISSING |= {"NA", "na", "<NA>", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "NaT"}
+"""Texts of a missing value in columns of numbers, labels and texts; never of an id."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Table:
 
     Attributes:
         path: of the file.
-        frame: texts, or numbers where the file has typed columns; its index numbers the lines.
+        frame: texts, or values where the file has typed columns; its index numbers the lines.
         unit: what the index counts: `line`, `row`, `node`, `edge`.
         faults: sentences on what is wrong, of this table and of those that share the list.
     """
@@ -72,13 +73,14 @@ class Table:
             raise UsageError(FAULT.join([f"{len(self.faults)} faults:", *self.faults]))
 
     def texts(self, column: Hashable) -> "pd.Series[Any]":
-        """A column as texts; `nan` is missing among numbers, and a name among names."""
+        """A column as texts, empty where a typed column has no value."""
         values = self.frame[column]
         values = values.convert_dtypes() if pd.api.types.is_float_dtype(values) else values
-        texts = values.astype("str").fillna("").str.strip()
-        unknown = texts.isin(NOT_A_NUMBER)
-        numbers = pd.to_numeric(texts[~unknown & texts.ne("")], errors="coerce")
-        return texts.mask(unknown & bool(numbers.notna().all()), "")
+        return values.astype("str").fillna("").str.strip()
+
+    def values(self, column: Hashable) -> "pd.Series[Any]":
+        """A column as texts, empty where its text is one of `MISSING`."""
+        return self.texts(column).mask(self.blank(column), "")
 
     def ids(self, column: Hashable) -> "pd.Series[Any]":
         texts = self.texts(column)
@@ -86,21 +88,27 @@ class Table:
         return texts
 
     def blank(self, column: Hashable) -> np.ndarray:
-        """Where a column has no value `[rows]`."""
+        """Where a column has no value `[rows]`; `-` is one next to `+`."""
+        texts = self.texts(column)
+        signs = {"-"} if texts.eq("+").any() else set()
+        return texts.isin(MISSING - signs).to_numpy(dtype=bool)
+
+    def parsed(self, column: Hashable) -> "pd.Series[Any]":
+        """A column as numbers, true as 1 and false as 0; NaN where it has another text."""
         values = self.frame[column]
-        blank = values.isna()
-        if not pd.api.types.is_numeric_dtype(values):
-            blank |= values.astype("str").str.strip().isin(["", *NOT_A_NUMBER])
-        return blank.to_numpy(dtype=bool)
+        if not pd.api.types.is_numeric_dtype(values) and values.dtype.kind not in "mM":
+            texts = self.values(column)
+            truth = texts.str.casefold().map({"": np.nan, "true": 1.0, "false": 0.0})
+            values = truth if truth.notna().eq(texts.ne("")).all() else texts
+        return pd.to_numeric(values, errors="coerce")
 
     def is_text(self, column: str) -> bool:
         """Whether fewer than half of a column's values are numbers."""
-        values = self.frame[column][~self.blank(column)]
-        return bool(pd.to_numeric(values, errors="coerce").isna().mean() > 0.5)
+        return bool(self.parsed(column)[~self.blank(column)].isna().mean() > 0.5)
 
     def numbers(self, column: Hashable, remedy: str, blank: bool = False) -> np.ndarray:
         """A column as float64 numbers, finite in float32; NaN where `blank` allows none."""
-        parsed, missing = pd.to_numeric(self.frame[column], errors="coerce"), self.blank(column)
+        parsed, missing = self.parsed(column), self.blank(column)
         numbers = np.where(missing, np.nan, parsed.to_numpy(np.float64, na_value=np.nan))
         with np.errstate(over="ignore"):
             wrong = ~np.isfinite(numbers.astype(np.float32))
@@ -120,13 +128,12 @@ def read_table(
     path: Path,
     separator: str | None = None,
     header: bool = False,
-    texts: Collection[str] = (),
     plain: bool = False,
 ) -> Table:
     """Read a table of text in UTF-8, perhaps with `.gz`, or of Parquet, without blank lines.
 
-    With a `header` columns of numbers alone are numbers, but for `texts`, names in lower case.
-    `plain`: quotes, and lines at the beginning with # or %, are not special.
+    Columns of a file of text are texts, so that an id keeps its zeros. `header`: the first line
+    names the columns. `plain`: quotes, and lines at the beginning with # or %, are not special.
     """
     check_file(path, "a table")
     options: dict[str, Any] = {
@@ -148,12 +155,9 @@ def read_table(
         opened = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rt", encoding="utf-8-sig") as stream:
             skipped = sum(1 for _ in takewhile(lambda line: line.strip()[:1] in marks, stream))
-        names = pd.read_csv(path, skiprows=skipped, nrows=0, **options).columns if header else ()
-        kinds = {name: str for name in names if name.strip().casefold() in texts}
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # of lines that are too long
-            options |= {"dtype": kinds if header else str, "low_memory": False}
-            frame = pd.read_csv(path, skiprows=skipped, **options)
+            frame = pd.read_csv(path, skiprows=skipped, dtype=str, **options)
     except ImportError as error:
         raise UsageError(f"{path}: {error}: pip install 'curvlab[parquet]'") from None
     except Exception as error:  # each kind of damage raises its own

@@ -185,6 +185,8 @@ class GraphDataModule(CheckedFields, LightningDataModule):
                 data = apply_transform(transform, data, self.cache_dir)
         for transform in self.transforms:
             remember(data, transform.resolve(data))
+        if data.x is not None and data.x.dtype == torch.float64:  # columns of your own graph
+            data.x = data.x.to(torch.get_default_dtype())
         check_graph(data)
         self._check_edges(data)
         return data

@@ -102,10 +102,15 @@ UNSCALED = 10.0
 """Ratio of the deviations of two columns, or of a deviation to 1, above which a run says so."""
 
 
+COARSE = 1e-5
+"""Ratio of a deviation to the largest value below which float32 rounds differences away."""
+
+
 class OwnFeatures(GraphTransform):
     """Features of a user's graph: its own columns, scaled, or generated ones.
 
-    Mean and deviation are those of the first graph, on others too. The identity is
+    Mean and deviation are those of the training nodes of the first graph, on others too; of all
+    nodes where the task has no training nodes. The identity is
     `IdentityFeatures`, above 10,000 nodes its random projection onto 256 columns.
 
     Args:
@@ -116,7 +121,7 @@ class OwnFeatures(GraphTransform):
             their sum; none.
     """
 
-    revision = 2  # 2: columns of a table are standardised
+    revision = 3  # 3: mean and deviation of the training nodes, in float64
     reads = ("x",)
     writes = ("x",)
 
@@ -136,7 +141,7 @@ class OwnFeatures(GraphTransform):
                 blocks.append(IdentityFeatures()(made).x)
             else:
                 blocks.append(torch.randn(nodes, RANDOM) / RANDOM**0.5)
-        data.x = torch.cat(blocks, dim=1)
+        data.x = torch.cat([block.to(torch.get_default_dtype()) for block in blocks], dim=1)
         return data
 
     def _scale(self, data: Data) -> Tensor:
@@ -145,9 +150,10 @@ class OwnFeatures(GraphTransform):
         if self.scale == "row":
             return normalise_rows(x)
         if not self.fitted:
-            scaled, deviation = self._columns_to_scale(data), x.std(dim=0, correction=0)
+            known = x[data.train_mask] if "train_mask" in data else x
+            scaled, deviation = self._columns_to_scale(data), known.std(dim=0, correction=0)
             self.fitted = {
-                "mean": torch.where(scaled, x.mean(dim=0), 0),
+                "mean": torch.where(scaled, known.mean(dim=0), 0),
                 "deviation": torch.where(scaled & (deviation > 0), deviation, 1),
             }
         return (x - self.fitted["mean"]) / self.fitted["deviation"]
@@ -172,8 +178,17 @@ class OwnFeatures(GraphTransform):
         count = int(self._columns_to_scale(data).sum())
         total, says = data.x.shape[1], []
         if count:
-            says.append(f"{count} of {total} columns standardised (dataset.features.scale=none)")
+            says.append(
+                f"{count} of {total} columns standardised by the training nodes "
+                "(dataset.features.scale=none)"
+            )
         deviations = data.x.std(dim=0, correction=0)
+        coarse = (deviations > 0) & (deviations < COARSE * data.x.abs().amax(dim=0))
+        if not count and bool(coarse.any()):
+            says.append(
+                f"{int(coarse.sum())} columns have values that float32 does not distinguish: "
+                "dataset.features.scale=standard keeps their differences"
+            )
         deviations = deviations[deviations > 0]
         if not count and self.scale in ("none", "auto") and len(deviations):
             low, high = float(deviations.min()), float(deviations.max())
