@@ -1,7 +1,10 @@
 """The loss over all pairs, in tiles with a backward pass of its own, against the plain sum."""
 
+import math
+
 import pytest
 import torch
+from mpmath import mp
 from torch import Tensor
 
 from curvlab.compilation import compile_parts
@@ -17,6 +20,7 @@ from curvlab.manifolds import (
     lorentz,
     stereographic,
 )
+from curvlab.manifolds.pairs.form import CurvedProfile
 from curvlab.manifolds.pairs.loss import Evaluate, reconstruction_loss
 from curvlab.manifolds.pairs.tiles import PairTiles
 from drawn import assert_close, draw
@@ -199,6 +203,75 @@ def test_compiled_tiles_do_not_depend_on_the_threads(fused):
         found.append(in_tiles(random_points(kappas), kappas, web(), 2, 13, evaluate=fused))
     torch.set_num_threads(before)
     torch.testing.assert_close(*found, rtol=0, atol=0)
+
+
+def exact_distance_and_slope(x: Tensor, y: Tensor, kappa: float) -> tuple[float, float]:
+    """Distance of float32 points and its derivative by kappa, with 50 digits."""
+    with mp.workdps(50):
+        x, y = ([mp.mpf(c) for c in point.tolist()] for point in (x, y))
+        chord = sum((a - b) ** 2 for a, b in zip(x, y, strict=True))
+
+        def distance(k):
+            scales = [1 + k * sum(c**2 for c in point) for point in (x, y)]
+            root = mp.sqrt(k)  # imaginary in hyperbolic space, where asin(i s) = i asinh(s)
+            return mp.re(2 * mp.asin(root * mp.sqrt(chord / mp.fprod(scales))) / root)
+
+        k = mp.mpf(kappa)
+        return float(distance(k)), float(mp.diff(distance, k, h=k * mp.mpf("1e-15")))
+
+
+MAGNITUDES = [1e-6, 1e-4, 1e-3, 0.01, 0.019, 0.0199, 0.0201, 0.05, 0.3, 1.0]
+LENGTHS = [0.1, 0.5, 1, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20]
+CELLS = [
+    (sign * magnitude, length)
+    for magnitude in MAGNITUDES
+    for sign in (-1, 1)
+    for length in LENGTHS
+    if magnitude**0.5 * length < (3 if sign > 0 else 7)  # short of the antipode and of the rim
+]
+
+
+@pytest.mark.usefixtures("float32")
+def test_slopes_in_kappa_of_long_edges(evaluate):
+    """An edge has weight 1 at any length: the loss of one alone is `2 D`."""
+    tiles = PairTiles(both_directions([(0, 1)]), 2)
+    for kappa, length in CELLS:
+        space = Stereographic(1, kappa, learnable=True)
+        x = space.expmap0(torch.tensor([[-0.4, 0.1], [0.4, 0.3]]) * length / 0.5**0.5 / 1.2)
+        found = value_and_gradients(x.detach(), space, tiles, 2, evaluate=evaluate)[2].item()
+        distance, slope = exact_distance_and_slope(*x.detach(), space.kappa.item())
+        assert found == pytest.approx(4 * distance * slope, rel=2e-4), (kappa, length)
+
+
+@pytest.mark.usefixtures("float32")
+def test_slopes_in_kappa_of_far_pairs(evaluate):
+    """Two edges of no length, at distance d: the loss is `4 log(1 + 2 exp(-d))`."""
+    tiles = PairTiles(both_directions([(0, 1), (2, 3)]), 4)
+    for kappa, length in CELLS:
+        space = Stereographic(1, kappa, learnable=True)
+        x = space.expmap0(torch.tensor([[-0.4, 0.1], [0.4, 0.3]]) * length / 0.5**0.5 / 1.2)
+        x = x.detach().repeat_interleave(2, 0)
+        found = value_and_gradients(x, space, tiles, 1, evaluate=evaluate)[2].item()
+        distance, slope = exact_distance_and_slope(x[0], x[2], space.kappa.item())
+        share = 2 * math.exp(-distance) / (1 + 2 * math.exp(-distance))
+        assert found == pytest.approx(-4 * share * slope, rel=2e-4, abs=2e-6), (kappa, length)
+
+
+@pytest.mark.usefixtures("float32")
+@pytest.mark.parametrize("kappa", [-1.0, -0.01, 0.01, 1.0])
+def test_both_branches_of_a_profile_are_chosen_on_the_device(kappa):
+    """As on accelerators, which compute both: the same numbers as where one is called."""
+    found = []
+    for known in (True, False):
+        profile = CurvedProfile(torch.tensor(kappa), far=True)
+        if not known:
+            profile.hyperbolic = torch.tensor(profile.hyperbolic)
+            profile.nearly_flat = torch.tensor(profile.nearly_flat)
+        form = torch.tensor([1e-3, 0.1, 1.0, 3.0, 20.0])
+        tiles = torch.zeros(3, 5)
+        profile.evaluate(form, *tiles)
+        found.append(tiles)
+    assert_close(*found, 1e-6)
 
 
 @pytest.mark.usefixtures("float32")

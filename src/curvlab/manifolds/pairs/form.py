@@ -9,7 +9,7 @@ pairs, in arrays that its caller keeps.
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,6 +28,8 @@ _SMALLEST_PSEUDO = 1e-6
 # difference of order kappa^2 by kappa^2.
 _FLAT = 2e-2
 _TERMS = 8
+# Of w: 8 terms are exact in float32 below, and the closed form has lost no digits above.
+SERIES_REACH = 0.4
 Number = Tensor | float
 
 
@@ -61,11 +63,18 @@ class CurvedProfile(Profile):
 
     On the processor the sign of kappa chooses the branch; on an accelerator, where looking at it
     would wait for the device, both are computed.
+
+    Args:
+        kappa: curvature, a scalar.
+        far: whether pairs with `D > 64` count. Weights `exp(-D)` cut them off; weights
+            `exp(-sqrt D)`, and the weights 1 of edges, do not.
+
+    The series in kappa is that of `asin^2` (`ARSIN_SQUARED`), term by term.
     """
 
     by_form = 4.0
 
-    def __init__(self, kappa: Tensor) -> None:
+    def __init__(self, kappa: Tensor, far: bool = False) -> None:
         kappa = kappa.detach()
         magnitude = kappa.abs().clamp_min(_SMALLEST_KAPPA)
         self.kappa: Number = torch.where(kappa > 0, magnitude, -magnitude)
@@ -76,15 +85,14 @@ class CurvedProfile(Profile):
             self.kappa, self.magnitude = self.kappa.item(), magnitude.item()
             self.hyperbolic, self.nearly_flat = bool(self.hyperbolic), bool(self.nearly_flat)
         self.form_scale = 4 * self.magnitude  # forms w
+        self.far = far
         # Of pairs with D < 64 the first term that is left out is below 1e-7 of the first.
         terms = _TERMS
-        if isinstance(self.magnitude, float) and kappa.dtype == torch.float32:
+        if isinstance(self.magnitude, float) and kappa.dtype == torch.float32 and not far:
             largest = math.sinh(math.sqrt(64 * min(self.magnitude, _FLAT)) / 2) ** 2
             terms = min(_TERMS, math.ceil(math.log(1e-7) / math.log(largest)))
-        quarter = kappa.sign() / 4
-        self.series = [n * ARSIN_SQUARED[n] * quarter ** (n - 1) for n in range(1, terms + 1)]
-        squared = self.kappa * self.kappa
-        series, closed = 1 / (4 * squared), -1 / (self.kappa * self.magnitude)
+        self.series = kappa_series(kappa.sign(), terms)
+        series, closed = 1 / (4 * self.kappa * self.kappa), -1 / (self.kappa * self.magnitude)
         self.by_kappa = series * self.nearly_flat + closed * (1 - 1 * self.nearly_flat)
 
     def evaluate(self, form: Tensor, total: Tensor, slope: Tensor, entry: Tensor) -> None:
@@ -99,13 +107,22 @@ class CurvedProfile(Profile):
             total.sub_(entry, alpha=1 / self.magnitude)
         _choose(self.nearly_flat, self._kappa_series, _kappa_difference, w, slope, entry)
 
-    def _kappa_series(self, w: Tensor, _slope: Tensor, entry: Tensor) -> None:
-        """`w^2 sum_n n c_n y^(n-1)`, `4 kappa^2` times `dD/d(kappa)`, for small `y = +-w / 4`."""
+    def _kappa_series(self, w: Tensor, slope: Tensor, entry: Tensor) -> None:
+        """`w^2 sum_n n c_n y^(n-1)`, `4 kappa^2` times `dD/d(kappa)`, for small `y = +-w / 4`.
+
+        Far pairs have the closed form, in the same units.
+        """
+        if self.far:
+            closed = torch.addcmul(entry, w, slope, value=-1)
+            closed.mul_(-4 * self.kappa / self.magnitude)
+            beyond = w > SERIES_REACH
         w.clamp_max_(4)
         entry.copy_(self.series[-1])
         for coefficient in self.series[-2::-1]:
             torch.addcmul(coefficient, entry, w, out=entry)
         entry.mul_(w).mul_(w)
+        if self.far:
+            torch.where(beyond, closed, entry, out=entry)
 
 
 class PseudoProfile(Profile):
@@ -115,7 +132,7 @@ class PseudoProfile(Profile):
     form that has any sign. `dD/dm = A' / -kappa`, and at fixed m `dD/d(kappa) = A / kappa^2`.
     """
 
-    def __init__(self, kappa: Tensor) -> None:
+    def __init__(self, kappa: Tensor, far: bool = False) -> None:  # noqa: ARG002
         kappa = kappa.detach()
         # A number, as the other profile's, where looking at it does not wait for a device.
         self.magnitude: Number = -kappa if kappa.device.type != "cpu" else -kappa.item()
@@ -139,6 +156,11 @@ class PseudoProfile(Profile):
         angle = entry.sqrt_().asin_().mul_(2).add_(joined)
         torch.div(torch.copysign(angle, form, out=beyond), slope, out=slope).mul_(2)
         total.sub_(torch.mul(angle.square_(), self.by_form, out=beyond))
+
+
+def kappa_series(sign: Number, terms: int = _TERMS) -> list[Any]:
+    """Coefficients, by powers of w, of `4 kappa^2 / w^2` times `dD/d(kappa)`."""
+    return [n * ARSIN_SQUARED[n] * (sign / 4) ** (n - 1) for n in range(1, terms + 1)]
 
 
 def _kappa_difference(w: Tensor, slope: Tensor, entry: Tensor) -> None:
@@ -169,11 +191,11 @@ def _choose(
     """Fill the results by one of two functions, or by both where the condition is not known."""
     if isinstance(condition, bool):
         return (if_true if condition else if_false)(given, *results)
-    others = [result.clone() for result in results]
-    if_true(given, *results)
-    if_false(given, *others)
-    for result, other in zip(results, others, strict=True):
-        torch.where(condition, result, other, out=result)
+    alternatives = [result.clone() for result in results]
+    if_true(given.clone(), *results)  # functions may overwrite what they are given
+    if_false(given, *alternatives)
+    for result, alternative in zip(results, alternatives, strict=True):
+        torch.where(condition, result, alternative, out=result)
     return None
 
 

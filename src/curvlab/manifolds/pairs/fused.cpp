@@ -11,11 +11,12 @@ namespace {
 
 constexpr int64_t kRows = 4;    // of a tile at once: their arrays stay in the first cache
 constexpr int64_t kLanes = 16;  // columns at once
+constexpr float kReach = 0.4f;  // `SERIES_REACH`
 
 struct Component {
   float kind;           // 0 hyperbolic, 1 spherical, 2 pseudo-hyperboloid
   float per_magnitude;  // 1 / |kappa|
-  float terms;          // of the series of dD/d(kappa) where it is nearly flat, else 0
+  float terms;          // of the series of dD/d(kappa) for w below `kReach`, 0 for none
   float series[8];
 };
 
@@ -76,12 +77,16 @@ inline float asin_sqrt_of(float q) {
   return small ? angle : 1.57079633f - 2 * angle;
 }
 
-// Replaces forms in `entry` by entries; fills slopes; adds squared distances.
-template <int kind>
+// Replaces forms in `entry` by entries; fills slopes; adds squared distances. `far`: pairs beyond
+// the reach of the series count and have the closed form, in its units.
+template <int kind, bool far>
 void curved(const Component& c, float* __restrict entry, float* __restrict slope,
             float* __restrict squared, int64_t n) {
   const float per_magnitude = c.per_magnitude;
-  const bool in_series = c.terms > 0;
+  const int64_t terms = static_cast<int64_t>(c.terms);
+  const bool in_series = terms > 0;
+  std::vector<float> closed_forms(far && in_series ? n : 0);
+  float* __restrict closed = closed_forms.data();
   for (int64_t j = 0; j < n; j++) {
     if (kind == 2) {
       const float m = entry[j], q = std::min(std::max(m, 1e-30f), 1.0f), rest = m - q;
@@ -104,17 +109,26 @@ void curved(const Component& c, float* __restrict entry, float* __restrict slope
       }
       slope[j] = angle / root;
       squared[j] += per_magnitude * angle * angle;
-      entry[j] = in_series ? w : angle * angle - w * slope[j];
+      const float difference = angle * angle - w * slope[j];
+      entry[j] = in_series ? w : difference;
+      if (far && in_series) closed[j] = (kind == 0 ? 4.0f : -4.0f) * difference;
     }
   }
-  const int64_t terms = static_cast<int64_t>(c.terms);
-  if (terms == 0) return;
+  if (!in_series) return;
   std::vector<float> sums(n, c.series[0]);
   float* __restrict sum = sums.data();
   for (int64_t j = 0; j < n; j++) entry[j] = std::min(entry[j], 4.0f);
   for (int64_t k = 1; k < terms; k++)
     for (int64_t j = 0; j < n; j++) sum[j] = sum[j] * entry[j] + c.series[k];
-  for (int64_t j = 0; j < n; j++) entry[j] *= sum[j] * entry[j];
+  for (int64_t j = 0; j < n; j++) {
+    const bool near = !far || entry[j] <= kReach;
+    entry[j] = near ? entry[j] * (sum[j] * entry[j]) : closed[j];
+  }
+}
+
+template <bool far>
+auto curved_of(const Component& c) {
+  return c.kind == 0 ? curved<0, far> : c.kind == 1 ? curved<1, far> : curved<2, far>;
 }
 
 // Makes squared distances `exp(-D)`, and the derivative of that by them in `slope`.
@@ -217,7 +231,7 @@ extern "C" void fill(const float* left, const float* right, int64_t features, in
       const float* of_column = right + h * features * nodes + column;
       product(of_row, of_column, entry, count_of_rows, columns, features, nodes);
       const Component& c = components[h];
-      const auto function = c.kind == 0 ? curved<0> : c.kind == 1 ? curved<1> : curved<2>;
+      const auto function = power == 1 ? curved_of<true>(c) : curved_of<false>(c);
       function(c, entry, weights + h * size + start, distance.data(), n);
     }
     shares(distance.data(), summands + start, slope.data(), n, power, clamp, smallest);
@@ -298,8 +312,7 @@ extern "C" void edges(const float* x, const float* weight, int64_t count, int64_
         }
         entry[j] = 4 / c.per_magnitude * weight[s] * weight[t] * sum;
       }
-      const auto function = c.kind == 0 ? curved<0> : curved<1>;
-      function(c, entry, slopes + h * number + start, squared + start, n);
+      curved_of<true>(c)(c, entry, slopes + h * number + start, squared + start, n);
     }
   }
 }

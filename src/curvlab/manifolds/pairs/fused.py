@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from curvlab.manifolds.pairs.form import CurvedProfile, Profile, PseudoProfile
+from curvlab.manifolds.pairs.form import CurvedProfile, Profile, PseudoProfile, kappa_series
 from curvlab.manifolds.pairs.tiles import Tile
 
 _ARRAY: Any = ctypes.c_void_p
@@ -55,6 +55,13 @@ def _component(profile: Profile) -> list[float]:
         series = profile.series[::-1] if profile.nearly_flat else []
     terms = [*map(float, series), *[0.0] * (8 - len(series))]
     return [kind, 1 / float(magnitude), len(series), *terms]
+
+
+def _edge_component(profile: Profile) -> list[float]:
+    """The same for edges, whose entries are in units of the series for every curvature."""
+    kind, per_magnitude, *_ = _component(profile)
+    series = kappa_series(1 if kind else -1)
+    return [kind, per_magnitude, len(series), *series[::-1]]
 
 
 class Fused:
@@ -122,7 +129,8 @@ class EdgeDistances(torch.autograd.Function):
         squared = x.new_zeros(len(source))
         ctx.save_for_backward(x, weight, source, target, slopes, entries)
         ctx.fused = fused
-        arrays = (array.data_ptr() for array in (slopes, entries, fused.components, squared))
+        components = torch.tensor([*map(_edge_component, fused.profiles)], dtype=torch.float32)
+        arrays = (array.data_ptr() for array in (slopes, entries, components, squared))
         fused.functions.edges(*_graph(x, weight, source, target), *arrays, torch.get_num_threads())
         return squared
 
@@ -132,7 +140,8 @@ class EdgeDistances(torch.autograd.Function):
         grad, by_x, by_weight = grad.contiguous(), *map(torch.zeros_like, graph[:2])
         arrays = (array.data_ptr() for array in (slopes, grad, by_x, by_weight))
         ctx.fused.functions.edges_backward(*_graph(*graph), *arrays, torch.get_num_threads())
-        by_kappa = entries @ grad * grad.new_tensor([p.by_kappa for p in ctx.fused.profiles])
+        units = [1 / (4 * profile.kappa**2) for profile in ctx.fused.profiles]
+        by_kappa = entries @ grad * grad.new_tensor(units)
         return by_x, by_weight, by_kappa, None, None, None
 
 

@@ -212,7 +212,10 @@ class _Arithmetic:
         on_cpu = form.left.device.type == "cpu"
         self.evaluate = evaluate.forward if on_cpu else evaluate
         kappa = form.kappa
-        self.profiles = [Profile()] if kappa is None else [form.profile(k) for k in kappa]
+        if kappa is None:
+            self.profiles = [Profile()]
+        else:
+            self.profiles = [form.profile(k, far=power == 1) for k in kappa]
         pairs = zip(form.left, self.profiles, strict=True)
         self.left = torch.stack([features * profile.form_scale for features, profile in pairs])
         self.fused = None
