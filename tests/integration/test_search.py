@@ -1,6 +1,7 @@
 """Searches: what a trial is scored by, how one goes on, its winner; studies, likewise."""
 
 import json
+import re
 import signal
 import time
 from statistics import mean
@@ -124,6 +125,89 @@ def test_what_a_kill_leaves_is_put_in_order(search_here, scored, folder):
     assert len(states) == 9
     assert states.count(TrialState.FAIL) == 1
     assert not list(folder.glob("*.lease*"))
+
+
+DAMAGES = {
+    "one digit": lambda text: text.replace(b'"values":[', b'"values":[9', 1),
+    "another parameter": lambda text: text.replace(
+        b'"param_value_internal":', b'"param_value_internal":1', 1
+    ),
+    "half of it": lambda text: text[: len(text) // 2],
+    "half of its lines": lambda text: b"".join(text.splitlines(True)[: text.count(b"\n") // 2]),
+    "a bad byte": lambda text: text[:300] + b"\xff" + text[301:],
+    "nothing": lambda _: b"",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_journal_is_refused_and_the_finished_result_stays(
+    search_here, scored, folder, configs, damage
+):
+    search_here(*SEARCH, "search.trials=8")
+    finished = read_result(folder)
+    journal = folder / "study.journal"
+    whole, damaged = journal.read_bytes(), damage(journal.read_bytes())
+    assert damaged != whole
+    for words in ((), ("search.trials=12",)):
+        journal.write_bytes(damaged)
+        result = search_here(*SEARCH, "search.trials=8", *words)
+        assert result.status == "failed"
+        assert re.search(r"journal is damaged \(.*rerun=true, which moves it", result.error)
+        assert read_result(folder) == finished
+    for use in (lambda: adopt(folder, configs), lambda: ranking(folder, 5)):
+        with pytest.raises(UsageError, match="journal is damaged"):
+            use()
+    journal.write_bytes(whole)
+    adopt(folder, configs)
+    journal.write_bytes(damaged)
+    assert search_here(*SEARCH, "rerun=true").status == "finished"
+
+
+def test_a_search_with_a_damaged_journal_exits_with_1(command):
+    words = ("-m", *SEARCH, "search.seeds=[0]", "search.trials=1")
+    command(*words)
+    (journal,) = command.outputs.rglob("study.journal")
+    journal.write_bytes(b"")
+    done = command(*words, code=1)
+    assert "1 failed" in done.stdout
+    (result,) = command.results().values()
+    assert result["status"] == "finished"
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_without_a_checksum_a_journal_gives_its_winner_or_none(
+    search_here, scored, folder, configs, damage
+):
+    """As of an earlier version: scores say what values are, and the result who has won."""
+    search_here(*SEARCH, "search.trials=8")
+    winner = adopt(folder, configs)
+    (folder / "study.checksum").unlink()
+    journal = folder / "study.journal"
+    whole = journal.read_bytes()
+    assert adopt(folder, configs).startswith(winner)
+    journal.write_bytes(damage(whole))
+    try:
+        said = adopt(folder, configs)
+    except UsageError as error:
+        said = str(error)
+    score = re.escape(winner.partition(": ")[2])
+    assert re.search(rf": {score}|is damaged|has another winner|has no score", said)
+
+
+def test_a_failure_of_a_search_never_replaces_its_finished_result(
+    search_here, scored, folder, monkeypatch
+):
+    search_here(*SEARCH)
+    finished = read_result(folder)
+    for change in ({"validation_score": lambda *_: 1 / 0}, {"open_study": lambda *_: 1 / 0}):
+        with monkeypatch.context() as patched:
+            for name, function in change.items():
+                patched.setattr(search_run, name, function)
+            for words in (("rerun=true",), ("search.trials=30",)):
+                assert search_here(*SEARCH, *words).status in ("failed", "finished")
+                assert read_result(folder).status == "finished"
+                assert trials(folder)
+    assert read_result(folder).val_score == finished.val_score
 
 
 def test_two_workers_share_a_study_and_one_ends_what_a_killed_one_has_begun(command):

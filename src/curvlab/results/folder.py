@@ -29,7 +29,8 @@ FINDINGS = (
     "classes.csv", "confusion.csv",
 )  # fmt: skip
 LOGS = ("wandb", "tensorboard")
-PRODUCTS = (FILE, CONFIG, TRACEBACK, "checkpoints", *LOGS, "study.journal", *FINDINGS)
+STUDY = ("study.journal", "study.checksum")  # of a search
+PRODUCTS = (FILE, CONFIG, TRACEBACK, "checkpoints", *LOGS, *STUDY, *FINDINGS)
 
 
 class RunDirectory:
@@ -101,14 +102,18 @@ class RunDirectory:
         return ended
 
     def prepare(self, result: Result, fresh: bool) -> None:
-        """Move files of another configuration, or all if `fresh`, to `previous/HASH`."""
+        """Move files of another configuration, or all if `fresh`, to `previous/HASH`.
+
+        A finished result of the same configuration stays until another one takes its place.
+        """
         if fresh or self.config_hash != result.config_hash:
             self._make_room()
         kept = {name: getattr(result, name) for name in ("config_hash", "schema", "revisions")}
         text = yaml.safe_dump({**kept, **result.config}, sort_keys=False)
         atomic_write(self.path / CONFIG, text)
-        for end in (FILE, TRACEBACK, BEST):
-            remove(self.path / end)
+        if self.conclusion(result.config_hash) is None:
+            for end in (FILE, TRACEBACK, BEST):
+                remove(self.path / end)
 
     def restore(self, config_hash: str) -> None:
         """Move back from `previous/HASH` what a run of this configuration left there."""
@@ -117,6 +122,17 @@ class RunDirectory:
             self._make_room()
             _move_products(aside, self.path)
             aside.rmdir()
+
+    def restore_finished(self, config_hash: str) -> None:
+        """Move back the finished result that a rerun has set aside, in place of a failed one."""
+        aside = RunDirectory(self.path / SET_ASIDE / config_hash)
+        here, earlier = self.conclusion(config_hash), aside.conclusion(config_hash)
+        if earlier is None or (here is not None and here.rank >= earlier.rank):
+            return
+        for product in _products(self.path):
+            remove(product)
+        _move_products(aside.path, self.path)
+        aside.path.rmdir()
 
     def drop_last(self) -> None:
         """Delete the states of an interrupted run, four times as large as its weights."""

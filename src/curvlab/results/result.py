@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.metadata import version
@@ -18,6 +19,7 @@ SET_ASIDE = "previous"  # where a run's folder keeps what an earlier configurati
 PACKAGES = ("curvlab", "torch", "torch-geometric", "lightning", "geoopt", "hydra-core", "numpy")
 # A run that ended so is not repeated: the same configuration would end the same way.
 CONCLUSIVE = ("finished", "diverged")
+RANKS = {"diverged": 1, "finished": 2}
 INTERRUPTED = "interrupted"
 """Status of a run that a signal has ended; the same command goes on with it."""
 
@@ -66,6 +68,11 @@ class Result:
         """The score that a search maximises: the validation score if there is one."""
         return self.score if self.val_score is None else self.val_score
 
+    @property
+    def rank(self) -> int:
+        """Order of ends: an end never takes the place of one with a higher rank."""
+        return RANKS.get(self.status, 0)
+
     def write(self, folder: Path) -> Path:
         """Write `result.json` atomically, with versions and commit."""
         self.versions = package_versions()
@@ -73,8 +80,15 @@ class Result:
         return self.save(folder)
 
     def save(self, folder: Path) -> Path:
-        """Write `result.json` atomically; its error names files as seen from the folder."""
-        path = folder / FILE
+        """Write `result.json` atomically; its error names files as seen from the folder.
+
+        A finished result of this configuration stays where this one has not finished.
+        """
+        path, earlier = folder / FILE, None
+        with suppress(UsageError):  # of a damaged table of runs
+            earlier = read_result(folder)
+        if earlier and earlier.config_hash == self.config_hash and earlier.rank > self.rank:
+            return path
         written = asdict(self)
         if self.error is not None:
             written["error"] = self.error.replace(f"{folder}/", "")

@@ -60,6 +60,7 @@ class TableSweeper(BasicSweeper):
         self._folders: list[Path] = []
         self._held: dict[Path, Sequence[str]] = {}
         self._refused: dict[str, str] = {}
+        self._failed: set[Path] = set()  # cells without a score next to an earlier result
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
@@ -139,8 +140,8 @@ class TableSweeper(BasicSweeper):
         """Note a cell that another process holds; raise any other exception of a job."""
         if isinstance(job._return_value, HeldError):
             self._held[job._return_value.path] = cell
-        else:
-            _ = job.return_value
+        elif job.return_value is None and not signals.last_signal() and not is_over():
+            self._failed.add(Path(job.hydra_cfg.hydra.runtime.output_dir))
 
     def _take_over(self) -> None:
         """Run cells whose processes have released them or died; leave the others."""
@@ -158,6 +159,8 @@ class TableSweeper(BasicSweeper):
     def _summarise(self, total: int) -> set[str]:
         """Print how the cells ended, why some have no score, and means over seeds; the ends."""
         ends = {folder: _end_of(folder) for folder in dict.fromkeys(self._folders)}
+        for folder in (folder for folder in self._failed if ends[folder][0] == "finished"):
+            ends[folder] = "failed", "it failed, and its earlier result was kept"
         ways = Counter(way for way, _ in ends.values())
         ways["failed"] += len(self._refused)
         ways[NOT_STARTED] += total - ways.total()

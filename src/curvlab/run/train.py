@@ -285,7 +285,7 @@ class EndsBySignal(Callback):
 
 
 def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
-    """Write how an unfinished run ended; a refusal replaces no other result."""
+    """Write how an unfinished run ended, unless the folder has a result that counts for more."""
     memory = isinstance(error, torch.OutOfMemoryError | MemoryError)
     memory = memory or "can't allocate memory" in str(error)
     diverged = isinstance(error, DivergedError)
@@ -303,6 +303,7 @@ def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
         if result.status == "failed" and not isinstance(error, UsageError):
             atomic_write(folder.path / TRACEBACK, "".join(traceback.format_exception(error)))
         result.write(folder.path)
+        folder.restore_finished(result.config_hash)
 
 
 def write_interrupted(error: signals.Interrupted, result: Result, folder: RunDirectory) -> None:

@@ -41,6 +41,12 @@ def adopt(folder: Path, configs: Path, force: bool = False) -> str:
         )
     if result.status != "finished":
         raise UsageError(f"the search in {shown(folder)} has no winner: {result.error}")
+    if [trial.value for trial in best_first(study)[:1]] != [result.val_score]:
+        raise UsageError(
+            f"the search in {shown(folder)} ended with validation {result.val_score}, and its "
+            f"journal has another winner: it goes on, or one of the files is damaged; to end it, "
+            f"{study.user_attrs.get(COMMAND, 'run the same command')}"
+        )
     new = _recipe(result, study, _drop_recipe(folder, result, configs))
     split = result.config.get("split")
     key = name_of_recipe(result.task, result.dataset, split["name"] if split else None)

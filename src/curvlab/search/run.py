@@ -4,10 +4,11 @@ import copy
 import os
 import shlex
 import time
+import zlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from math import prod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from math import isclose, prod
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -26,6 +27,7 @@ from curvlab.callbacks import FiniteGuard
 from curvlab.config.building import build
 from curvlab.config.options import validate
 from curvlab.errors import UsageError, one_sentence
+from curvlab.files import atomic_write
 from curvlab.results.folder import RunDirectory
 from curvlab.results.leases import SUFFIX, HeldError, Holder, look, take
 from curvlab.results.result import Result, git_commit
@@ -36,7 +38,7 @@ from curvlab.run.sweep import LOOKS
 from curvlab.run.train import conclude, describe
 from curvlab.search.space import check_search, defaults, values_by_key
 
-JOURNAL = "study.journal"
+JOURNAL, CHECKSUM_FILE = "study.journal", "study.checksum"
 ERROR = "error"  # of a trial's attributes: why it failed; absent where it was interrupted
 SCORES = "scores"  # likewise: the score of each seed
 PLACE = "place"  # likewise: in the sampler's order; a repeated trial has the same
@@ -234,13 +236,17 @@ def _words(params: Mapping[str, Any]) -> str:
 
 def open_study(folder: Path, options: DictConfig, config_hash: str) -> optuna.Study:
     """Open the study of a folder, or create it."""
-    return optuna.create_study(
-        study_name=config_hash,
-        storage=_storage(folder / JOURNAL),
-        pruner=build(options.pruner) if options.pruner else optuna.pruners.NopPruner(),
-        direction="maximize",
-        load_if_exists=True,
-    )
+    pruner = build(options.pruner) if options.pruner else optuna.pruners.NopPruner()
+    with _intact(folder / JOURNAL) as storage:
+        study = optuna.create_study(
+            study_name=config_hash,
+            storage=storage,
+            pruner=pruner,
+            direction="maximize",
+            load_if_exists=True,
+        )
+        _check_values(study)
+    return study
 
 
 def read_study(folder: Path) -> optuna.Study:
@@ -249,7 +255,10 @@ def read_study(folder: Path) -> optuna.Study:
     if not journal.is_file():
         message = "name the folder that curvlab train -m search=... wrote"
         raise UsageError(f"there is no search in {folder}: {message}")
-    return optuna.load_study(study_name=None, storage=_storage(journal))
+    with _intact(journal) as storage:
+        study = optuna.load_study(study_name=None, storage=storage)
+        _check_values(study)
+    return study
 
 
 def running(study: optuna.Study, folder: Path) -> dict[int, Holder]:
@@ -264,12 +273,31 @@ def running(study: optuna.Study, folder: Path) -> dict[int, Holder]:
     return found
 
 
-def _storage(journal: Path) -> JournalStorage:
-    return JournalStorage(JournalFileBackend(str(journal), _JournalLock(journal)))
+@contextmanager
+def _intact(journal: Path) -> Iterator[JournalStorage]:
+    """Yield the storage of an intact journal; Optuna's error about its lines is a `UsageError`."""
+    try:
+        check_journal(journal)
+        yield JournalStorage(JournalFileBackend(str(journal), _JournalLock(journal)))
+    except (UsageError, OSError):
+        raise
+    except Exception as error:  # what damaged lines do to Optuna is anybody's guess
+        raise _damaged(journal, one_sentence(error)) from error
+
+
+def _check_values(study: optuna.Study) -> None:
+    """Compare the values of complete trials with the means of their scores."""
+    for trial in best_first(study):
+        scores = trial.user_attrs.get(SCORES)
+        if not scores or trial.value is None or not isclose(trial.value, mean(scores)):
+            raise ValueError(f"the value of trial {trial.number} is not the mean of its scores")
 
 
 class _JournalLock(JournalFileOpenLock):
-    """Serialises writers, and removes half a line that a killed one has left."""
+    """Serialises writers, verifies what the last one wrote, and removes a killed one's half line.
+
+    The side file holds the journal's size and its CRC-32 after the last complete write.
+    """
 
     def __init__(self, journal: Path) -> None:
         super().__init__(str(journal))
@@ -278,10 +306,47 @@ class _JournalLock(JournalFileOpenLock):
     def acquire(self) -> bool:
         """Wait for the lock; that of a killed writer is free after Optuna's 30 seconds."""
         super().acquire()
-        content = self._journal.read_bytes()
-        if not content.endswith(b"\n"):
+        try:
+            check_journal(self._journal)
+            content = self._journal.read_bytes()
             os.truncate(self._journal, content.rfind(b"\n") + 1)
+        except BaseException:
+            super().release()
+            raise
         return True
+
+    def release(self) -> None:
+        """Write the checksum and give the lock back."""
+        content = self._journal.read_bytes()
+        atomic_write(_side_file(self._journal), f"{len(content)} {zlib.crc32(content):08x}\n")
+        super().release()
+
+
+def check_journal(journal: Path) -> None:
+    """Refuse a journal that is not what was written; a killed writer's last lines may follow it."""
+    side = _side_file(journal)
+    if not side.is_file():  # of an earlier version, or new
+        return
+    try:  # before the journal, which another process may be writing
+        size, expected = side.read_text(encoding="utf-8").split()
+        written = journal.read_bytes()[: int(size)]
+    except ValueError:
+        raise _damaged(journal, f"{side.name} cannot be read") from None
+    if len(written) < int(size):
+        raise _damaged(journal, f"it has {len(written)} of {size} bytes")
+    if f"{zlib.crc32(written):08x}" != expected:
+        raise _damaged(journal, "its checksum does not match")
+
+
+def _side_file(journal: Path) -> Path:
+    return journal.with_name(CHECKSUM_FILE)
+
+
+def _damaged(journal: Path, reason: object) -> UsageError:
+    return UsageError(
+        f"{shown(journal)} is damaged ({reason}): restore its folder from a copy, or search again "
+        "with rerun=true, which moves it to previous/"
+    )
 
 
 def ended(study: optuna.Study) -> list[FrozenTrial]:

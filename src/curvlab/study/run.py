@@ -49,6 +49,7 @@ def study(config: DictConfig) -> Result:
     with folder.locked(None):
         try:
             overrides = overrides_of_runs([str(word) for word in hydra.overrides.task])
+            folder.prepare(result, fresh=False)
             result.score = _study(config, overrides, folder.path)
             result.status = "finished"
             (folder.path / TRACEBACK).unlink(missing_ok=True)
