@@ -141,6 +141,7 @@ class TableSweeper(BasicSweeper):
         if isinstance(job._return_value, HeldError):
             self._held[job._return_value.path] = cell
         elif job.return_value is None and not signals.last_signal() and not is_over():
+            assert job.hydra_cfg is not None
             self._failed.add(Path(job.hydra_cfg.hydra.runtime.output_dir))
 
     def _take_over(self) -> None:
