@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -71,38 +72,51 @@ def check_archive(path: Path) -> dict[str, Any]:
     return dict(*facts)
 
 
-def checksum_of(place: str | None, *names: str) -> str | None:
-    """Hash the content of a file, a folder, or the files `names` in it; None if there are none."""
-    if place is None:
-        return None
-    folder = Path(place).expanduser()
-    endings = [f"{name}{suffix}" for name in names for suffix in ("", ".gz")]
-    if folder.name in endings:
-        folder = folder.parent
-    if folder.is_dir() and not names:
-        return checksum(raw_files(folder))
-    every = [folder / name for name in endings] if folder.is_dir() else [folder]
-    return checksum([path for path in every if path.is_file()])
+def checksum_of(place: str, *names: str) -> str | None:
+    """Hash the content of a file, a folder, or the files `names` in it; None if there are none.
+
+    The path of one of `names` stands for its folder.
+    """
+    path = Path(place).expanduser()
+    if path.name in names and path.is_file():
+        path = path.parent
+    if path.is_file():
+        return checksum([path], [path.suffix])
+    files = [path / name for name in names] if names else raw_files(path)
+    files = [file for file in files if file.is_file()]
+    return checksum(files, [file.relative_to(path).as_posix() for file in files])
 
 
 def raw_files(folder: Path) -> list[Path]:
     """The files below a folder in order, without those that libraries derived from them."""
-    return sorted(
-        path
-        for path in folder.rglob("*")
-        if path.is_file() and MADE not in path.relative_to(folder).parts
-    )
+    found, seen = list[Path](), set[str]()
+    for place, folders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(place)
+        if real in seen:  # a link that leads back
+            folders.clear()
+            continue
+        seen.add(real)
+        folders[:] = sorted(name for name in folders if name != MADE)
+        found += [Path(place, name) for name in files if Path(place, name).is_file()]
+    return sorted(found)
 
 
-def checksum(paths: Sequence[Path]) -> str | None:
-    """The same as `checksum_of` for given files."""
-    stats = ((path, path.stat()) for path in paths)
-    sums = [f"{path.name} {_digest(path, stat.st_size, stat.st_mtime_ns)}" for path, stat in stats]
+def checksum(paths: Sequence[Path], names: Sequence[str] | None = None) -> str | None:
+    """Hash contents and names of files, their own without `names`; None without any."""
+    names = [path.name for path in paths] if names is None else names
+    digests = [_digest(path.resolve(), _state(path)) for path in paths]
+    sums = [f"{name} {digest}" for name, digest in zip(names, digests, strict=True)]
     return hashlib.sha256("\n".join(sums).encode()).hexdigest()[:16] if sums else None
 
 
+def _state(path: Path) -> tuple[int, ...]:
+    """What changes with a file."""
+    stat = path.stat()
+    return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
+
+
 @cache
-def _digest(path: Path, size: int, changed: int) -> str:  # noqa: ARG001
+def _digest(path: Path, state: tuple[int, ...]) -> str:  # noqa: ARG001
     """SHA-256 of a file, cached until the file changes."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

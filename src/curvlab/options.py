@@ -45,6 +45,8 @@ T = TypeVar("T")
 INCIDENTAL = "incidental"
 """Mark of an option that decides no number: threads, progress, names of files."""
 
+USER_FILE = "user_file"  # mark of an option that names a file or folder of the user's
+DATASET_FILES = "dataset_files"  # mark of an option that says which files a data set consists of
 FROM_DATA = "from_data"  # mark of an argument that a run takes from its data, by name
 PASSED = "passed"  # mark of an argument with a default that code passes and no configuration names
 
@@ -60,6 +62,13 @@ Learnable = Annotated[bool, Configured(True)]
 """Whether a curvature is a parameter. A configuration learns it unless it says otherwise."""
 
 Incidental = Annotated[T, INCIDENTAL]
+
+UserFile = Annotated[T, INCIDENTAL, USER_FILE]
+"""Path of a user's file or folder: a run is identified by the content, not by the name."""
+
+DatasetFiles = Annotated[T, INCIDENTAL, DATASET_FILES]
+"""Files of a data set: a run is identified by them unless they are the shipped ones of its name."""
+
 FromData = Annotated[T, FROM_DATA]
 Passed = Annotated[T, PASSED]
 

@@ -3,6 +3,7 @@
 import pytest
 
 from composing import CONFIGS, composed
+from curvlab.checksums import checksum_of
 from curvlab.config.building import name_keys_in_errors
 from curvlab.config.folder import choices
 from curvlab.config.options import validate
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("name", choices(CONFIGS, "dataset"))
 def test_a_dataset_brings_its_task_and_split(name):
     dataset = dataset_config(name)
-    if "node_classification" in dataset.tasks and "path" not in dataset:
+    if "node_classification" in dataset.tasks and "path" not in dataset.source:
         config = composed("model=mlp", f"dataset={name}")
         links = name.endswith("lp")
         assert config.task.name == ("link_prediction" if links else "node_classification")
@@ -40,9 +41,8 @@ def test_a_graph_of_ones_own_has_the_split_that_the_task_needs(name, task, split
     assert type(build_data(config).split).__name__ == (split or "NoneType")
     identity = built(stored_config(config))
     assert ("split" in identity) == (split == "OwnSplit")
-    assert identity["dataset"].get("files") == config.dataset.files
-    assert config.dataset.files is not None
-    assert "path" not in str(identity)
+    assert identity["files"] == {"dataset.source.path": checksum_of(__file__)}
+    assert __file__ not in str(identity)
 
 
 def test_triples_of_ones_own_are_another_data_set():

@@ -1,6 +1,7 @@
 """A user's own graph from its files to its ids in what a run leaves: the example of the docs."""
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -69,6 +70,46 @@ def test_without_a_task_it_is_reconstructed_and_another_content_is_another_run(r
     with (friends / "edges.csv").open("a") as stream:
         stream.write("ann,eva\n")
     assert run_here(*words(friends, "model=gcn")).config_hash != first.config_hash
+
+
+def test_a_graph_is_never_answered_with_the_score_of_another(friends, tmp_path, monkeypatch):
+    """The folder is named by another key, and edited; from Python, as on the command line."""
+    monkeypatch.chdir(tmp_path)
+    places = (f"paths.output_dir={tmp_path}", f"paths.data_dir={tmp_path / 'data'}")
+    common = (*places, "model=gcn", *SHORT)
+    other = tmp_path / "others"
+    shutil.copytree(friends, other)
+    (other / "edges.csv").write_text("ann,bob\nbob,cem\ndan,eva\neva,fay\n")
+
+    def train(folder):
+        return curvlab.train(*common, "dataset=graph_folder", f"dataset.source.path={folder}")
+
+    first = train(friends)
+    second = train(other)
+    assert (first.result.dataset, second.result.dataset) == ("friends", "others")
+    assert first.folder != second.folder
+    assert second.data.num_nodes == 6
+    assert train(friends).result.wall_seconds == first.result.wall_seconds  # the finished one
+    text = (friends / "nodes.csv").read_text()
+    (friends / "nodes.csv").write_text(text.replace("24", "25"))
+    with pytest.raises(UsageError, match="friends has changed since this run"):
+        curvlab.load(first.folder).predict()
+    assert train(friends).result.config_hash != first.result.config_hash
+
+
+def test_a_sweep_counts_graphs_of_one_name_and_repeated_seeds(friends, command):
+    for version, edges in (("v1", "ann,bob\nbob,cem\n"), ("v2", "ann,bob\nann,cem\n")):
+        (command.folder / version).mkdir()
+        (command.folder / version / "net.csv").write_text(edges)
+    graphs = "dataset=v1/net.csv,v2/net.csv"
+    words = ("-m", graphs, "seed=0,1,1,0", "model=mlp", *SHORT)
+    done = command(*words)
+    assert "4 runs, 0 finished" in done.stdout
+    assert "sweep of 4 cells: 4 finished" in done.stdout
+    found = command.results()
+    assert len({result["config_hash"] for result in found.values()}) == len(found) == 4
+    assert not any("previous" in folder for folder in found)
+    assert "4 runs, 4 finished" in command(*words, "--dry-run").stdout
 
 
 TOKENS = (

@@ -1,6 +1,7 @@
 """The number of runs that a command starts and their time, from the costs of stored runs."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -17,7 +18,7 @@ from curvlab.config.folder import REPOSITORY
 from curvlab.config.options import decides
 from curvlab.config.resolvers import run_name
 from curvlab.program import format_time
-from curvlab.results.identity import identity_hash, stored_config
+from curvlab.results.identity import FILES, identity_hash, stored_config
 from curvlab.results.leases import SUFFIX as LEASE
 from curvlab.results.leases import look
 from curvlab.results.result import CONCLUSIVE, load, result_files
@@ -43,14 +44,16 @@ class Forecast:
         overrides = [parse(word) for word in words]
         overrides = [*swept_by_table(overrides), *overrides]
         table = [word for word in words if word.startswith("table=")]
-        self.base = base = compose([*next(variations(overrides)), *table])
+        self.first = [*next(variations(overrides)), *table]
+        self.base = base = compose(self.first)
         values = {override.key_or_group: spelt_out(override) for override in overrides}
-        spelt = product(*values.values())
-        cells: list[Cell] = [dict(zip(values, each, strict=True)) for each in spelt]
+        spelt = {tuple(map(str, each)): each for each in product(*values.values())}
+        cells: list[Cell] = [dict(zip(values, each, strict=True)) for each in spelt.values()]
         if "study" in base:
             cells = list(_study_runs(base, words))
         elif "search" in base:
             cells *= base.search.trials * len(base.search.seeds)
+        self.several_values = {key for key, each in values.items() if len(each) > 1}
         self.several = "study" in base or "search" in base  # which know their finished runs
         self.keys, self.runs = list(values), len(cells)
         self.swept = self.runs > 1 and not self.several
@@ -125,8 +128,8 @@ class Forecast:
 
     def _is_finished(self, cell: Cell) -> bool:
         done = {p: run for p, run in self.own.items() if run["status"] in CONCLUSIVE}
-        if not self.swept:
-            own = identity_hash(self.config)
+        if FILES in self.config or not self.swept:
+            own = identity_hash(self._config_of(cell) if self.swept else self.config)
             return any(run["config_hash"] == own for run in done.values())
         table, words = self.base.experiment, [f"{key}={value}" for key, value in cell.items()]
         name = run_name(words, _root_=self.base)
@@ -136,6 +139,18 @@ class Forecast:
             and all(_has(run, key, value) for key, value in self._decisive(cell))
             for place, run in done.items()
         )
+
+    def _config_of(self, cell: Cell) -> dict[str, Any]:
+        words = []
+        for word in self.first:
+            override = parse(word)
+            key = override.key_or_group
+            if key in self.several_values:
+                text = "null" if cell[key] is None else str(cell[key])
+                text = text if re.fullmatch(r"[\w./~+-]+", text) else f"'{text}'"
+                word = f"{override.get_key_element()}={text}"
+            words.append(word)
+        return stored_config(compose(words))
 
     def _decisive(self, cell: Cell) -> list[tuple[str, Any]]:
         return [(key, value) for key, value in cell.items() if decides(key, self.config)]

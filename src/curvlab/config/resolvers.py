@@ -10,12 +10,14 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from curvlab.checksums import checksum_of
 from curvlab.config.building import build
+from curvlab.config.file_contents import user_files
 from curvlab.config.folder import CONFIGS
 from curvlab.config.options import decides
+from curvlab.config.schema import options_of
 from curvlab.config.sources import read, register_sources
 from curvlab.errors import UsageError
+from curvlab.options import USER_FILE
 
 IN_PATH = ("task", "dataset", "dataset.path", "model", "seed")
 """Keys left out of a run's folder name, which is below folders that are named after them."""
@@ -44,7 +46,19 @@ def run_name(overrides: Sequence[str], *, _root_: Mapping[str, Any]) -> str:
 def data_name(*, _root_: Mapping[str, Any]) -> str:
     """The name of a run's data set; of a user's graph that of its folder or file."""
     dataset = _root_["dataset"]
-    return str(dataset["label" if "files" in dataset else "name"])
+    options = options_of(str((dataset.get("source") or {}).get("_target_"))).values()
+    is_own = any(USER_FILE in option.marks for option in options)
+    return str(dataset["label" if is_own else "name"])
+
+
+def data_folder(*, _root_: DictConfig) -> str:
+    """The folder of a data set's runs; a user's graph has one for each content of its files."""
+    dataset = OmegaConf.to_container(_root_.dataset, resolve=True)
+    contents = [content for content in user_files({"dataset": dataset}).values() if content]
+    name = data_name(_root_=_root_)
+    if not contents:
+        return name
+    return f"{name}-{hashlib.sha256(' '.join(contents).encode()).hexdigest()[:6]}"
 
 
 def recipe_name(group: str, choice: str, task: str | None = None) -> str:
@@ -114,8 +128,8 @@ def register_resolvers() -> None:
     named |= {
         function.__name__: function
         for function in (
-            *(checksum_of, stem_of, training_triples, steps_of_pass, only_with, run_name),
-            *(data_name, recipe_name, recipe),
+            *(stem_of, training_triples, steps_of_pass, only_with, run_name),
+            *(data_name, data_folder, recipe_name, recipe),
         )
     }
     for name, function in named.items():

@@ -11,19 +11,27 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from curvlab.config.file_contents import dataset_files, user_files
 from curvlab.config.options import DECISIVE, is_if_needed, mappings
 from curvlab.config.schema import GROUPS as UNBUILT
 from curvlab.config.schema import LIBRARIES, MISSING, attribute, options_of, signature_of
 
 PLACES = ("data_dir", "mirror")  # arguments that name folders of this machine
+FILES = "files"  # key of the checksums of the files that a configuration names
 Node = Mapping[str, Any]
 
 
 def stored_config(config: DictConfig) -> dict[str, Any]:
-    """The configuration as a result stores it: resolved, without local folders."""
+    """The configuration as a result stores it: resolved, without local folders.
+
+    `files` has the checksums of the files that it names.
+    """
     plain = OmegaConf.to_container(config, resolve=True)
     assert isinstance(plain, dict)
     parts = {str(k): v for k, v in plain.items() if k in DECISIVE}
+    named = {key: content or "missing" for key, content in user_files(parts).items()}
+    if contents := named | dataset_files(parts):
+        parts[FILES] = contents
     return dict(map_dicts(parts, lambda node: {k: v for k, v in node.items() if k not in PLACES}))
 
 
@@ -34,7 +42,7 @@ def built(config: Node, revisions: Mapping[str, int] | None = None) -> dict[str,
     options = options_of(str(model.get("_target_"))).values()
     takes_space = any(option.spaces for option in options)
     no_split = task.get("split") or ("metric" not in task and is_if_needed(split))
-    parts = {key: config[key] for key in DECISIVE if key in config} | {
+    parts = {key: config[key] for key in (*DECISIVE, FILES) if key in config} | {
         "transforms": (model.get("requires") or {}).get("transforms") or [],
         "manifold": config.get("manifold") if takes_space else None,
         "split": None if no_split else split,

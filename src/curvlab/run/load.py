@@ -20,6 +20,7 @@ from torch_geometric.utils import is_undirected
 
 from curvlab.callbacks import BoundaryFraction
 from curvlab.checksums import DamagedError, check_archive
+from curvlab.config.file_contents import user_files
 from curvlab.config.resolvers import data_name, register_resolvers
 from curvlab.config.schema import options_of
 from curvlab.data.loaders.datamodule import GraphDataModule, to_default_dtype
@@ -51,7 +52,7 @@ log = logging.getLogger(__name__)
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
 
-PLACES = ("data_dir", "mirror", "path")
+PLACES = ("data_dir", "mirror", "path", "nodes")
 """Keys of folders and files, which a run names as seen from where it was started."""
 
 
@@ -113,9 +114,22 @@ class Run:
     @cached_property
     def data(self) -> GraphDataModule:
         """The data module, whose files are read when a graph is first needed."""
+        self._check_files()
         with isolate_rng(), default_dtype(self.config.trainer.precision):
             lightning.seed_everything(self.config.seed, workers=True, verbose=False)
             return prepare_data(self.config)
+
+    def _check_files(self) -> None:
+        """Refuse files of the user's that have changed since the run."""
+        plain = OmegaConf.to_container(self.config, resolve=True)
+        assert isinstance(plain, dict)
+        then, now = self.kept.get("files", {}), user_files(plain)
+        for key, content in now.items():
+            if content is not None and content != then.get(key, content):
+                raise UsageError(
+                    f"{OmegaConf.select(self.config, key)} has changed since this run was trained "
+                    "on it: train again, or give it as another graph (--data, or graph= in Python)"
+                )
 
     @property
     def transductive_reason(self) -> str:

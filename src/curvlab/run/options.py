@@ -73,8 +73,6 @@ class DatasetOptions:
         filtered: leave out nodes that are there more than once; false: as before 2023.
         filter: pair of spectral filters.
         recipe: data set whose recipes these nodes have; null: its own.
-        files: checksum of the user's files.
-        node_table: checksum of the user's table of nodes, where it is elsewhere.
         path: of the user's file or folder.
         target: a data set class of PyTorch Geometric.
         options: its arguments.
@@ -93,8 +91,6 @@ class DatasetOptions:
     filtered: bool = True
     filter: FilterPair | None = None
     recipe: Incidental[str | None] = None
-    files: str | None = None
-    node_table: str | None = None
     path: Incidental[str | None] = None
     target: str | None = None
     options: Mapping[str, Any] | None = None

@@ -20,8 +20,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.callbacks import BestValidation, PlainFiles
-from curvlab.config.building import build
+from curvlab.config.building import build, name_keys_in_errors
 from curvlab.config.compose import compose
+from curvlab.config.file_contents import user_files
 from curvlab.config.folder import CONFIGS, choices
 from curvlab.config.options import is_if_needed, transforms_of
 from curvlab.config.schema import attribute, options_of
@@ -33,6 +34,7 @@ from curvlab.files import arriving
 from curvlab.finite import Scores, finite_scores
 from curvlab.options import FROM_DATA
 from curvlab.results.folder import BEST
+from curvlab.results.identity import FILES
 from curvlab.results.result import Result, package_versions
 from curvlab.run.group import local_devices
 from curvlab.run.hardware import trainer_accelerator, trainer_devices
@@ -43,6 +45,23 @@ def build_source(dataset: DictConfig, paths: Mapping[str, Any] | DictConfig) -> 
     known = options_of(dataset.source._target_)
     passed = {"name": dataset.name, "data_dir": paths["data_dir"], "mirror": paths["mirror"]}
     return build(dataset.source, **{k: v for k, v in passed.items() if k in known})
+
+
+def check_user_files(config: DictConfig) -> None:
+    """Refuse a run whose user's files are not there, since their content identifies it."""
+    plain = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(plain, dict)
+    missing = [key for key, content in user_files(plain).items() if content is None]
+    if not missing:
+        return
+    source = config.dataset.source
+    with name_keys_in_errors(source):
+        build_source(config.dataset, config.paths).download()  # says best what is missing
+    value = OmegaConf.select(config, missing[0])
+    raise UsageError(
+        f"{missing[0]}={value} has no file whose content could identify this run: give the path of "
+        "a file, or of a folder with files"
+    )
 
 
 def named_source(name: str, data_dir: Path | None = None) -> GraphSource:
@@ -240,6 +259,7 @@ def save_best(
             }
             for each in data.transforms
         ],
+        "files": result.config.get(FILES, {}),  # checksums of the user's files
         "directory": str(Path.cwd()),  # from which relative paths are seen
     }
     # A file's errors say what the system refused; torch's do not.

@@ -57,7 +57,7 @@ class TableSweeper(BasicSweeper):
     def __init__(self, minutes: float | None = None, params: dict[str, str] | None = None) -> None:
         # Not the base's constructor: Hydra reloads its module when it looks for plugins.
         self.minutes, self.params = minutes, params or {}
-        self._folders: list[Path] = []
+        self._folders: dict[tuple[str, ...], Path] = {}
         self._held: dict[Path, Sequence[str]] = {}
         self._refused: dict[str, str] = {}
         self._failed: set[Path] = set()  # cells without a score next to an earlier result
@@ -74,7 +74,8 @@ class TableSweeper(BasicSweeper):
         """Run all cells, print the summary, and exit with code 1 if one has no score."""
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
         overrides = parser.parse_overrides([*self._parse_config(), *arguments])
-        (cells,) = self.split_arguments(overrides, None)
+        (spelt_out,) = self.split_arguments(overrides, None)
+        cells = [*dict.fromkeys(map(tuple, spelt_out))]  # a value that is given twice counts once
         if self.minutes is not None:
             os.environ[LAST_START] = str(time.time() + 60 * float(self.minutes))
         left: list[Sequence[str]] = []
@@ -90,10 +91,10 @@ class TableSweeper(BasicSweeper):
                 if self._here:
                     self._run(cell, config)
                 else:
-                    folder = RunDirectory(self._folders[-1])
+                    folder = RunDirectory(self._folders[cell])
                     again = config.rerun or "search" in config or "study" in config
                     if again or folder.conclusion(identity_hash(stored_config(config))) is None:
-                        left.append(cell)
+                        left.append([*cell])
             self._launch(left)
             self._take_over()
         finally:
@@ -109,7 +110,7 @@ class TableSweeper(BasicSweeper):
             config.hydra.job.num = config.hydra.job.id = len(self._folders)
             folder = Path(config.hydra.sweep.dir, config.hydra.sweep.subdir).resolve()
             config.hydra.runtime.output_dir = str(folder)
-        self._folders.append(folder)
+        self._folders[tuple(cell)] = folder
         return config
 
     def _run(self, cell: Sequence[str], config: DictConfig) -> None:
@@ -159,10 +160,10 @@ class TableSweeper(BasicSweeper):
 
     def _summarise(self, total: int) -> set[str]:
         """Print how the cells ended, why some have no score, and means over seeds; the ends."""
-        ends = {folder: _end_of(folder) for folder in dict.fromkeys(self._folders)}
+        ends = {folder: _end_of(folder) for folder in dict.fromkeys(self._folders.values())}
         for folder in (folder for folder in self._failed if ends[folder][0] == "finished"):
             ends[folder] = "failed", "it failed, and its earlier result was kept"
-        ways = Counter(way for way, _ in ends.values())
+        ways = Counter(ends[folder][0] for folder in self._folders.values())
         ways["failed"] += len(self._refused)
         ways[NOT_STARTED] += total - ways.total()
         reasons = {shown(folder): why for folder, (_, why) in ends.items() if why}
@@ -171,7 +172,7 @@ class TableSweeper(BasicSweeper):
         for cell, reason in (reasons | self._refused).items():
             say(f"  {cell}: {reason}")
         if (table := self.config.hydra.runtime.choices.get("table")) is None:
-            reporting.means_over_seeds(self._folders)
+            reporting.means_over_seeds(self._folders.values())
         else:
             outputs = Path(self.config.paths.output_dir)
             elsewhere = "" if outputs == Path("outputs") else f" --results {outputs / 'tables'}"

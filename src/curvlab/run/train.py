@@ -52,6 +52,7 @@ from curvlab.run.parts import (
     build_selection,
     build_task,
     build_trainer,
+    check_user_files,
     evaluate_parts,
     prepare_data,
     save_best,
@@ -102,6 +103,7 @@ def train_in(
             link.symlink_to(folder.path.resolve().relative_to(outputs.resolve()))
             link.replace(outputs / "latest")
         try:
+            check_user_files(config)
             if not config.rerun and (done := _finished_before(config, result, folder)) is not None:
                 if done.status != "finished" and not multirun:
                     raise RunFailedError(

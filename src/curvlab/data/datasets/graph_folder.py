@@ -1,7 +1,7 @@
 """A user's graph: a table of edges, optionally of nodes, and features."""
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -11,10 +11,11 @@ from torch_geometric.data import Data
 from curvlab.data.datasets.graph_tables import TableGraph, named_columns
 from curvlab.data.files.tables import Table, check_file, read_table
 from curvlab.errors import UsageError
-from curvlab.options import Incidental
+from curvlab.options import UserFile
 
 TABLES = ("csv", "tsv", "csv.gz", "tsv.gz", "parquet")
 ENDINGS = {"edges": TABLES, "nodes": TABLES, "features": ("npz", "npy")}
+EDGES = tuple(f"edges.{ending}" for ending in TABLES)
 
 
 class GraphFolder(TableGraph):
@@ -33,7 +34,11 @@ class GraphFolder(TableGraph):
         separator: between columns of texts; null: tabs in .tsv, else commas.
     """
 
-    nodes: Incidental[str | None] = None
+    file_names: ClassVar[tuple[str, ...]] = tuple(
+        f"{name}.{end}" for name, endings in ENDINGS.items() for end in endings
+    )
+
+    nodes: UserFile[str | None] = None
     id: str | None = None
     header: bool | None = None
     separator: Literal["tab", "comma", "semicolon", "space", "bar"] | None = None
@@ -58,7 +63,7 @@ class GraphFolder(TableGraph):
     def _files(self) -> dict[str, Path]:
         """The existing files, by `edges`, `nodes` and `features`."""
         place, files = self.place, dict[str, Path]()
-        if place.is_file() and place.name.partition(".")[0] == "edges":
+        if place.is_file() and place.name in EDGES:
             place = place.parent
         if place.is_file():
             files["edges"] = place

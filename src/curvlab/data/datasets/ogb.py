@@ -22,7 +22,7 @@ from torch_geometric.utils import index_to_mask, scatter
 from curvlab.data.datasets.labelled import GIVEN, LabelledGraph
 from curvlab.data.files.cleaning import check_statistics
 from curvlab.data.files.disk_graph import DiskGraph, write_disk_graph
-from curvlab.options import Incidental
+from curvlab.options import DatasetFiles
 
 SUFFIXES = (".csv.gz", ".npz", ".txt")  # of raw files; archives may hold pickles too
 
@@ -39,8 +39,8 @@ class OGBGraph(LabelledGraph, kw_only=True):
     """
 
     dataset: str
-    binary: Incidental[bool] = False
-    both_directions: Incidental[bool] = False
+    binary: DatasetFiles[bool] = False
+    both_directions: DatasetFiles[bool] = False
 
     def read(self, paths: list[Path]) -> Data:
         return self._read(paths)

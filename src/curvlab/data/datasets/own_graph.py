@@ -22,7 +22,7 @@ from curvlab.data.files.cache import cached_graph, content_key
 from curvlab.data.files.cleaning import check_features, check_labels
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 from curvlab.errors import UsageError
-from curvlab.options import Incidental, Passed
+from curvlab.options import Passed, UserFile
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class OwnGraph(CheckedFields, ABC):
 
     revision: ClassVar[int] = 3  # 3: ids and labels as they are written, features in float64
 
-    path: Incidental[str | None] = None
+    path: UserFile[str | None] = None
     weighted: bool = False
     directed: bool = False
     known: Passed[Vocabulary | None] = None

@@ -16,7 +16,7 @@ from curvlab.checksums import checksum
 from curvlab.data.datasets.triples import COLUMNS, MASKS, check_triples, read_triples
 from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
-from curvlab.options import Fraction, Incidental, Seed
+from curvlab.options import Fraction, Seed, UserFile
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +40,11 @@ class TripleFolder(CheckedFields):
     """
 
     revision: ClassVar[int] = 2  # 2: other draws of validation triples
+    file_names: ClassVar[tuple[str, ...]] = tuple(
+        f"{name}{end}" for name in FILES.values() for end in ("", ".gz")
+    )
 
-    path: Incidental[str | Path] = "data/kg"
+    path: UserFile[str | Path] = "data/kg"
     columns: Sequence[str] = COLUMNS
     separator: Literal["tab", "comma", "semicolon", "space", "bar"] = "tab"
     header: bool | None = None

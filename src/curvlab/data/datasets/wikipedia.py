@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.labelled import LabelledGraph
-from curvlab.options import Incidental
+from curvlab.options import DatasetFiles
 
 
 class WikipediaGraph(LabelledGraph):
@@ -24,7 +24,7 @@ class WikipediaGraph(LabelledGraph):
     """
 
     def __init__(
-        self, versions: Incidental[Mapping[str, Any]], filtered: bool = True, **options: Any
+        self, versions: DatasetFiles[Mapping[str, Any]], filtered: bool = True, **options: Any
     ) -> None:
         version = versions["filtered" if filtered else "original"]
         super().__init__(files=[version["file"]], statistics=version["statistics"], **options)

@@ -22,7 +22,7 @@ from curvlab.data.files.cache import cached_graph
 from curvlab.data.files.cleaning import check_statistics
 from curvlab.errors import UsageError
 from curvlab.files import arriving
-from curvlab.options import Incidental, Inside, Passed
+from curvlab.options import DatasetFiles, Incidental, Inside, Passed
 
 log = logging.getLogger(__name__)
 
@@ -79,8 +79,8 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
 
     revision = 1  # of the reader, raised whenever the same files are read into another graph
 
-    folder: Incidental[Inside]
-    files: Incidental[Sequence[Mapping[str, Any]]]
+    folder: DatasetFiles[Inside]
+    files: DatasetFiles[Sequence[Mapping[str, Any]]]
     statistics: Incidental[Mapping[str, Any]]
     url: Incidental[str | None] = None
     name: Passed[str] = "graph"

@@ -1,0 +1,117 @@
+"""Checksums of the files that a configuration names: a run is identified by their content."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from curvlab.checksums import checksum, checksum_of
+from curvlab.config.folder import CONFIGS, place_in
+from curvlab.config.options import leaves, mappings
+from curvlab.config.schema import (
+    LIBRARIES,
+    MISSING,
+    attribute,
+    is_subclass,
+    options_of,
+    stored_signatures,
+)
+from curvlab.config.sources import read
+from curvlab.options import DATASET_FILES, USER_FILE
+
+PARTS = ("dataset", "split", "model", "manifold", "task")
+"""Parts of a configuration whose files a run reads."""
+
+FOREIGN = "curvlab.data.datasets.pyg_object.PyGObject"
+"""A source whose `options` are the arguments of any class."""
+
+
+def user_files(config: Mapping[Any, Any]) -> dict[str, str | None]:
+    """Checksums of the user's files and folders by key of a resolved configuration.
+
+    These are the options marked `UserFile`; of classes outside of curvlab also other options that
+    name an existing file. None: there is nothing to read.
+    """
+    found: dict[str, str | None] = {}
+    for path, node in mappings({part: config.get(part) for part in PARTS}):
+        target = str(node.get("_target_", ""))
+        for name, option in options_of(target).items():
+            if USER_FILE in option.marks:
+                place, key = node.get(name), f"{path}.{name}"
+                if place is not None:
+                    names = attribute(target, "file_names", ()) if name == "path" else ()
+                    found[key] = checksum_of(str(place), *names)
+                elif name == "path" and not node.get("target"):
+                    found[key] = None
+        others: Mapping[str, Any] = {}
+        if is_subclass(target, FOREIGN):
+            others = {"options": node.get("options") or {}}
+        elif target and not _is_known(target):
+            others = node
+        found |= {f"{path}.{key}": content for key, content in _existing_files(others)}
+    return found
+
+
+def dataset_files(config: Mapping[str, Any]) -> dict[str, str]:
+    """Checksums of options marked `DatasetFiles`, by key, that the data set's name does not imply.
+
+    A shipped data set's name stands for its files.
+    """
+    dataset = config.get("dataset") or {}
+    source = dataset.get("source") or {}
+    options = options_of(str(source.get("_target_", "")))
+    shipped = _shipped_source(str(dataset.get("name")))
+    found = {}
+    for name, option in options.items():
+        if DATASET_FILES not in option.marks or name not in source:
+            continue
+        usual = shipped.get(name, None if option.default is MISSING else option.default)
+        if source[name] != usual:
+            text = json.dumps(source[name], sort_keys=True, default=str)
+            found[f"dataset.source.{name}"] = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return found
+
+
+def _is_known(target: str) -> bool:
+    return target in stored_signatures() or target.partition(".")[0] in ("curvlab", *LIBRARIES)
+
+
+def _existing_files(node: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
+    for key, value in leaves(node):
+        if isinstance(value, str) and _is_file(value):
+            yield key, checksum([Path(value).expanduser()])
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).expanduser().is_file()
+    except (OSError, RuntimeError):  # a text that no path can be
+        return False
+
+
+@cache
+def _shipped_source(name: str) -> dict[Any, Any]:
+    """The source of a shipped data set, as its files have it; empty for others."""
+    if place_in(CONFIGS, f"dataset/{name}") is None:
+        return {}
+    dataset = _merged(f"dataset/{name}")
+    config = OmegaConf.create({"dataset": dataset})
+    source = OmegaConf.to_container(config.dataset.get("source") or {}, resolve=True)
+    assert isinstance(source, dict)
+    return source
+
+
+def _merged(name: str) -> DictConfig:
+    """A file's configuration over those of the files that it begins with."""
+    config = read(CONFIGS, name)
+    assert config is not None
+    bases = [base for base in config.pop("defaults", []) if isinstance(base, str)]
+    group = PurePosixPath("/", name).parent
+    names = [str(group / base.partition("@")[0]).strip("/") for base in bases if base != "_self_"]
+    merged = OmegaConf.merge(*map(_merged, names), config)
+    assert isinstance(merged, DictConfig)
+    return merged
