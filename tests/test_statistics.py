@@ -12,11 +12,16 @@ from scipy import stats
 from curvlab.statistics import (
     compare_pairs,
     critical_difference,
+    deciding_pairs,
     detectable,
     differences,
     friedman,
     half_a_digit,
     holm,
+    interval_pairs,
+    judge_number,
+    judge_pairs,
+    metric_margin,
     paired_by_seed,
     power,
     printed_std,
@@ -192,3 +197,101 @@ def test_one_dataset_says_nothing_of_models():
     assert friedman(scores) == pytest.approx(stats.friedmanchisquare(*scores).pvalue)
     assert isnan(friedman(scores[:, :1]))
     assert isnan(friedman(scores[:2]))
+
+
+# Verdicts
+
+
+def found_of(differences):
+    return compare_pairs(differences, [0.0] * len(differences))
+
+
+@pytest.mark.parametrize(
+    ("differences", "margin", "word"),
+    [
+        ([], 1.0, "not run"),
+        ([5.0], 1.0, "undecided"),
+        ([5.0, 5.1], 1.0, "undecided"),  # two have no spread
+        ([5.0, 5.1, 4.9], 1.0, "confirmed"),
+        ([-5.0, -5.1, -4.9], 1.0, "contradicted"),
+        ([0.1, -0.1, 0.02], 1.0, "level"),
+        ([0.1, -0.1, 0.02], 0.1, "undecided"),
+        ([0.0, 0.0, 0.0], 1.0, "level"),
+        ([3.0, -3.0, 0.5], 1.0, "undecided"),
+        ([3.0, -3.0, 0.5], 20.0, "level"),
+    ],
+)
+def test_the_five_words(differences, margin, word):
+    """As scipy's paired test and interval say."""
+    pairs = found_of(differences)
+    verdict = judge_pairs(pairs, pairs.p_t, margin)
+    assert verdict.word == word
+    if len(differences) > 2 and len(set(differences)) > 1:
+        test = stats.ttest_1samp(differences, 0)
+        low, high = test.confidence_interval()
+        assert (word in ("confirmed", "contradicted")) == (test.pvalue < 0.05)
+        if word not in ("confirmed", "contradicted"):
+            assert (word == "level") == (-margin <= low and high <= margin)
+    assert verdict.decided == (word in ("confirmed", "contradicted", "level"))
+
+
+@pytest.mark.parametrize(("std", "room"), [(1.0, 0.5), (3.0, 0.1), (0.2, 5.0), (100.0, 0.9)])
+def test_the_pairs_of_a_narrow_interval_are_the_fewest(std, room):
+    def half(n):
+        return stats.t.ppf(0.975, n - 1) * std / n**0.5
+
+    n = interval_pairs(std, room)
+    assert half(n) <= room
+    assert n == 2 or half(n - 1) > room
+    assert interval_pairs(1e6, 0.1) is None
+
+
+def test_more_seeds_are_those_that_either_test_or_interval_takes():
+    """A difference of 0.5 with standard deviation 1: 34 pairs by power, 0.5 of room by interval."""
+    assert deciding_pairs(0.5, 1.0, 0.0) == required_runs(0.5, 1.0)
+    assert deciding_pairs(0.5, 1.0, 1.0) == min(required_runs(0.5, 1.0), interval_pairs(1.0, 0.5))
+    assert deciding_pairs(0.0, 1.0, 1.0) == interval_pairs(1.0, 1.0)
+    assert deciding_pairs(0.0, 1.0, 0.0) is None
+    for tests in (1, 4, 9):  # equal differences have p = 2^(1 - n)
+        n = deciding_pairs(2.0, 0.0, 1.0, 0.05 / tests)
+        assert 2.0 ** (1 - n) < 0.05 / tests <= 2.0 ** (2 - n)
+
+
+def test_an_open_verdict_says_how_many_more_seeds():
+    one = judge_pairs(found_of([5.0]), float("nan"), 1.0)
+    assert str(one) == "undecided (2 more seeds)"
+    pairs = found_of([3.0, -3.0, 0.5, 1.0])
+    more = deciding_pairs(pairs.mean, pairs.std, 1.0) - 4
+    assert str(judge_pairs(pairs, pairs.p_t, 1.0)) == f"undecided ({more} more seeds)"
+    assert str(judge_pairs(found_of([]), float("nan"), 1.0)) == "not run"
+
+
+@pytest.mark.parametrize(
+    ("metric", "margin"),
+    [
+        *((name, 1.0) for name in ("score", "test.accuracy", "test.f1_micro", "test.roc_auc")),
+        *((name, 1.0) for name in ("test.map", "test.ap", "train.accuracy", "test.map_tail")),
+        *((name, 0.005) for name in ("test.mrr", "test.raw_mrr", "test.tail_mrr")),
+        *((name, 0.01) for name in ("test.hits10", "test.raw_hits10")),
+        *((name, 0.0) for name in ("test.inference_ms", "test.sse", "test.r2", "test.parameters")),
+        ("largest_curvature", 0.0),
+    ],
+)
+def test_margins_of_metrics(metric, margin):
+    assert metric_margin(metric) == margin
+
+
+@pytest.mark.parametrize(
+    ("difference", "pm", "word"),
+    [
+        (0.3, 0.5, "confirmed"),
+        (-0.3, 0.1, "confirmed"),
+        (0.3, 2.0, "undecided"),
+        (1.3, 0.5, "contradicted"),
+        (0.9, 0.5, "contradicted"),
+        (0.3, float("nan"), ""),
+        (float("nan"), 1.0, ""),
+    ],
+)
+def test_a_number_is_judged_by_its_interval(difference, pm, word):
+    assert judge_number(difference, pm, 1.0) == word

@@ -2,7 +2,9 @@
 
 import re
 import shlex
+from math import nan
 
+import pandas as pd
 import pytest
 
 from composing import CONFIGS
@@ -10,7 +12,7 @@ from curvlab.cli.main import VERBS
 from curvlab.cli.plot import COMMANDS as PLOTS
 from curvlab.config.folder import find
 from curvlab.tables import load_table, table_names
-from curvlab.tables.overview import overview, paper_figures, totals_in_words
+from curvlab.tables.overview import overview, paper_figures, totals_in_words, verdicts
 
 STORED = CONFIGS.parent / "docs/results/tables"
 PRINTED = {  # the highest number of a figure and of a table
@@ -73,6 +75,42 @@ def test_published_numbers_are_judged_once():
     both, _ = overview(specs, STORED)
     first, _ = overview(specs[:1], STORED)
     assert both["again"].tolist() == [False, True]
-    assert both["within"].iloc[1] > 0
-    judged = totals_in_words(both).partition("judged")[2]
-    assert judged == totals_in_words(first).partition("judged")[2]
+    assert both["undecided"].iloc[1] > 0
+    judged = totals_in_words(both).partition("judge")[2]
+    assert judged == totals_in_words(first).partition("judge")[2]
+
+
+@pytest.mark.parametrize("name", table_names(CONFIGS))
+def test_of_columns_with_the_same_published_numbers_one_counts(name):
+    for spec in load_table(CONFIGS, name):
+        report = spec.report
+        groups = {}
+        for copy, original in report.paper_columns.items():
+            groups.setdefault(original, {original}).add(copy)
+        for group in groups.values():
+            assert len(group - report.repeated) == 1
+        assert report.repeated <= set().union(*groups.values())
+
+
+def test_a_repeated_column_and_an_unknown_draw_are_counted_apart():
+    """Of equal published numbers one cell counts; the rule of one more draw is no Welch test."""
+    cells = pd.DataFrame(
+        [
+            ("≈", "confirmed", 0.1, True, True),
+            ("≈", "undecided", 0.1, True, True),
+            ("≈", "contradicted", -3.0, False, True),
+            ("≈", "contradicted", 3.0, False, True),
+            ("≈", "confirmed", 0.1, True, False),
+            ("‡", "undecided", 9.0, True, True),
+            ("‡", "contradicted", 30.0, False, True),
+            ("", "not run", nan, None, True),
+        ],
+        columns=["rule", "verdict", "difference", "within", "counted"],
+    )
+    found = verdicts(cells)
+    assert list(found.values()) == [1, 1, 1, 1, 1, 2]
+    tables = pd.DataFrame([{"again": False, "table": "", "title": "", **found}])
+    tables[["cells", "cells planned", "runs", "runs planned", "hours"]] = 8
+    said = totals_in_words(tables)
+    assert "1 are confirmed, 2 contradicted (1 of ours are below, 1 above) and 1 undecided" in said
+    assert "Of 2 more, whose split is not published, 1 lie in the interval" in said

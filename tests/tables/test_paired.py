@@ -46,6 +46,18 @@ def test_compare_says_what_a_study_says():
     assert table["difference_pm"].isna().tolist() == [True, True, False]
 
 
+def test_compare_uses_the_words_of_claims():
+    scores = {16: (80.0, 82.0, 85.0), 8: (90.0, 92.1, 95.0), 4: (70.0, 72.1, 75.0)}
+    scores |= {2: (80.1, 82.0, 84.9), 1: (80.0, 89.0, 78.0)}
+    runs = [
+        run(score, seed, dim=dim) for dim, of in scores.items() for seed, score in enumerate(of)
+    ]
+    table = comparison(group_runs(runs))
+    words = [text.partition(" (")[0] for text in table["above_the_first"]]
+    assert words == ["", "confirmed", "contradicted", "level", "undecided"]
+    assert table["margin"].tolist() == [1.0] * 5  # a point of accuracy
+
+
 @pytest.mark.parametrize(
     ("runs", "why"),
     [

@@ -61,7 +61,7 @@ def test_numbers_and_outcomes_are_written(report):
     assert "*90.21 ± 0.36*" in line_of(text, "**HAT**")
     assert re.search(r"\*\*99\.05 ± \d\.\d\d\*\* \(4\)", line_of(text, "**FPS-T**", 1))
     assert f"| {SECOND} | 98.05 ± 0.21 (4) " in line_of(text, "**FPS-T**", 2)
-    assert "≈" in line_of(text, "**FPS-T**", 3)
+    assert "+0.05 ≈ confirmed" in line_of(text, "**FPS-T**", 3)
     assert "1 of 5 diverged" in line_of(text, "**FPS-T**", 5)
     assert "1 of 2 failed, 1 of 2 out of memory" in text
     assert re.search(r"[^*]\*89\.70 ± \d\.\d\d\*[^*]", line_of(text, "**TokenGT**", 1))

@@ -2,14 +2,15 @@
 
 from math import nan, sqrt
 
+import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 from composing import CONFIGS
-from curvlab.statistics import printed_std, summarise, welch_pm
+from curvlab.statistics import holm, printed_std, summarise, welch_pm
 from curvlab.tables import build_report, load_table
-from curvlab.tables.claims import judge
+from curvlab.tables.claims import Claim, agenda, agenda_in_words, claims_table, comparison_table
 from curvlab.tables.render import markdown
 from curvlab.tables.report import _add_ranks as with_ranks
 from stored_runs import cell, config_of, extend
@@ -77,27 +78,58 @@ def test_two_seeds_show_both_values_and_are_not_judged(report, write_run):
     assert "of two seeds both values instead" in found.caption[0]
 
 
-def test_own_runs_stand_before_shipped_ones_of_a_cell(spec, write_run, tmp_path):
-    """A copied shipped run does not count as your own."""
+def test_own_runs_at_the_protocol_stand_before_shipped_ones_of_a_cell(spec, write_run, tmp_path):
+    """A copied shipped run does not count as your own; a trial stands beside the shipped runs."""
     for folder, model, values in [
         ("own", "fpst", [98.0, 98.2]),
+        ("own", "tokengt", [87.0, 87.2]),
         ("own", "gat", [88.0]),
         ("shipped", "fpst", [99.0, 99.2]),
+        ("shipped", "tokengt", [89.0, 89.2]),
         ("shipped", "gat", [88.0]),
     ]:
         for seed, value in enumerate(values):
-            steps = 500 if (folder, model) == ("own", "fpst") else 10_000
+            steps = 500 if (folder, model) == ("own", "tokengt") else 10_000
             write_run(model, "web_edu", seed, value, table=f"{folder}/fpst/fig3", steps=steps)
     found = build_report(spec, tmp_path / "own", tmp_path / "shipped")
-    fpst, gat = cell(found, "fpst"), cell(found, "gat")
-    assert (fpst["source"], fpst["our_mean"], fpst["shipped_mean"]) == ("own", 98.1, 99.1)
-    assert (fpst["mark"], fpst["shipped_mark"]) == ("ᵃ", "")  # only ours is of another protocol
-    assert (gat["source"], gat["seeds"], gat["shipped_seeds"]) == ("shipped", 1, 0)
+    fpst, trial, gat = (cell(found, model) for model in ("fpst", "tokengt", "gat"))
+    assert (fpst["source"], fpst["our_mean"], fpst["other_mean"]) == ("own", 98.1, 99.1)
+    assert (trial["source"], trial["our_mean"], trial["other_mean"]) == ("shipped", 89.1, 87.1)
+    assert (trial["mark"], trial["other_mark"]) == ("", "ᵃ")  # only ours is of another protocol
+    assert (gat["source"], gat["seeds"], gat["other_seeds"]) == ("shipped", 1, 0)
     fpst_lines = markdown(found).partition("**FPS-T**")[2].splitlines()
     assert [line.split(" | ")[1].strip() for line in fpst_lines[1:3]] == ["ours", "shipped"]
     assert (
-        "Shipped: runs of the repository, compared where there are none of ours." in found.caption
+        "Shipped: runs of the repository, compared where there are none of ours at the table's "
+        "protocol." in found.caption
     )
+    lines = markdown(found).partition("**TokenGT**")[2].splitlines()[1:3]
+    assert [[text.strip() for text in line.split("|")[2:4]] for line in lines] == [
+        ["ours", "<sub>87.10 (87.00, 87.20) ᵃ</sub>"],
+        ["shipped", "*89.10* (89.00, 89.20)"],
+    ]
+
+
+@pytest.mark.parametrize("where", ["own", "shipped"])
+def test_a_trial_changes_no_number_that_is_compared(spec, write_run, tmp_path, where):
+    """Short runs of every seed leave means, ranks and correlations as they are."""
+    means = {"gcn": 80.0, "gat": 85.0, "tokengt": 90.0, "fpst": 99.0}
+    for model, mean in means.items():
+        write_run(model, "web_edu", 0, mean, table="shipped/fpst/fig3")
+    compared = ["our_mean", "seeds", "difference", "our_rank", "our_place", "ranked", "spearman"]
+
+    def numbers():
+        report = build_report(spec, tmp_path / "own", tmp_path / "shipped")
+        return report.cells[compared]
+
+    before = numbers()
+    assert before["ranked"].max() == len(means)
+    for place, model in enumerate(means):
+        for seed in range(5):
+            folder = f"trial/{model}/seed{seed}"
+            options = {"table": f"{where}/fpst/fig3", "steps": 50, "folder": folder}
+            write_run(model, "web_edu", seed, 60.0 - place, **options)
+    pd.testing.assert_frame_equal(numbers(), before)
 
 
 # Verdicts
@@ -120,7 +152,7 @@ WELCH = welch_pm(summarise(VALUES), printed_std(0.7, "ci95", 10), 10, 0.005)
         ),
         ("public", False, WELCH, ""),
         # another draw of the split is not that unlikely to have 82.32
-        ("random_60_20_20", True, MORE, "paper's number for one more"),
+        ("random_60_20_20", True, MORE, "‡ takes the paper's number for one more draw"),
     ],
 )
 def test_a_difference_is_judged_by_the_draws_of_the_split(
@@ -137,6 +169,31 @@ def test_a_difference_is_judged_by_the_draws_of_the_split(
     assert own["ranked"] == (0 if within is None else 3)
     assert own["deviation"] == ""
     assert said in " ".join(found.caption)
+    rule, verdict = {None: ("", ""), False: ("≈", "contradicted"), True: ("‡", "undecided")}[within]
+    assert (own["rule"], own["verdict"]) == (rule, verdict)
+    assert ("‡ undecided" in markdown(found)) == bool(within)
+
+
+@pytest.mark.parametrize(
+    ("away", "noise", "verdict"),
+    [
+        (0.1, 0.1, "confirmed"),  # an interval of 0.1 +- 0.25
+        (0.5, 1.0, "undecided"),  # of 0.5 +- 2.5
+        (-3.0, 0.1, "contradicted"),
+        (0.9, 0.1, "contradicted"),  # neither 0 nor all of it within a point
+    ],
+)
+def test_a_published_number_is_confirmed_within_a_point(report, write_run, away, noise, verdict):
+    for seed, sign in enumerate((-1, 0, 1)):
+        write_run("fpst", "web_edu", seed, 99.0 + away + sign * noise)
+    found = report()
+    own = cell(found, "fpst")
+    low, high = own["difference"] - own["difference_pm"], own["difference"] + own["difference_pm"]
+    assert own["verdict"] == verdict
+    assert (verdict == "confirmed") == (low >= -1 and high <= 1)
+    assert (verdict == "contradicted") == (verdict != "confirmed" and not low <= 0 <= high)
+    assert own["rule"] == "≈"
+    assert f"{verdict}" in markdown(found).partition("**FPS-T**")[2].splitlines()[2]
 
 
 def test_a_paper_that_draws_for_each_run_is_compared_by_the_means_interval(
@@ -178,6 +235,10 @@ def test_a_printed_deviation_is_judged_where_its_kind_is_known(
     assert ours["within"] is (True if judged else None)
 
 
+def claim_of(report, method, other):
+    return Claim("paper", "claim", report.spec.name, method, other, "link", report)
+
+
 def test_a_claim_is_judged_where_runs_of_the_tables_protocol_share_seeds(spec, write_run, tmp_path):
     """The paper prints FPS-T above TokenGT on all four graphs."""
     ours = {"web_edu": (99.0, 89.0), "power": (90.0, 99.0), "facebook": (86.0, 85.9)}
@@ -187,11 +248,77 @@ def test_a_claim_is_judged_where_runs_of_the_tables_protocol_share_seeds(spec, w
             write_run("tokengt", column, seed, tokengt - noise)
     for model in ("fpst", "tokengt"):
         write_run(model, "bio_worm", 0, 97.0, steps=250)
-    report = build_report(spec, tmp_path)
-    claim = {"paper": "", "claim": "", "link": "", "method": "fpst", "other": "tokengt"}
-    judged = judge(claim, report)
-    assert (judged["published"], judged["ours"]) == ("4 of 4", "2 of 3")
-    assert judged["verdict"] == "1 confirmed, 1 contradicted, 2 open"
+    claim = claim_of(build_report(spec, tmp_path), "fpst", "tokengt")
+    by_column = {one.column: one for one in claim.counted}
+    words = {column: one.verdict.word for column, one in by_column.items()}
+    assert words == {
+        "web_edu": "confirmed",
+        "power": "contradicted",
+        "facebook": "undecided",
+        "bio_worm": "not run",
+    }
+    assert list(claim.counts.values()) == [1, 1, 0, 1, 1]
+    # never less than half of the published difference: 99.00 and 89.56, 99.18 and 99.08
+    assert by_column["web_edu"].margin == pytest.approx(4.72)
+    assert by_column["power"].margin == 1.0
+    raw = stats.ttest_1samp([10.0, 11.0, 9.2], 0).pvalue
+    others = stats.ttest_1samp([-9.0, -8.0, -9.8], 0).pvalue
+    assert by_column["web_edu"].p == pytest.approx(max(2 * raw, 3 * min(raw, others)))
+    (trial,) = (one for one in claim.comparisons if not one.counted)
+    assert (trial.column, trial.note) == ("bio_worm", "250 steps where the table's has 10,000")
+    table = claims_table([claim])
+    assert table["comparisons"].tolist() == ["4", "1"]
+    assert comparison_table(claim)["verdict"].tolist()[:2] == ["confirmed", "contradicted"]
+
+
+def test_a_published_comparison_counts_once(configs, write_run, tmp_path):
+    """Holm's m is of the published comparisons: other splits of them change no verdict."""
+    (spec,) = load_table(configs, "hypformer/table2")
+    rng = np.random.default_rng(0)
+
+    def write(columns):
+        for column in columns:
+            for seed in range(5):
+                for model, mean in (("hypformer", 81.0), ("sgformer", 80.0)):
+                    value = mean + rng.normal(0, 0.3)
+                    path = write_run(model, column, seed, value, table=spec.name)
+                    extend(path, score=value)
+
+    def claim():
+        return claim_of(build_report(spec, tmp_path), "hypformer", "sgformer")
+
+    write(["airport_hgcn", "cora__per_class", "citeseer__per_class"])
+    before = claim().counted
+    write(["airport", "cora", "citeseer", "disease_synthetic"])
+    after = claim()
+    assert len(before) == len(after.counted) == 5  # the paper has five graphs
+    assert [one.p for one in before] == pytest.approx([one.p for one in after.counted], nan_ok=True)
+    others = [one.column for one in after.comparisons if not one.counted]
+    assert others == ["airport", "cora", "citeseer", "disease_synthetic"]
+    tested = [one.pairs.p_t for one in after.counted if one.pairs.pairs]
+    assert [one.p for one in after.counted if one.pairs.pairs] == pytest.approx(holm(tested))
+    assert claims_table([after])["comparisons"].tolist() == ["5", "4"]
+
+
+def test_what_decides_most_per_hour_comes_first(spec, write_run, tmp_path):
+    """Costs are those of stored runs, of shorter ones in proportion, for the missing seeds."""
+    costs = {"web_edu": 100.0, "power": 10.0, "facebook": 1.0}
+    for column, seconds in costs.items():
+        steps = 1000 if column == "facebook" else 10_000  # a tenth of the table's
+        for model in ("fpst", "tokengt"):
+            extend(write_run(model, column, 0, 90.0, steps=steps), wall_seconds=seconds)
+    claim = claim_of(build_report(spec, tmp_path), "fpst", "tokengt")
+    found = agenda([claim])
+    assert [one.column for one in found] == ["power", "facebook", "web_edu", "bio_worm"]
+    # two more seeds of two models; of Facebook all three, ten times as long
+    assert [one.seconds for one in found] == pytest.approx([40, 60, 400, nan], nan_ok=True)
+    command = "curvlab train -m table=fpst/fig3 model=fpst,tokengt dataset=power seed=0,1,2"
+    assert found[0].command == command
+    lines = list(agenda_in_words([claim]))
+    assert lines[0].split("  ")[-1] == "claim, Power: undecided (2 more seeds)"
+    assert lines[-1].startswith(
+        "4 comparisons are open, about 0.1 hours on this machine; 1 have no"
+    )
 
 
 # Ranks

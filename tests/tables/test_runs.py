@@ -69,8 +69,13 @@ def numbered(values, **options):
         (numbered([97.0] * 5), [97.0] * 5, []),  # each with a noise seed and folder of its own
         (
             [*numbered([97.0] * 3, steps=500), ("gcn", "power", 3, 99.0, {})],
+            [99.0],
+            ["trainer.max_steps 500 instead of 10000"],
+        ),
+        (
+            [*numbered([97.0] * 3, steps=500), ("gcn", "power", 3, 99.0, {"steps": 600})],
             [97.0] * 3,
-            ["trainer.max_steps 10000 instead of 500"],
+            ["trainer.max_steps 600 instead of 500"],
         ),
         (
             [("gcn", "power", 0, 97.0, {"steps": 500}), ("gcn", "power", 1, 99.0, {})],
@@ -99,10 +104,10 @@ def numbered(values, **options):
             [],
         ),
     ],
-    ids=["seeds", "most seeds", "most steps", "outcomes", "copies", "set aside"],
+    ids=["seeds", "protocol", "most seeds", "most steps", "outcomes", "copies", "set aside"],
 )  # fmt: skip
 def test_one_protocol_is_kept_in_each_cell(runs, write_run, written, kept, reasons):
-    """That with the most seeds, then with the most steps, whatever came out."""
+    """The table's own, then the most seeds, then the most steps, whatever came out."""
     for model, dataset, seed, value, options in written:
         write_run(model, dataset, seed, value, **options)
     found, left_out = one_protocol_per_cell(runs())

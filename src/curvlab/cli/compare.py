@@ -5,7 +5,8 @@ curvlab compare 'outputs/runs/*/cora/hgcn/*' --output hgcn.csv
 
 RUN is a run's folder or one above runs, or a glob. Runs that differ in their seed alone are one
 row; the paired t-test is over the seeds that a row shares with the first, which is the first that
-is named.
+is named. That a row is above the first is confirmed, contradicted (it is below), level, or
+undecided, with the number of further seeds that would decide it.
 """
 
 import argparse
@@ -37,10 +38,14 @@ def _compare(args: argparse.Namespace) -> None:
         if len(groups) > 2:
             shown["p (Holm)"] = [decimal(p, 3) for p in table["p_holm"]]
         shown["seeds"] = table["common"]
+        shown["above the first"] = table["above_the_first"]
     shown["seconds"] = [f"{s:.0f}" for s in table["seconds"]]
     shown["MB"] = [f"{m:,.0f}" for m in table["memory_mb"]]
     shown["parameters"] = [f"{n:,.0f}" for n in table["parameters"]]
     show(shown, f"{title}: mean and 95 % interval, paired t-test over common seeds")
+    if len(groups) > 1:
+        margin = table["margin"].iloc[0]
+        print(f"level: the interval of the difference lies within {margin:g}, else undecided")
     differing = list(groups[0].settings)
     if differing:
         settings = pd.DataFrame({"key": differing})

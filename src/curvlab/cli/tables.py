@@ -9,6 +9,7 @@ curvlab tables plan fpst/fig3 seed=0,1                 its runs, the finished on
 curvlab tables estimate fpst/table1 model=gcn,fpst     the same, cell by cell
 curvlab tables refresh docs/results/*.md               rewrite the tables inside a text
 curvlab tables leaderboard reconstruction fpst:tokengt all models of a task, curved minus flat
+curvlab tables decide fpst                             what would decide its claims, per hour
 curvlab tables outdated --output docs/results/outdated.csv   the cells whose commands have changed
 curvlab tables add outputs/tables                      its runs, checked, to docs/results/tables
 """
@@ -16,6 +17,7 @@ curvlab tables add outputs/tables                      its runs, checked, to doc
 import argparse
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,14 @@ from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table, load_tables
 from curvlab.tables.add import add_runs
 from curvlab.tables.boards import board, difference
-from curvlab.tables.claims import CLAIMS_LEGEND, claims
+from curvlab.tables.claims import (
+    CLAIMS_LEGEND,
+    Claim,
+    agenda_in_words,
+    claims_table,
+    load_claims,
+    verdict_in_words,
+)
 from curvlab.tables.overview import overview, status, totals, totals_in_words
 from curvlab.tables.page import page
 from curvlab.tables.render import (
@@ -51,6 +60,7 @@ USAGE = {
     "estimate": "estimate TABLE",
     "refresh": "refresh TEXT, as refresh docs/results/*.md",
     "leaderboard": "leaderboard TASK [CURVED:FLAT]",
+    "decide": "decide [CLAIM], as decide fpst/fig3:fpst:tokengt, or fpst for all of a paper",
     "outdated": "outdated",
     "add": "add FOLDER of all tables' runs, as add outputs/tables",
 }
@@ -63,7 +73,11 @@ def make_text(arguments: argparse.Namespace) -> str:
     verb, *others = arguments.words
     said = " ".join(arguments.words)
     wrong = UsageError(f"{said}: say one table, or {USAGE.get(verb) or '; '.join(USAGE.values())}")
-    if (verb in USAGE) != bool(others) and verb not in ("status", "outdated"):
+    if (verb in USAGE) != bool(others) and verb not in (
+        "status",
+        "decide",
+        "outdated",
+    ):
         raise wrong
     if verb in USAGE and form not in ("terminal", "markdown" if verb == "status" else ""):
         raise UsageError(f"{said} is not written as {form}: drop --format")
@@ -90,6 +104,8 @@ def make_text(arguments: argparse.Namespace) -> str:
             for path in map(Path, documents):
                 deliver(refresh(path.read_text("utf-8"), partial(block, results)), output or path)
             return ""
+        case ["decide", *claims]:
+            return decide(results, claims)
         case ["outdated"]:
             # Hydra, for which tables do not wait
             from curvlab.tables.planning import outdated_cells
@@ -112,7 +128,8 @@ def block(results: Path, words: str) -> str:
 
     `status`, `totals`, `leaderboard TASK [CURVED:FLAT ...]`, a table, `TABLE 2` for its
     second part, or `TABLE ROW COLUMN` for a cell of its first; `file NAME.csv COLUMN ...` for
-    columns of a file next to the results; `cell TABLE ROW COLUMN` for a number alone, `TABLE#2` for
+    columns of a file next to the results; `claims`; `claim TABLE METHOD OTHER` for its
+    verdicts; `cell TABLE ROW COLUMN` for a number alone, `TABLE#2` for
     its second part's; `paired TABLE ROW COLUMN ROW COLUMN` for the first cell less the second.
     """
     match words.split():
@@ -123,8 +140,10 @@ def block(results: Path, words: str) -> str:
         case ["cell", "totals"]:
             return totals_in_words(_overview(results)[0])
         case ["claims"]:
-            found = claims(partial(_reports, results=results))
+            found = claims_table(_claims(results))
             return f"{markdown_table(found)}\n{CLAIMS_LEGEND}\n"
+        case ["claim", table, method, other]:
+            return verdict_in_words(_claim(results, table, method, other))
         case [table]:
             return "\n".join(markdown(report, False) for report in _reports(table, results))
         case ["cell", table, row, column, *whose] if whose in ([], ["paper"]):
@@ -165,6 +184,31 @@ def columns_of(path: Path, columns: Sequence[str]) -> str:
 @cache  # a text has the totals next to each table
 def _overview(results: Path) -> tuple[pd.DataFrame, list[str]]:
     return overview(load_tables(CONFIGS), results)
+
+
+@cache
+def _claims(results: Path) -> list[Claim]:
+    return load_claims(partial(_reports, results=results))
+
+
+def _claim(results: Path, *names: str) -> Claim:
+    found = [claim for claim in _claims(results) if claim.name == ":".join(names)]
+    if not found:
+        names_of_all = ", ".join(claim.name for claim in _claims(results))
+        raise UsageError(f"no claim {' '.join(names)}: there are {names_of_all}")
+    return found[0]
+
+
+def decide(results: Path, names: Sequence[str]) -> str:
+    """What would decide the claims of these names, or all, in order of verdicts per hour."""
+    claims = _claims(results)
+    known = [claim.name for claim in claims]
+    chosen = [c for c in claims if not names or any(c.name.startswith(name) for name in names)]
+    for name in names:
+        if not any(other.startswith(name) for other in known):
+            near = get_close_matches(name, known, n=3) or known
+            raise UsageError(f"no claim {name}: there is {', '.join(near)}")
+    return "".join(f"{line}\n" for line in agenda_in_words(chosen))
 
 
 @cache  # a text has a table's parts one by one

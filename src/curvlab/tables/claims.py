@@ -1,62 +1,313 @@
 """The papers' main claims that one method is better than another, judged by our runs."""
 
-from collections.abc import Callable, Sequence
-from math import isfinite
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf, isnan, nan
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from curvlab.statistics import FEWEST, LEVEL, holm, paired_by_seed
+from curvlab.statistics import (
+    FEWEST,
+    LEVEL,
+    NOT_RUN,
+    WORDS,
+    Paired,
+    Verdict,
+    holm,
+    judge_pairs,
+    metric_margin,
+    paired_by_seed,
+)
 from curvlab.tables.boards import seed_scores
+from curvlab.tables.overview import MARGINS
+from curvlab.tables.render import decimal
 from curvlab.tables.report import Report
+from curvlab.tables.spec import LENGTHS, Coordinate
 
 CLAIMS_LEGEND = (
-    "Published and ours: in how many columns of the table the first method is better. *Confirmed* "
-    "and *contradicted*: columns in which the paper prints it as better and our runs, paired by "
-    "seed "
-    f"at the table's protocol, differ at {1 - LEVEL:.0%} (t test, Holm's correction within a "
-    f"line). *Open*: the others, also those that are not run or have fewer than {FEWEST} common "
-    "seeds. Hours: those of the two methods."
+    "Each published comparison counts once, where the paper prints the first method as better. Our "
+    "runs at the table's protocol are paired by seed. *Confirmed* and *contradicted*: they differ "
+    f"at {1 - LEVEL:.0%} (t test, Holm's correction over the comparisons of a line that have "
+    f"{FEWEST} seeds). *Level*: neither, and the 95 % interval of the difference lies within the "
+    f"margin. The margin is {MARGINS}, and never less than half of the published difference. "
+    "*Undecided*: the interval is wider. *Not run*: no common seed. Hours are those that would "
+    "decide the open comparisons on this machine, by the cost of stored runs and the spread so "
+    "far. A plus: for some there is no stored run. Lines that begin with ↳ do not count. They "
+    "repeat a comparison on another split, have no published number, have both methods off the "
+    "table's protocol in the same way, or the paper prints the second method as better."
 )
+BELOW = "↳"
+SECONDS = 3600.0
 
 
-def claims(reports: Callable[[str], Sequence[Report]]) -> pd.DataFrame:
-    """Judge each claim by the first report of its table; return text."""
-    listed = pd.read_csv(Path(__file__).with_name("claims.csv"), dtype=str).to_dict("records")
-    return pd.DataFrame([judge(claim, reports(claim["table"])[0]) for claim in listed])
+@dataclass(frozen=True)
+class Comparison:
+    """Two methods on one data set: the published difference, ours, and the verdict.
+
+    Differences are signed so that positive ones agree with the claim. `counted` is whether it is
+    a published comparison of the claim; `note` is the deviation that both methods share.
+    """
+
+    claim: "Claim"
+    column: Coordinate
+    label: str
+    published: float
+    pairs: Paired
+    p: float  # corrected for the comparisons of the claim
+    margin: float
+    verdict: Verdict
+    counted: bool
+    note: str
+    seconds: float  # that would decide it; NaN without a stored run
+
+    @property
+    def seeds(self) -> range:
+        """Seeds that would decide it: those that both methods have, and the next ones."""
+        return range(self.pairs.pairs + (self.verdict.more or 0))
+
+    @property
+    def hours(self) -> float:
+        """Hours that would decide it."""
+        return self.seconds / SECONDS
+
+    @property
+    def command(self) -> str:
+        """The command that would decide it; finished seeds are not repeated."""
+        claim, count = self.claim, len(self.seeds)
+        seeds = f"seed={','.join(map(str, self.seeds))}" if count < 6 else f"'seed=range({count})'"
+        cells = f"model={claim.method},{claim.other} dataset={self.column}"
+        return f"curvlab train -m table={claim.table} {cells} {seeds}"
+
+    def in_words(self, digits: int = 2) -> str:
+        """The difference with its interval."""
+        if not self.pairs.pairs:
+            return ""
+        mean = decimal(self.pairs.mean, digits, "+")
+        if isnan(self.pairs.pm):
+            return f"{mean} ({self.pairs.pairs} seed{'s' * (self.pairs.pairs > 1)})"
+        low, high = self.pairs.mean - self.pairs.pm, self.pairs.mean + self.pairs.pm
+        return f"{mean} ({decimal(low, digits, '+')} to {decimal(high, digits, '+')})"
 
 
-def judge(claim: dict[Any, str], report: Report) -> dict[str, str]:
-    """The paper's differences on each data set, ours, and how many of them agree."""
-    methods = claim["method"], claim["other"]
-    sign = -1 if report.better == "lower" else 1
-    cells = report.cells.set_index(["row", "column"])
-    first, second = (cells.loc[method] for method in methods)
-    published = (sign * (first["paper_mean"] - second["paper_mean"])).dropna()
-    runs = report.runs[report.runs["row"].isin(methods)]
-    finished = runs[(runs["status"] == "finished") & (runs["deviation"] == "")]
-    pairs = {
-        column: paired_by_seed(*(seed_scores(finished, method, str(column)) for method in methods))
-        for column in report.columns
-    }
-    ours = {c: pair for c, pair in pairs.items() if pair.pairs >= FEWEST and isfinite(pair.p_t)}
-    better = {column: sign * pair.mean > 0 for column, pair in ours.items()}
-    clear = [p < LEVEL for p in holm([pair.p_t for pair in ours.values()])]
-    claimed = set(published.index[published > 0])
-    found = [
-        better[c] for c, is_clear in zip(ours, clear, strict=True) if is_clear & (c in claimed)
+@dataclass(frozen=True)
+class Claim:
+    """A claim of a paper, that `method` is better than `other`, and the report that judges it."""
+
+    paper: str
+    claim: str
+    table: str
+    method: str
+    other: str
+    link: str
+    report: Report
+
+    @property
+    def name(self) -> str:
+        """Its name on the command line."""
+        return f"{self.table}:{self.method}:{self.other}"
+
+    @property
+    def digits(self) -> int:
+        """Decimals of its differences."""
+        return self.report.decimals
+
+    @cached_property
+    def comparisons(self) -> list[Comparison]:
+        """The published comparisons that it counts, then those that it does not."""
+        counted = list(self._judged(self._counted))
+        done = {one.column for one in counted if one.pairs.pairs}
+        return [*counted, *self._judged([c for c in self.report.columns if c not in done], False)]
+
+    @property
+    def counted(self) -> list[Comparison]:
+        """The published comparisons."""
+        return [one for one in self.comparisons if one.counted]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many published comparisons have each of the five words."""
+        words = [one.verdict.word for one in self.counted]
+        return {word: words.count(word) for word in WORDS}
+
+    @property
+    def _sign(self) -> int:
+        return -1 if self.report.better == "lower" else 1
+
+    @cached_property
+    def published(self) -> "pd.Series[float]":
+        """Published differences by column; NaN where a number is missing."""
+        cells = self.report.cells.set_index(["row", "column"])["paper_mean"]
+        return self._sign * (cells[self.method] - cells[self.other])
+
+    @property
+    def _counted(self) -> list[Coordinate]:
+        repeated = self.report.spec.report.repeated
+        columns = [c for c in self.report.columns if c not in repeated]
+        return [c for c in columns if self.published[c] > 0]
+
+    def _judged(self, columns: Sequence[Any], counted: bool = True) -> Iterator[Comparison]:
+        found = {column: self._paired(column, counted) for column in columns}
+        kept = {c: pair for c, pair in found.items() if counted or pair[0].pairs}
+        tested = [c for c, (pairs, _) in kept.items() if pairs.pairs >= FEWEST]
+        corrected = holm([kept[column][0].p_t for column in tested])
+        p_values = dict(zip(tested, corrected, strict=True))
+        block = self.report.spec.report
+        least = block.scale * metric_margin(block.metric)
+        for column, (pairs, note) in kept.items():
+            published = float(self.published[column])
+            half = 0.0 if isnan(published) else abs(published) / 2
+            margin, p = max(least, half), p_values.get(column, nan)
+            verdict = judge_pairs(pairs, p, margin, max(1, len(tested)))
+            label = self.report.labels["column", column]
+            seconds = self._seconds(column, verdict, pairs)
+            yield Comparison(
+                *(self, column, label, published, pairs, p, margin),
+                *(verdict, counted, note, seconds),
+            )
+
+    def _paired(self, column: Coordinate, at_protocol: bool) -> tuple[Paired, str]:
+        runs = self.report.runs
+        own = runs[(runs["column"] == column) & runs["row"].isin([self.method, self.other])]
+        own, note = own[own["status"] == "finished"], ""
+        shared = set(own["deviation"])
+        if not at_protocol and len(shared) == 1:
+            (note,) = shared
+        own = own[own["deviation"] == note]
+        own = own.assign(value=self._sign * own["value"])
+        scores = (seed_scores(own, method, str(column)) for method in (self.method, self.other))
+        return paired_by_seed(*scores), note
+
+    def _seconds(self, column: Coordinate, verdict: Verdict, pairs: Paired) -> float:
+        """Seconds of the runs that would decide a comparison; NaN without a stored run."""
+        if verdict.decided:
+            return 0.0
+        if verdict.more is None:
+            return inf
+        wanted = range(pairs.pairs + verdict.more)
+        return sum(self._seconds_of(method, column, wanted) for method in (self.method, self.other))
+
+    def _seconds_of(self, row: str, column: Coordinate, seeds: range) -> float:
+        runs = self.report.collected
+        own = runs[(runs["row"] == row) & (runs["column"] == column)]
+        at_protocol = own[(own["status"] == "finished") & (own["deviation"] == "")]
+        missing = len(seeds) - min(len(seeds), at_protocol["seed"].nunique())
+        known = own if at_protocol.empty else at_protocol
+        known = known[known["seconds"].notna() & (known["steps"] > 0)]
+        if not missing or known.empty:
+            return nan if missing else 0.0
+        return missing * float((known["seconds"] * known.apply(self._longer, axis=1)).median())
+
+    def _longer(self, run: "pd.Series[Any]") -> float:
+        """How many times as long a run at the table's protocol is."""
+        trainer = run["config"].get("trainer") or {}
+        for key in LENGTHS:
+            planned = self.report.spec.planned_length.get(key)
+            if planned and trainer.get(key):
+                return float(planned / trainer[key])
+        return 1.0
+
+
+def load_claims(reports: Callable[[str], Sequence[Report]]) -> list[Claim]:
+    """The listed claims, each with the first report of its table."""
+    listed = pd.read_csv(Path(__file__).with_name("claims.csv"), dtype=str)
+    rows: list[dict[Any, str]] = listed.to_dict("records")
+    return [
+        Claim(
+            paper=row["paper"],
+            claim=row["claim"],
+            table=row["table"],
+            method=row["method"],
+            other=row["other"],
+            link=row["link"],
+            report=reports(row["table"])[0],
+        )
+        for row in rows
     ]
-    verdict = {
-        "confirmed": sum(found),
-        "contradicted": len(found) - sum(found),
-        "open": len(claimed) - len(found),
-    }
+
+
+def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
+    """A row of text for each claim, and one below it for comparisons that are not counted."""
+    rows = []
+    for claim in claims:
+        rows.append(_row(claim, claim.counted))
+        rows[-1] |= {"paper": claim.paper, "claim": f"[{claim.claim}]({claim.link})"}
+        if others := [one for one in claim.comparisons if not one.counted]:
+            rows.append(_row(claim, others) | {"claim": BELOW, "decide": "", "hours": ""})
+    return pd.DataFrame(rows)
+
+
+def _row(claim: Claim, comparisons: Sequence[Comparison]) -> dict[str, str]:
+    words = [one.verdict.word for one in comparisons]
+    open_ones = [one for one in comparisons if not one.verdict.decided]
+    known = sum(one.hours for one in open_ones if 0 <= one.hours < inf)
+    unknown = "+" * any(not one.hours < inf for one in open_ones)
     return {
-        "paper": claim["paper"],
-        "claim": f"[{claim['claim']}]({claim['link']})",
-        "published": f"{len(claimed)} of {len(published)}",
-        "ours": f"{sum(better.values())} of {len(better)}",
-        "verdict": ", ".join(f"{count} {word}" for word, count in verdict.items() if count),
-        "hours": f"{runs['seconds'].sum() / 3600:.1f}",
+        "paper": "",
+        "claim": "",
+        "comparisons": str(len(comparisons)),
+        **{word: str(words.count(word) or "") for word in WORDS},
+        "hours": f"{known:.1f}{unknown}" if open_ones else "",
+        "decide": f"`curvlab tables decide {claim.name}`" if open_ones else "",
     }
+
+
+def comparison_table(claim: Claim) -> pd.DataFrame:
+    """A row of text for each comparison of a claim."""
+    rows = []
+    for one in claim.comparisons:
+        verdict = str(one.verdict)
+        if one.verdict.word == NOT_RUN and one.seconds < inf:
+            verdict += f" ({one.hours:.1f} hours)"
+        rows.append(
+            {
+                "dataset": one.label if one.counted else f"{BELOW} {one.label}",
+                "published": decimal(one.published, claim.digits, "+"),
+                "ours": one.in_words(claim.digits),
+                "margin": f"±{one.margin:.{claim.digits}f}",
+                "verdict": " ".join(filter(None, [verdict, one.note and f"({one.note})"])),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def agenda(claims: Sequence[Claim]) -> list[Comparison]:
+    """Undecided and missing comparisons in order of what they decide per hour.
+
+    Those without a stored run come last: time one run of each first.
+    """
+    wanted = [one for claim in claims for one in claim.counted if not one.verdict.decided]
+    return sorted(wanted, key=lambda one: inf if isnan(one.seconds) else one.seconds)
+
+
+def agenda_in_words(claims: Sequence[Claim]) -> Iterator[str]:
+    """Two lines for each item of the agenda, its cost and its command, and a line on all."""
+    found = agenda(claims)
+    for one in found:
+        yield f"{_hours(one.seconds):>12}  {one.claim.claim}, {one.label}: {one.verdict}"
+        yield f"{'':>12}  {one.command}"
+    hours = sum(one.hours for one in found if one.hours < inf)
+    unknown = sum(not one.hours < inf for one in found)
+    more = f"; {unknown} have no stored run, time one of each first" if unknown else ""
+    yield f"{len(found)} comparisons are open, about {hours:.1f} hours on this machine{more}"
+
+
+def _hours(seconds: float) -> str:
+    if isnan(seconds):
+        return "hours: ?"
+    return f"{seconds / SECONDS:.2f} hours" if seconds < inf else "no number"
+
+
+def verdict_in_words(claim: Claim) -> str:
+    """The verdicts of a claim's published comparisons, as a list of data sets for each word."""
+    found: dict[str, list[str]] = {word: [] for word in WORDS}
+    for one in claim.counted:
+        found[one.verdict.word].append(one.label)
+    parts = [f"{word} on {_listed(labels)}" for word, labels in found.items() if labels]
+    return ", ".join(parts) or "without a published comparison"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

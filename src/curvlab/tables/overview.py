@@ -4,19 +4,25 @@ from pathlib import Path
 
 import pandas as pd
 
-from curvlab.tables.render import markdown_table, terminal_table, terminal_text
-from curvlab.tables.report import Report, build_report, deviations
+from curvlab.statistics import CONFIRMED, HITS_MARGIN, MRR_MARGIN, POINT, UNDECIDED
+from curvlab.tables.render import markdown_table, number_legend, terminal_table, terminal_text
+from curvlab.tables.report import NEXT_DRAW, WELCH, Report, build_report, deviations
 from curvlab.tables.spec import TableSpec
 
-LEGEND = (
-    "Cells and runs: finished, of those planned. *Within*: 0 lies in the difference's 95% interval "
-    "(Welch's t). *Below* / *above*: our mean is lower / higher. Not judged: cells of another "
-    "protocol than the table's, of one draw of a split that is not known to be the paper's, of "
-    "fewer than three runs, and where the paper's standard deviation or number of runs is unknown. "
-    "Hours: what the runs took."
+MARGINS = (
+    f"{POINT:g} point of accuracy, F1, AUC and mAP, {MRR_MARGIN:g} of MRR and {HITS_MARGIN:g} of "
+    "Hits@k"
 )
-OF_PLANNED = ("cells", "runs")
-VERDICTS = ("within", "below", "above")
+LEGEND = (
+    "Cells and runs: finished, of those planned. Verdicts on published numbers, each counted once, "
+    f"by Welch's t: {number_legend(MARGINS)} *Below* / *above*: contradicted, our mean is lower / "
+    f"higher. {NEXT_DRAW}: numbers whose paper has one unknown draw of a split. They count in no "
+    "other column: how many of them lie in the 95% interval of one more draw, t s √(1 + 1/n). Not "
+    "judged either: cells of another protocol than the table's, of one draw of a split that is not "
+    "known to be the paper's, and of fewer than three runs. Hours: what the runs took."
+)
+OF_PLANNED = {"cells": "planned", "runs": "planned", NEXT_DRAW: "judged"}
+VERDICTS = ("confirmed", "undecided", "below", "above", NEXT_DRAW, f"{NEXT_DRAW} judged")
 
 
 def overview(specs: list[TableSpec], results: Path) -> tuple[pd.DataFrame, list[str]]:
@@ -60,10 +66,19 @@ def overview(specs: list[TableSpec], results: Path) -> tuple[pd.DataFrame, list[
 
 
 def verdicts(cells: pd.DataFrame) -> dict[str, int]:
-    """How many cells are within the interval of the difference, below and above it."""
-    outside = cells.loc[cells["within"].eq(False), "difference"]
-    counts = int(cells["within"].eq(True).sum()), int((outside < 0).sum()), int((outside > 0).sum())
-    return dict(zip(VERDICTS, counts, strict=True))
+    """How many published numbers have each verdict; the two rules apart."""
+    counted = cells[cells["counted"].astype(bool)]
+    welch, draws = (counted[counted["rule"] == rule] for rule in (WELCH, NEXT_DRAW))
+    outside = welch.loc[~welch["verdict"].isin([CONFIRMED, UNDECIDED]), "difference"]
+    counts = (
+        (welch["verdict"] == CONFIRMED).sum(),
+        (welch["verdict"] == UNDECIDED).sum(),
+        (outside < 0).sum(),
+        (outside > 0).sum(),
+        draws["within"].eq(True).sum(),
+        len(draws),
+    )
+    return dict(zip(VERDICTS, map(int, counts), strict=True))
 
 
 def _rows_of(status: str, report: Report) -> str:
@@ -96,20 +111,23 @@ def _counts(tables: pd.DataFrame) -> pd.DataFrame:
 
 
 def totals_in_words(tables: pd.DataFrame) -> str:
-    """The sums of `overview` as one sentence."""
+    """The sums of `overview` as one sentence; numbers of unknown draws are counted apart."""
     sums = _counts(tables).sum()
+    below, above = int(sums["below"]), int(sums["above"])
     return (
-        f"{sums['cells']:.0f} of {sums['cells planned']:,.0f} cells are complete; of those that "
-        f"can be judged, {sums['within']:.0f} agree with the paper, {sums['below']:.0f} are below "
-        f"and {sums['above']:.0f} above it"
+        f"{sums['cells']:.0f} of {sums['cells planned']:,.0f} cells are complete; of the published "
+        f"numbers that they can judge, {sums[CONFIRMED]:.0f} are confirmed, {below + above} "
+        f"contradicted ({below} of ours are below, {above} above) and {sums[UNDECIDED]:.0f} "
+        f"undecided. Of {sums[f'{NEXT_DRAW} judged']:.0f} more, whose split is not published, "
+        f"{sums[NEXT_DRAW]:.0f} lie in the interval of one more draw"
     )
 
 
 def _texts(tables: pd.DataFrame, form: str = "d") -> pd.DataFrame:
-    others = [f"{name} planned" for name in OF_PLANNED]
+    others = [f"{name} {whole}" for name, whole in OF_PLANNED.items()]
     texts = tables.drop(columns=[*others, "again"], errors="ignore")
-    for name in OF_PLANNED:
-        pairs = zip(tables[name], tables[f"{name} planned"], strict=True)
+    for name, whole in zip(OF_PLANNED, others, strict=True):
+        pairs = zip(tables[name], tables[whole], strict=True)
         texts[name] = [f"{done:{form}} of {planned:{form}}" for done, planned in pairs]
     hours = texts["hours"].map(lambda hours: f"{hours:.1f}" if hours else "")
     return texts.assign(hours=hours).astype(str)

@@ -9,7 +9,18 @@ import pandas as pd
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, canonical
 from curvlab.results.result import Result
-from curvlab.statistics import compare_pairs, holm, paired_by_seed, summarise
+from curvlab.statistics import (
+    MRR_MARGIN,
+    POINT,
+    Paired,
+    compare_pairs,
+    decimals,
+    holm,
+    judge_pairs,
+    metric_margin,
+    paired_by_seed,
+    summarise,
+)
 from curvlab.tables.runs import flatten
 
 LABEL_LENGTH = 40
@@ -56,16 +67,35 @@ def group_runs(results: Sequence[Result]) -> list[Group]:
 
 
 def comparison(groups: Sequence[Group]) -> pd.DataFrame:
-    """A row per group: settings, score with its interval, cost, the test against the first."""
-    table = pd.DataFrame([_row(group, groups[0]) for group in groups])
-    return table.assign(p_holm=holm(table["p"].tolist()))
+    """A row per group: settings, score with its interval, cost, the test against the first.
+
+    `above_the_first` is the verdict on the statement that a group's score is higher.
+    """
+    first, *others = groups
+    pairs = [paired_by_seed(group.scores, first.scores) for group in others]
+    pairs = [compare_pairs([], []), *pairs]
+    table = pd.DataFrame([_row(g, found) for g, found in zip(groups, pairs, strict=True)])
+    p_holm, margin = holm(table["p"].tolist()), _margin(first)
+    tests = max(1, table["p"].notna().sum())
+    judged = [judge_pairs(one, p, margin, tests) for one, p in zip(pairs, p_holm, strict=True)]
+    words = [str(verdict) for verdict in judged]
+    return table.assign(p_holm=p_holm, margin=margin, above_the_first=["", *words[1:]])
 
 
-def _row(group: Group, first: Group) -> dict[str, Any]:
+def _margin(group: Group) -> float:
+    """The margin of the runs' metric; by the scale of scores if it is not named."""
+    run = next(iter(group.runs.values()))
+    named = (run.config.get(part) or {} for part in ("dataset", "task"))
+    metric = next((str(part["metric"]) for part in named if part.get("metric")), "")
+    if metric:
+        return metric_margin(metric)
+    return POINT if decimals(list(group.scores.values())) == 2 else MRR_MARGIN
+
+
+def _row(group: Group, found: Paired) -> dict[str, Any]:
     summary = summarise(list(group.scores.values()))
     runs = pd.DataFrame(map(vars, group.runs.values()))
     costs = runs[["wall_seconds", "peak_memory_mb", "parameters"]].astype(float).median()
-    found = compare_pairs([], []) if group is first else paired_by_seed(group.scores, first.scores)
     return {
         "label": group.label,
         **group.settings,

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from curvlab.errors import UsageError
 from curvlab.program import plain_console
-from curvlab.tables.report import LETTERS, Report
+from curvlab.tables.report import LETTERS, NEXT_DRAW, WELCH, Report
 from curvlab.tables.runs import LOST
 
 Format = Literal["terminal", "markdown", "latex", "csv"]
@@ -27,7 +27,7 @@ Format = Literal["terminal", "markdown", "latex", "csv"]
 UNTRIED = ("not run", "cited", "missing")  # statuses of a cell without a run
 KIND_STYLES = {"difference": "dim", "rank": "dim", "lost": "yellow"}
 _MARKED = re.compile(r"(?ms)^<!-- tables\.py (?P<words>[^\n]+?) -->\n.*?^<!-- end -->$")
-_CELL = re.compile(r"<!-- (?P<words>(cell|paired) [^\n>]+?) -->[^\n]*?<!-- /cell -->")
+_CELL = re.compile(r"<!-- (?P<words>(cell|paired|claim) [^\n>]+?) -->[^\n]*?<!-- /cell -->")
 _MARK = re.compile(r"(?m)^<!-- (tables\.py .*|end) -->$")
 
 
@@ -92,20 +92,21 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
     lost = (f"{cell[key]} of {runs} {word}" for key, word in LOST.items() if cell[key])
     paper = plus_minus(cell["paper_mean"], cell["paper_pm"], digits)
     kinds = ("paper", "ours", "shipped", "second", "difference", "rank", "lost")
+    sign = cell["rule"] if cell["within"] or cell["rule"] == NEXT_DRAW else ""
+    judged = f"{sign} {cell['verdict']}".strip() if cell["rule"] else ""
     found = dict.fromkeys(kinds, NOTHING) | {
         "paper": Entry(paper, place=cell["paper_place"]),
         "ours": Entry(remark=f"{untried} {mark}".rstrip(), grey=bool(mark)),
-        "difference": Entry(
-            decimal(cell["difference"], digits, "+"), "≈" if cell["within"] else ""
-        ),
+        "difference": Entry(decimal(cell["difference"], digits, "+"), judged),
         "lost": Entry(remark=", ".join(lost)),
     }
     if cell["seeds"]:
         found["ours"] = summary("our", cell["seeds"], cell["our_place"])
     if cell["source"] == "shipped":
         found["shipped"], found["ours"] = found["ours"], NOTHING
-    elif cell["shipped_seeds"]:
-        found["shipped"] = summary("shipped", cell["shipped_seeds"], mark=cell["shipped_mark"])
+    if cell["other_seeds"]:
+        other = "ours" if cell["source"] == "shipped" else "shipped"
+        found[other] = summary("other", cell["other_seeds"], mark=cell["other_mark"])
     if cell["second_seeds"]:
         found["second"] = summary("second", cell["second_seeds"])
     if not isnan(cell["our_rank"]):
@@ -130,11 +131,14 @@ def legend(report: Report, second: str, grey: str) -> str:
     words = f"Bold: best of its column, paper and ours apart; {second}: second."
     if report.better == "neither":
         words = "No ranks: the order of these numbers says nothing."
-    if report.cells["within"].eq(True).any():
-        words += (
-            " ≈: 0 lies in the difference's 95% interval (Welch's t; the paper's standard "
-            "deviation from its ± and number of runs, no verdict where these are unknown)."
-        )
+    rules = set(report.cells["rule"]) - {""}
+    if rules:
+        margin = report.cells["margin"].iloc[0]
+        words += f" {number_legend(f'±{margin:.3g}')}"
+    if WELCH in rules:
+        words += f" {WELCH}: 0 lies in the interval (Welch's t)."
+    if NEXT_DRAW in rules:
+        words += f" {NEXT_DRAW}: by the interval of one more draw, t s √(1 + 1/n), not of a mean."
     if report.cells["ranked"].any():
         words += (
             " Rank: among the methods of a column with a difference; Spearman: the correlation "
@@ -143,6 +147,15 @@ def legend(report: Report, second: str, grey: str) -> str:
     if (report.cells["mark"] != "").any():
         words += f" {grey.capitalize()}, with a letter: another protocol than the table's."
     return words
+
+
+def number_legend(margin: str) -> str:
+    """The meaning of the verdicts on published numbers."""
+    return (
+        f"Confirmed: the 95% interval of the difference lies within {margin}; contradicted: it "
+        "does not hold 0; undecided: neither. No verdict where the paper's standard deviation or "
+        "number of runs is unknown."
+    )
 
 
 def render(reports: Sequence[Report], form: Format) -> str:
@@ -236,7 +249,8 @@ def markdown_table(frame: pd.DataFrame, padded: bool = False) -> str:
 LATEX: dict[str, Any] = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "±": r"$\pm$",
-    "\N{MINUS SIGN}": "$-$", "≈": r"$\approx$", "√": r"$\surd$", "\N{EN DASH}": "--",
+    "\N{MINUS SIGN}": "$-$", "≈": r"$\approx$",
+    "‡": r"$\ddagger$", "√": r"$\surd$", "\N{EN DASH}": "--",
     "κ": r"$\kappa$", **{sign: rf"\{sign}" for sign in "&%$#_{}"},
     **{a: rf"\textsuperscript{{{unicodedata.normalize('NFKC', a)}}}" for a in LETTERS},
 }  # fmt: skip

@@ -16,9 +16,12 @@ from curvlab.statistics import (
     DEVIATIONS,
     FEWEST,
     FEWEST_NORMAL,
+    NOT_RUN,
     PRINTED_SPREADS,
     IntervalKind,
     half_a_digit,
+    judge_number,
+    metric_margin,
     printed_std,
     summarise,
     welch_pm,
@@ -30,6 +33,13 @@ LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ" 
 FEWEST_RANKED = 3  # methods with both numbers from which on their order says something
 SAME = [*CELL, "seed", "value", "seconds", "commit"]
 
+WELCH, NEXT_DRAW = "≈", "‡"
+"""Signs of the two rules by which a published number is judged.
+
+Welch's interval of the difference of two means; the interval of one more value, where the paper
+has one draw of a split that nobody knows and we have several.
+"""
+
 FULL_PRECISION = "32-true"  # Lightning's default
 
 
@@ -38,8 +48,10 @@ class Report:
     """A table, ready to be rendered.
 
     `cells` has one row per cell: the published number (`paper_`), ours (`our_`), a second one
-    (`second_`), shipped ones next to own ones (`shipped_`), and how they differ. `collected` are
-    all runs, `runs` those that the cells are of, `replaced` shipped runs of cells with own ones.
+    (`second_`), those of the other source (`other_`), and how they differ. `collected` are all
+    runs, `runs` those that the cells are of, `replaced` runs that are shown beside these only: of
+    own and shipped runs of one cell the own ones count, unless the shipped ones alone are at the
+    table's protocol.
     """
 
     spec: TableSpec
@@ -131,8 +143,11 @@ class Report:
             if report.second and run["second_seeds"].any():
                 label = report.second.label.capitalize()
                 yield f"{label}: {report.second.metric} of runs that have it."
-            if run["source"].eq("shipped").any() or run["shipped_seeds"].any():
-                yield "Shipped: runs of the repository, compared where there are none of ours."
+            if run["source"].eq("shipped").any() or run["other_seeds"].any():
+                yield (
+                    "Shipped: runs of the repository, compared where there are none of ours at the "
+                    "table's protocol."
+                )
             yield from (f"{mark} {sentence}" for mark, sentence in deviations(runs).items())
         if len(self.paper):
             notes = self.paper["note"].unique()
@@ -181,14 +196,14 @@ class Report:
             yield f"± is over initialisations on one draw of the split: {where}."
         if (own := printed["draw"] == "own").any():
             yield (
-                "One draw of the split, not known to be the paper's, and so without difference, ≈ "
-                f"and rank: {self._columns(printed[own])}."
+                "One draw of the split, not known to be the paper's, and so without difference, "
+                f"verdict and rank: {self._columns(printed[own])}."
             )
         each = (printed["draw"] == "own_each") & printed["within"].notna()
         if each.any() and not self.spec.report.redrawn:
             yield (
-                "≈ takes the paper's number for one more draw, since its draw of the split is not "
-                f"known (ours ± t s √(1 + 1/n)): {self._columns(printed[each])}."
+                f"{NEXT_DRAW} takes the paper's number for one more draw, since its draw of the "
+                f"split is not known (ours ± t s √(1 + 1/n)): {self._columns(printed[each])}."
             )
 
     def _columns(self, cells: pd.DataFrame) -> str:
@@ -220,11 +235,13 @@ def build_report(
         given = table_runs(spec, shipped).assign(shipped=True)
         copied = collected.set_index(SAME).index.isin(given.set_index(SAME).index)
         own = collected[~copied]
-        twice = given.set_index(CELL).index.isin(
-            own[own["status"] == "finished"].set_index(CELL).index
-        )
-        replaced, _ = one_protocol_per_cell(given[twice])
-        collected = pd.concat([own, given[~twice]], ignore_index=True)
+        own_counts = _cells_of(own, at_protocol=True)
+        own_counts |= _cells_of(own) - _cells_of(given, at_protocol=True)
+        beside_own = given.set_index(CELL).index.isin(own_counts)
+        beside_shipped = own.set_index(CELL).index.isin(_cells_of(given) - own_counts)
+        beside = pd.concat([given[beside_own], own[beside_shipped]], ignore_index=True)
+        replaced, _ = one_protocol_per_cell(beside)
+        collected = pd.concat([own[~beside_shipped], given[~beside_own]], ignore_index=True)
     runs, left_out = one_protocol_per_cell(collected)
     rows = _order_coordinates(paper["row"], spec.planned_rows, runs["row"])
     columns = _order_coordinates(paper["column"], spec.planned_columns, runs["column"])
@@ -235,16 +252,24 @@ def build_report(
         kind = "ci95"
     decimals = max((len(mean.partition(".")[2]) for mean in paper["mean"]), default=2)
     printed = {cell: own[0] for cell, own in _by_cell(paper).items()}
-    ours, shipped_runs = _by_cell(runs), _by_cell(replaced)
+    ours, others = _by_cell(runs), _by_cell(replaced)
     letters = _letters(pd.concat([runs, replaced]))
     found = [
-        _cell(spec, cell, printed.get(cell, {}), ours[cell], shipped_runs[cell], kind, letters)
+        _cell(spec, cell, printed.get(cell, {}), ours[cell], others[cell], kind, letters)
         for cell in product(rows, columns)
     ]
     cells = pd.DataFrame(found).astype({"row": object, "column": object})
     if ranks:
         cells = _add_ranks(cells, decimals, spec.report.better)
     return Report(spec, cells, collected, runs, left_out, replaced, paper, kind, decimals)
+
+
+def _cells_of(runs: pd.DataFrame, at_protocol: bool = False) -> set[tuple[Any, ...]]:
+    """Cells with a finished run, of the table's protocol or of any."""
+    finished = runs[runs["status"] == "finished"]
+    if at_protocol:
+        finished = finished[finished["deviation"] == ""]
+    return set(finished[CELL].itertuples(index=False, name=None))
 
 
 def _marks(deviating: Iterable[str], letters: Mapping[str, str]) -> str:
@@ -294,21 +319,21 @@ def _cell(
     first = runs[0] if runs else {"split": "", "draw": "none", "shipped": None, "config": {}}
     trainer, deviating = first["config"].get("trainer") or {}, {run["deviation"] for run in runs}
     mean, pm, count = (float(printed.get(key) or nan) for key in ("mean", "pm", "runs"))
-    of_kind = {"our": (runs, "value"), "second": (runs, "second"), "shipped": (replaced, "value")}
+    of_kind = {"our": (runs, "value"), "second": (runs, "second"), "other": (replaced, "value")}
     numbers = {
         name: [run[key] for run in among if not isnan(run[key])]
         for name, (among, key) in of_kind.items()
     }
     summaries = {name: summarise(values, kind) for name, values in numbers.items()}
-    ours, difference, difference_pm = summaries["our"], nan, nan
+    ours, difference, difference_pm, rule = summaries["our"], nan, nan, ""
     if first["draw"] != "own" and not any(deviating):
         difference = ours.mean - mean
     if not isnan(difference):
         std = printed_std(pm, printed["pm_kind"], count)
         if spec.report.redrawn or first["draw"] != "own_each":
-            difference_pm = welch_pm(ours, std, count, half_a_digit(printed["mean"]))
+            difference_pm, rule = welch_pm(ours, std, count, half_a_digit(printed["mean"])), WELCH
         elif not isnan(std):  # the paper's number is one more value of ours
-            difference_pm = ours.next_pm
+            difference_pm, rule = ours.next_pm, NEXT_DRAW
     planned = sum(r["status"] == "finished" and r["seed"] in spec.planned_seeds for r in runs)
     if ours.seeds:
         status = "finished" if planned == len(spec.planned_seeds) else "partial"
@@ -318,6 +343,8 @@ def _cell(
         status = "not run"
     else:
         status = "cited" if row in spec.report.cited else "missing"
+    margin = spec.report.scale * metric_margin(spec.report.metric)
+    verdict = NOT_RUN if status == "not run" else judge_number(difference, difference_pm, margin)
     return {
         "row": row,
         "column": column,
@@ -331,9 +358,9 @@ def _cell(
         "steps": max((run["steps"] for run in runs), default=0),
         "patience": max((run["patience"] for run in runs if run["patience"] > 0), default=nan),
         **{status: ended[status] for status in LOST},
-        "shipped_mark": _marks((run["deviation"] for run in replaced), letters),
+        "other_mark": _marks((run["deviation"] for run in replaced), letters),
         "seeds": ours.seeds,
-        **{f"{name}_seeds": summaries[name].seeds for name in ("second", "shipped")},
+        **{f"{name}_seeds": summaries[name].seeds for name in ("second", "other")},
         **{f"{name}_mean": found.mean for name, found in summaries.items()},
         **{f"{name}_pm": found.pm for name, found in summaries.items()},
         "our_std": ours.std,
@@ -346,6 +373,10 @@ def _cell(
         "difference": difference,
         "difference_pm": difference_pm,
         "within": None if isnan(difference_pm) else abs(difference) <= difference_pm,
+        "rule": "" if isnan(difference_pm) else rule,
+        "verdict": verdict,
+        "margin": margin,
+        "counted": column not in spec.report.repeated,
         "status": status,
     }
 

@@ -77,6 +77,21 @@ class ReportBlock:
     cited: list[str] = field(default_factory=list)  # rows that the paper has from elsewhere
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def repeated(self) -> frozenset[str]:
+        """Columns whose published numbers another column has: not counted again.
+
+        The `variants`; of columns of which none is named, the copies.
+        """
+        found = set(self.variants)
+        for copy, original in self.paper_columns.items():
+            group = {original, *(c for c, o in self.paper_columns.items() if o == original)}
+            if not group & set(self.variants):
+                found.add(copy)
+            if group <= found:
+                raise UsageError(f"report.variants: one of {', '.join(sorted(group))} must count")
+        return frozenset(found)
+
 
 @dataclass(frozen=True)
 class TableSpec:
