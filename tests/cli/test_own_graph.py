@@ -1,9 +1,15 @@
 """One's own graph on the command line: labels choose the task, counts are said once."""
 
+import re
+import shlex
+from pathlib import Path
+
 import pytest
 
-from curvlab.cli.aliases import add_task_of_labels, resolve_aliases
+from curvlab.cli.aliases import READERS, add_task_of_labels, resolve_aliases
 from curvlab.cli.init_graph import main as init_graph
+from curvlab.config.compose import compose
+from curvlab.config.folder import CONFIGS, choices
 from curvlab.data.datasets import own_graph
 from curvlab.errors import UsageError
 
@@ -101,9 +107,79 @@ def test_init_graph_prints_columns_shape_and_the_command(folder, capsys, tmp_pat
         "direction: 0 of 3 edges are given both ways",
         "1 component, degree 1.5 on average and 2 at most",
         "delta: 0 at a diameter of 3 (0 of a tree), tree-like",
-        "curvlab train model=hypformer dataset=mine dataset.source.label=team",
+        "curvlab train model=hypformer dataset=./mine dataset.source.label=team",
     ):
         assert line in said
     assert init_graph(["nowhere"]) == 2
     assert init_graph(["nowhere.pt", "--label", "x"]) == 2
     assert "needs tables" in capsys.readouterr().err
+
+
+def command_of(capsys, *words):
+    """The overrides of the first command that `init-graph` prints, as train takes them."""
+    assert init_graph([*words]) == 0
+    line = re.search(r"^curvlab train (.*)$", capsys.readouterr().out, re.MULTILINE)[1]
+    return resolve_aliases(shlex.split(line))
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("texas", "label"),
+        ("facebook", "a label"),
+        ("pyg", "true"),
+        ("Texas", "1"),
+        ("my graph", "a,b"),
+        ("one,two", "it's"),
+        ("a=b (1)", "label"),
+    ],
+)
+def test_the_printed_command_trains_on_the_folder_that_was_read(
+    tmp_path, monkeypatch, capsys, name, label
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "edges.csv").write_text(EDGES)
+    table = LABELS.replace("label", f'"{label}"')
+    (tmp_path / name / "nodes.csv").write_text(table)
+    config = compose(command_of(capsys, name, "--label", label))
+    assert Path(config.dataset.source.path) == Path(name)
+    assert config.dataset.source.label == label
+    assert config.dataset.name == "graph_folder"
+    assert Path(compose(command_of(capsys, str(tmp_path / name))).dataset.path) == tmp_path / name
+
+
+def test_a_folder_with_triples_too_and_a_table_without_an_ending(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("edges.csv", "train.txt", "plain"):
+        (tmp_path / name).write_text(EDGES)
+    for name in (".", "plain"):
+        config = compose(command_of(capsys, name))
+        assert (config.dataset.name, Path(config.dataset.path)) == ("graph_folder", Path(name))
+
+
+@pytest.mark.parametrize("name", [*READERS, *choices(CONFIGS, "dataset")])
+def test_train_says_which_of_a_folder_and_a_data_set_it_takes(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).mkdir()
+    words = [f"dataset={name}"]
+    assert resolve_aliases(words) == words
+    assert capsys.readouterr().out == ""  # nothing to train on is in it
+    (tmp_path / name / "edges.csv").write_text(EDGES)
+    assert resolve_aliases(words) == words
+    assert f"your folder is dataset=./{name}\n" in capsys.readouterr().out
+    assert resolve_aliases([f"dataset=./{name}"]) == [
+        "dataset=graph_folder",
+        f"dataset.path=./{name}",
+    ]
+    assert capsys.readouterr().out == ""
+    resolve_aliases([*words, "print_config=true"])
+    assert "your folder" in capsys.readouterr().err
+
+
+def test_a_folder_that_is_spelt_nearly_as_a_data_set_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Web-Edu").mkdir()
+    (tmp_path / "Web-Edu" / "edges.csv").write_text(EDGES)
+    assert resolve_aliases(["dataset=Web-Edu"])[-1] == "dataset.path=Web-Edu"
+    assert "curvlab's data set is dataset=web_edu" in capsys.readouterr().out

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -80,6 +80,9 @@ def _add_reader(words: Sequence[str]) -> list[str]:
     chosen = found[-1] if found else ""
     readers = {_reader(value) for value in chosen.split(",")}
     names = {*READERS, *choices(CONFIGS, "dataset")}
+    shown = any(word.lstrip("+").lower() == "print_config=true" for word in words)
+    for said in _clashes(chosen.split(","), names):
+        print(said, file=sys.stderr if shown else sys.stdout)
     if chosen and len(readers) == 1 and readers != {""} and not names.issuperset(chosen.split(",")):
         (reader,) = readers
         path = "dataset.source.path" if reader == "kg_folder" else "dataset.path"
@@ -90,6 +93,23 @@ def _add_reader(words: Sequence[str]) -> list[str]:
         return list(words)
     kind = r"^dataset\.features=(?!null$)(?=[\w+,]+$)"
     return [re.sub(kind, "dataset.features.kind=", word) for word in words]
+
+
+def _clashes(values: Sequence[str], names: Collection[str]) -> Iterator[str]:
+    """Say which of a data set and a folder with one name is taken."""
+    spellings = {squash(name): name for name in names}
+    for value in values:
+        name = spellings.get(squash(value))
+        if name is None or not _is_graph_folder(Path(value).expanduser()):
+            continue
+        if value in names:
+            yield f"dataset={value} is curvlab's data set; your folder is dataset=./{value}"
+        else:
+            yield f"dataset={value} is your folder; curvlab's data set is dataset={name}"
+
+
+def _is_graph_folder(place: Path) -> bool:
+    return (place.is_dir() and any(place.glob("edges.*"))) or (place / "train.txt").is_file()
 
 
 def _reader(value: str) -> str:

@@ -10,14 +10,21 @@ Nothing is written. Ids are any texts; see docs/your_graph.md for the files.
 import argparse
 import shlex
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from curvlab.cli.aliases import resolve_aliases
+from curvlab.cli.overrides import parse
 from curvlab.cli.verbs import Verb
 from curvlab.errors import UsageError
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+
+READERS = {"GraphFolder": "graph_folder", "PyGObject": "pyg", "NetworkXGraph": "networkx"}
+"""The data set of each class that reads a path."""
 
 OPTIONS = {
     "nodes": "the table of nodes, if it is not nodes.csv of the folder",
@@ -47,7 +54,8 @@ def _init_graph(args: argparse.Namespace) -> None:
         )
     for line in (*OwnFeatures().remarks(data), direction, *_shape(data)):
         print(f"  {line}")
-    words = [f"dataset={args.path}", *(f"dataset.source.{k}={v}" for k, v in options.items())]
+    words = _path_overrides(args.path, READERS[type(source).__name__])
+    words += [_override(f"dataset.source.{name}", value) for name, value in options.items()]
     commands = {}
     if data.y is not None:
         commands["classes of the nodes, in a hyperbolic space"] = "hypformer"
@@ -55,6 +63,23 @@ def _init_graph(args: argparse.Namespace) -> None:
     commands["distances in the graph, in spaces of learned curvature"] = "fpst task=reconstruction"
     for comment, command in commands.items():
         print(f"\n# {comment}\ncurvlab train model={command} {' '.join(map(shlex.quote, words))}")
+
+
+def _path_overrides(path: str, reader: str) -> list[str]:
+    """Overrides that choose a path with its reader, and not a data set of the same name."""
+    place = path if Path(path).is_absolute() else f"./{Path(path).as_posix()}"
+    full = [f"dataset={reader}", _override("dataset.path", place)]
+    short = f"dataset={place}"
+    return [short] if "," not in place and resolve_aliases([short]) == full else full
+
+
+def _override(key: str, value: str) -> str:
+    """An override with a text as its value, in quotes where Hydra would read another value."""
+    with suppress(UsageError):
+        if parse(f"{key}={value}").value() == value:
+            return f"{key}={value}"
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"{key}='{escaped}'"
 
 
 def _shape(data: "Data") -> Iterator[str]:
