@@ -10,6 +10,7 @@ from curvlab.analysis.classes import save_classes
 from curvlab.analysis.embeddings import (
     Embedding,
     load_embedding,
+    picture,
     principal_components,
     save_embedding,
     tangent_coordinates,
@@ -97,7 +98,7 @@ def test_points_of_the_lorentz_model_are_stored_at_their_distances(tmp_path):
     flat = Euclidean()
     assert flat.picture(points) == (points, flat)
     pseudo = PseudoHyperboloid(2)
-    tangents, around = pseudo.picture(points)
+    tangents, around = picture(pseudo, points)
     assert isinstance(around, Euclidean)
     torch.testing.assert_close(tangents, pseudo.logmap0(points))
 

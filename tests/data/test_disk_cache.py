@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.files.cache import fingerprint, get_or_compute
 from curvlab.data.transforms.graph import LaplacianEigenvectors, apply_transform
-from curvlab.layers.sparse_graph import sparse_rows
+from curvlab.graph.sparse_matrix import sparse_rows
 from curvlab.process import default_dtype
 
 TENSORS = {"a": torch.arange(1000.0), "b": torch.tensor([[1, 2], [3, 4]])}

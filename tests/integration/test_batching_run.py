@@ -21,8 +21,8 @@ from curvlab.memory import PeakBytes
 from curvlab.models.graph_network import GraphNetwork
 from curvlab.results.identity import identity_hash
 from curvlab.run.parts import build_data, build_task
-from curvlab.run.reporting import save_embeddings, save_filters
 from curvlab.run.train import train_in
+from curvlab.tasks.written_files import save_embeddings, save_filters
 
 BATCHES = (*LARGE, "batching=partition", "batching.size=100")
 
@@ -199,7 +199,7 @@ def test_embeddings_and_filters_are_saved_by_node(prepared, tmp_path, monkeypatc
     found, expected = tmp_path / "found", tmp_path / "expected"
     for graph, folder in ((data.graph, found), (whole.graph, expected)):
         save_embeddings(task.encoder, graph, folder)
-        save_filters(task, graph, folder)
+        save_filters(task.encoder, graph, folder)
     points, of_all = (load_embedding(folder / "embeddings.npz") for folder in (found, expected))
     filters, all_filters = (load_filters(folder / "filters.npz") for folder in (found, expected))
     nodes = torch.arange(0, 600, step)

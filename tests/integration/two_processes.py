@@ -14,8 +14,6 @@ from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
 from curvlab.data.loaders.triple_batches import add_inverses
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
-from curvlab.manifolds.pairs.loss import reconstruction_loss
-from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.models.cat import CAT
 from curvlab.models.polyformer import PolyFormer
 from curvlab.models.triples.ball import MuRP
@@ -23,6 +21,8 @@ from curvlab.run import train
 from curvlab.tasks import kg_completion, reconstruction
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 from curvlab.tasks.node_classification import NodeClassification
+from curvlab.tasks.pairs.loss import reconstruction_loss
+from curvlab.tasks.pairs.tiles import PairTiles
 from placed import Placed
 
 

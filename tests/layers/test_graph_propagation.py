@@ -8,8 +8,8 @@ from torch_geometric.data import Data
 
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.data.transforms.graph import NormalisedAdjacency
+from curvlab.graph.sparse_matrix import SparseMatrix
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
-from curvlab.layers.sparse_graph import SparseMatrix
 from drawn import draw
 
 pytestmark = pytest.mark.usefixtures("float64")

@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch import nn
 
+from curvlab.graph.polynomials import polynomials
 from curvlab.layers import PolynomialAttention, SharedCoefficients
 from curvlab.layers import polynomial_attention as module
-from curvlab.layers.spectral_filters import polynomials, response
+from curvlab.layers.spectral_filters import response
 from drawn import slopes
 
 A = torch.tensor([0.5**0.5, 0.5, 0.5**0.5], dtype=torch.float64)

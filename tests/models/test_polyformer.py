@@ -15,7 +15,6 @@ from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.layers import PolynomialAttention
 from curvlab.models import PolyAttn, PolyFormer, UniFilter
 from curvlab.run.parts import build_encoder
-from curvlab.run.reporting import save_filters
 from curvlab.tasks.decoders import TangentLogits
 from curvlab.tasks.filter_regression import FilterRegression
 from graphs import random_graph
@@ -121,7 +120,7 @@ def test_saved_filters_of_a_signal_are_the_whole_map(tmp_path, heads):
     task = FilterRegression(encoder)
     task.read_out.bias.zero_()
     data = larger(features=1, basis="cheb", orders=4)
-    save_filters(task, data, tmp_path)
+    task.write_files(data, tmp_path)
     coefficients = torch.from_numpy(load_filters(tmp_path / "filters.npz")["coefficients"])
     found = (coefficients * data.tokens.squeeze(-1)).sum(1)
     for whole in (data, larger(features=1, basis="cheb", orders=4, project_first=True)):

@@ -16,11 +16,11 @@ from curvlab.layers.lorentz import LorentzPrototypes
 from curvlab.layers.lorentz_attention import LorentzSoftmaxAttention, PoincareLinear
 from curvlab.layers.stereographic import StereographicLogits
 from curvlab.manifolds import Euclidean, Lorentz, PseudoHyperboloid, Stereographic, products
-from curvlab.manifolds.pairs.loss import reconstruction_loss
-from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.models.idgl import half_squared_distances
 from curvlab.models.triples.ball import MuRP, RotH
 from curvlab.models.triples.flat import RotatE, TransE
+from curvlab.tasks.pairs.loss import reconstruction_loss
+from curvlab.tasks.pairs.tiles import PairTiles
 from modes import tf32
 from tiny_data import said
 

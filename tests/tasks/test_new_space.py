@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from curvlab.analysis.embeddings import Embedding, load_embedding, save_embedding
+from curvlab.analysis.embeddings import Embedding, load_embedding, picture, save_embedding
 from curvlab.callbacks import BoundaryFraction
 from curvlab.data.splits.links import LinkSplit
 from curvlab.manifolds import Manifold
@@ -97,7 +97,7 @@ def test_its_decoder_is_of_its_logarithms():
 
 def test_its_points_are_stored_drawn_and_counted(tmp_path):
     data, encoder = graph(), on_a_cone()
-    points, space = encoder.manifold_out.picture(encoder(data))
+    points, space = picture(encoder.manifold_out, encoder(data))
     save_embedding(tmp_path / "points.npz", Embedding(points, space, data.edge_index))
     stored = load_embedding(tmp_path / "points.npz")
     assert stored.space.describe(4) == "Euclidean, 4 dimensions"

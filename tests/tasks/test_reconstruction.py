@@ -7,9 +7,9 @@ import torch
 from torch_geometric.data import Data
 
 from curvlab.manifolds import Euclidean, Stereographic
-from curvlab.manifolds.pairs.loss import reconstruction_loss
-from curvlab.manifolds.pairs.tiles import PairTiles
 from curvlab.optim import Adam
+from curvlab.tasks.pairs.loss import reconstruction_loss
+from curvlab.tasks.pairs.tiles import PairTiles
 from curvlab.tasks.reconstruction import Reconstruction
 from graphs import both_directions
 from placed import Placed

@@ -20,9 +20,9 @@ from curvlab.manifolds import (
     lorentz,
     stereographic,
 )
-from curvlab.manifolds.pairs.form import CurvedProfile
-from curvlab.manifolds.pairs.loss import Evaluate, reconstruction_loss
-from curvlab.manifolds.pairs.tiles import PairTiles
+from curvlab.manifolds.pair_form import CurvedProfile
+from curvlab.tasks.pairs.loss import Evaluate, reconstruction_loss
+from curvlab.tasks.pairs.tiles import PairTiles
 from drawn import assert_close, draw
 from graphs import both_directions
 

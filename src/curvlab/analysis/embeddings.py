@@ -10,7 +10,7 @@ from torch import Tensor
 
 from curvlab.analysis.arrays import load_arrays, save_arrays
 from curvlab.errors import UsageError
-from curvlab.manifolds import Euclidean, Stereographic
+from curvlab.manifolds import Euclidean, Manifold, Stereographic
 
 ROWS = ("classes", "nodes")  # fields of an embedding that are numbers of its nodes
 NAMES = ("ids", "class_names")  # fields of an embedding that are texts
@@ -48,6 +48,14 @@ def load_embedding(path: Path) -> Embedding:
     kappa = arrays["kappa"].reshape(-1).tolist()
     space = Stereographic(len(kappa), kappa, learnable=False)
     return Embedding(points, space, edge_index, **fields)
+
+
+def picture(space: Manifold, points: Tensor) -> tuple[Tensor, Any]:
+    """Points `[nodes, dim]` of any space on a manifold that can be stored and drawn."""
+    drawn = space.picture(points)
+    if drawn is None:
+        return space.logmap0(points), Euclidean(conformal_factor=1.0)
+    return drawn
 
 
 @torch.no_grad()

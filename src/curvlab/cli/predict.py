@@ -21,7 +21,7 @@ from curvlab.cli.verbs import Verb, graph_in, show, write
 from curvlab.errors import UsageError
 
 if TYPE_CHECKING:
-    from curvlab.run.predictions import Query
+    from curvlab.tasks.predictions import Query
 
 
 def _predict(args: argparse.Namespace) -> None:

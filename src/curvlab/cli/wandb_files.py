@@ -10,7 +10,7 @@ import matplotlib as mpl
 import pandas as pd
 
 from curvlab.analysis.style import legend_below, panels, save_figure, styled
-from curvlab.cli.wandb_sync import COSTS, STEP
+from curvlab.cli.wandb_keys import COSTS, STEP
 from curvlab.errors import UsageError
 
 BLOCK, HEADER = 32768, struct.Struct("<IHB")

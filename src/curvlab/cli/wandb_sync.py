@@ -20,6 +20,7 @@ import pandas as pd
 from rich.progress import track
 
 from curvlab.cli.verbs import Verb
+from curvlab.cli.wandb_keys import COSTS, STEP
 from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import SET_ASIDE, read_result, result_files
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from wandb_workspaces.workspaces import Workspace
 
 LOGGER = "curvlab.callbacks.wandb_logger"
-STEP = "trainer/global_step"  # of the curves
-COSTS = {"cost/ms_per_step": "ms per step", "cost/memory_mb": "MB at the peak"}
 REPLAYED = "wandb_replayed"  # the folder of `outputs` with stored runs as runs of W&B
 
 

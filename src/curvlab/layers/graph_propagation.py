@@ -4,8 +4,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.checked import Checked
+from curvlab.graph.sparse_graph import Features
+from curvlab.graph.sparse_matrix import SparseMatrix, as_matrix
 from curvlab.layers.elementwise import BatchNorm, dropout
-from curvlab.layers.sparse_graph import FeatureLinear, Features, SparseMatrix, as_matrix
+from curvlab.layers.feature_linear import FeatureLinear
 from curvlab.options import Dropout, PositiveInt
 
 

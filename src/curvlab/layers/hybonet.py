@@ -14,16 +14,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from curvlab.graph.sparse_graph import Features, as_features
+from curvlab.graph.sparse_matrix import SparseMatrix, as_matrix
 from curvlab.layers.elementwise import activation_function, dropout
+from curvlab.layers.feature_linear import FeatureLinear
 from curvlab.layers.lorentz import exponential_factors
 from curvlab.layers.spaces import TakesManifold
-from curvlab.layers.sparse_graph import (
-    FeatureLinear,
-    Features,
-    SparseMatrix,
-    as_features,
-    as_matrix,
-)
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.kernels import curvature_like, split_time, squared_norm, upcast_half
 from curvlab.options import Activation

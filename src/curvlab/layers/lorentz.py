@@ -16,8 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
+from curvlab.graph.sparse_graph import Features, as_features
+from curvlab.layers.feature_linear import FeatureLinear
 from curvlab.layers.spaces import TakesManifold
-from curvlab.layers.sparse_graph import FeatureLinear, Features, as_features
 from curvlab.manifolds import Lorentz, lorentz, lorentz_sums
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.curved_trig import sin_ratio

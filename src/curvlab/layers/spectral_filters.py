@@ -1,20 +1,16 @@
 """Polynomial filters with learned coefficients, the same for all nodes."""
 
-from collections.abc import Callable, Iterator
 from math import cos, pi
-from typing import TypeVar
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from scipy.special import comb
 from torch import Tensor, nn
 
 from curvlab.checked import Checked
-from curvlab.layers.sparse_graph import SparseMatrix, as_matrix
+from curvlab.graph.polynomials import polynomials
+from curvlab.graph.sparse_matrix import SparseMatrix, as_matrix
 from curvlab.options import NonNegativeInt, Share
-
-Signal = TypeVar("Signal", Tensor, np.ndarray)
 
 
 class GPRFilter(Checked, nn.Module):
@@ -112,25 +108,6 @@ def _weighted_sum(weights: Tensor, terms: list[Tensor]) -> Tensor:
     """`sum_k w_k X_k`."""
     stacked = torch.stack(terms)
     return (weights.to(stacked.dtype) @ stacked.flatten(1)).view_as(terms[0])
-
-
-def polynomials(
-    basis: str, orders: int, x: Signal, product: Callable[[Signal], Signal]
-) -> Iterator[Signal]:
-    """`g_0(A) x, ..., g_orders(A) x`, one after the other, by products with A alone.
-
-    `mono`: `h_k = A h_(k-1)`. `cheb`: `h_1 = -A x`, `h_k = -2 A h_(k-1) - h_(k-2)`, the polynomials
-    of `L - I = -A` with spectrum in [-1, 1]. Source: PolyFormer, Table 1, with the operator of its
-    code.
-    """
-    yield x
-    before, now = x, x
-    for order in range(1, orders + 1):
-        after = product(now)
-        if basis == "cheb":
-            after = -after if order == 1 else -2 * after - before
-        before, now = now, after
-        yield now
 
 
 def response(basis: str, coefficients: Tensor, eigenvalues: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The protocol of manifolds: all that models and tasks ask of the space that points lie on."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from inspect import signature
 from typing import Any, ClassVar, Self
 
@@ -13,7 +13,7 @@ from curvlab.errors import UsageError
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.curved_trig import safe_sqrt
 from curvlab.manifolds.kernels import refuse_other_names
-from curvlab.manifolds.pairs.form import PairForm
+from curvlab.manifolds.pair_form import PairForm
 
 
 def method_from_function(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -24,14 +24,6 @@ def method_from_function(function: Callable[..., Tensor]) -> Callable[..., Tenso
 
     method.__doc__ = function.__doc__
     return method
-
-
-Decoders = Mapping[str, str | Callable[..., nn.Module]]
-"""Factories of decoders by name, each a callable or its import path; the first is the default."""
-
-LINEAR = {"linear": "curvlab.tasks.decoders.TangentLogits"}
-STEREOGRAPHIC = {"stereographic": "curvlab.layers.stereographic.StereographicLogits"}
-FERMI_DIRAC = {"fermi_dirac": "curvlab.tasks.decoders.FermiDirac"}
 
 
 def root_of_sqdist(space: "Manifold", x: Tensor, y: Tensor) -> Tensor:
@@ -56,17 +48,17 @@ class Manifold(Checked, nn.Module, ABC):
         components: number of factors that each has an attention head.
         codimension: how many coordinates more a point has than a tangent vector at the origin.
         tangent_dim: width of tangent vectors if it is fixed; None: any multiple of `components`.
-        decoders: factories of decoders of node classification. Each is called with the width of
-            tangent vectors, the number of logits and the manifold.
-        link_decoders: factories of decoders of link prediction, called with the manifold.
+        decoders: names of the decoders of node classification that know this space, the default
+            first.
+        link_decoders: names of the decoders of link prediction, likewise.
     """
 
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
     components: int = 1
     codimension: int = 0
     tangent_dim: int | None = None
-    decoders: ClassVar[Decoders] = LINEAR
-    link_decoders: ClassVar[Decoders] = FERMI_DIRAC
+    decoders: ClassVar[tuple[str, ...]] = ("linear",)
+    link_decoders: ClassVar[tuple[str, ...]] = ("fermi_dirac",)
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Keep the arguments: a manifold makes others like it."""
@@ -226,14 +218,12 @@ class Manifold(Checked, nn.Module, ABC):
         """Shares of points `[..., dim]` at limits of their coordinates, 0 to 1, by name."""
         return {}
 
-    def picture(self, x: Tensor) -> tuple[Tensor, Any]:
+    def picture(self, x: Tensor) -> tuple[Tensor, Any] | None:  # noqa: ARG002
         """Points `[nodes, dim]` on a manifold that can be stored and drawn.
 
-        By default their logarithms at the origin, in flat space.
+        None: their logarithms at the origin are drawn, in flat space.
         """
-        from curvlab.manifolds.euclidean_space import Euclidean  # a subclass
-
-        return self.logmap0(x), Euclidean(conformal_factor=1.0)
+        return None
 
 
 class GeooptManifold(Manifold, geoopt.Manifold):

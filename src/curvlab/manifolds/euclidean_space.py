@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from curvlab.manifolds.base import LINEAR, STEREOGRAPHIC, Decoders, GeooptManifold
-from curvlab.manifolds.pairs.form import PairForm, weighted_form
+from curvlab.manifolds.base import GeooptManifold
+from curvlab.manifolds.pair_form import PairForm, weighted_form
 from curvlab.manifolds.pairwise import squared_differences
 from curvlab.options import Passed, PositiveFloat, PositiveInt
 
@@ -23,7 +23,7 @@ class Euclidean(GeooptManifold):
 
     name = "Euclidean"
     reversible = True
-    decoders: ClassVar[Decoders] = LINEAR | STEREOGRAPHIC
+    decoders: ClassVar[tuple[str, ...]] = ("linear", "stereographic")
 
     def __init__(
         self, components: Passed[PositiveInt] = 1, conformal_factor: Passed[PositiveFloat] = 2.0

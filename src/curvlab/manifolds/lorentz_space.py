@@ -7,16 +7,10 @@ import torch
 from torch import Tensor
 
 from curvlab.manifolds import lorentz, lorentz_sums
-from curvlab.manifolds.base import (
-    FERMI_DIRAC,
-    LINEAR,
-    Decoders,
-    GeooptManifold,
-    method_from_function,
-)
+from curvlab.manifolds.base import GeooptManifold, method_from_function
 from curvlab.manifolds.curvature import Curvature, not_positive
 from curvlab.manifolds.kernels import squared_norm, upcast_half
-from curvlab.manifolds.pairs.form import PairForm, weighted_form
+from curvlab.manifolds.pair_form import PairForm, weighted_form
 from curvlab.manifolds.stereographic_space import Stereographic
 from curvlab.options import Learnable, NegativeFloat
 
@@ -45,14 +39,8 @@ class Lorentz(GeooptManifold):
 
     name = "Lorentz"
     codimension = 1
-    decoders: ClassVar[Decoders] = {
-        "prototype": "curvlab.layers.lorentz.LorentzPrototypes",
-        **LINEAR,
-    }
-    link_decoders: ClassVar[Decoders] = {
-        "lorentzian": "curvlab.tasks.decoders.LorentzianScore",
-        **FERMI_DIRAC,
-    }
+    decoders: ClassVar[tuple[str, ...]] = ("prototype", "linear")
+    link_decoders: ClassVar[tuple[str, ...]] = ("lorentzian", "fermi_dirac")
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from curvlab.errors import UsageError
 from curvlab.manifolds.base import Manifold, root_of_sqdist
 from curvlab.manifolds.euclidean_space import Euclidean
 from curvlab.manifolds.lorentz_space import Lorentz
-from curvlab.manifolds.pairs.form import CurvedProfile, PairForm
+from curvlab.manifolds.pair_form import CurvedProfile, PairForm
 from curvlab.manifolds.stereographic_space import PoincareBall, Sphere, Stereographic
 from curvlab.options import Learnable, Passed
 

@@ -17,7 +17,7 @@ from torch.nn.functional import normalize
 from curvlab.manifolds.base import Manifold, root_of_sqdist
 from curvlab.manifolds.curvature import Curvature, not_positive
 from curvlab.manifolds.curved_trig import arsin_ratio, cosine, safe_sqrt, sin_ratio
-from curvlab.manifolds.pairs.form import PairForm, PseudoProfile, form_features
+from curvlab.manifolds.pair_form import PairForm, PseudoProfile, form_features
 from curvlab.options import Learnable, NegativeFloat, PositiveInt
 
 _ANTIPODE = 1 - 1e-12

@@ -10,10 +10,10 @@ from torch import Tensor
 from curvlab.manifolds import curved_trig as trig
 from curvlab.manifolds import gyro, kernels
 from curvlab.manifolds import stereographic as k_space
-from curvlab.manifolds.base import LINEAR, STEREOGRAPHIC, Decoders, GeooptManifold
+from curvlab.manifolds.base import GeooptManifold
 from curvlab.manifolds.curvature import Curvature
 from curvlab.manifolds.curved_trig import tolerance
-from curvlab.manifolds.pairs.form import PairForm, weighted_form
+from curvlab.manifolds.pair_form import PairForm, weighted_form
 from curvlab.options import Learnable, Passed, PositiveInt
 
 
@@ -47,7 +47,7 @@ class Stereographic(GeooptManifold):
     """
 
     name = "Stereographic"
-    decoders: ClassVar[Decoders] = STEREOGRAPHIC | LINEAR
+    decoders: ClassVar[tuple[str, ...]] = ("stereographic", "linear")
     printed_midpoint = False
 
     def __init__(

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from curvlab.checked import Checked
 from curvlab.errors import UsageError
+from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.curved_branches import (
     BranchRouter,
     EuclideanBranch,
@@ -21,7 +22,7 @@ from curvlab.layers.curved_branches import (
     entropy,
 )
 from curvlab.layers.elementwise import Dropout as DropoutLayer
-from curvlab.layers.sparse_graph import FeatureLinear, SparseGraph
+from curvlab.layers.feature_linear import FeatureLinear
 from curvlab.models.encoder import FlatEncoder, LastPass
 from curvlab.models.triple_scorer import DotProductScorer, table
 from curvlab.options import (

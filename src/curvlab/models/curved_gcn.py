@@ -16,14 +16,10 @@ from torch_geometric.utils import softmax
 
 from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.errors import UsageError
+from curvlab.graph.sparse_graph import SparseGraph
+from curvlab.graph.sparse_matrix import SparseMatrix, as_matrix, neighbourhood_mean
 from curvlab.layers.elementwise import activation_function, dropout
-from curvlab.layers.sparse_graph import (
-    FeatureLinear,
-    SparseGraph,
-    SparseMatrix,
-    as_matrix,
-    neighbourhood_mean,
-)
+from curvlab.layers.feature_linear import FeatureLinear
 from curvlab.layers.stereographic import Midpoint, StereographicLinear, choose_midpoint
 from curvlab.manifolds import Manifold, PoincareBall, PseudoHyperboloid, Stereographic
 from curvlab.manifolds import stereographic as k_space

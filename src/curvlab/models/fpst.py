@@ -13,8 +13,9 @@ from torch_geometric.data import Data
 
 from curvlab.compilation import Compilable
 from curvlab.data.transforms.graph import LaplacianEigenvectors
+from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.elementwise import activation_function
-from curvlab.layers.sparse_graph import FeatureLinear, SparseGraph
+from curvlab.layers.feature_linear import FeatureLinear
 from curvlab.layers.stereographic import (
     AttentionKind,
     Midpoint,

@@ -14,15 +14,10 @@ from torch_geometric.utils import add_self_loops, remove_self_loops
 
 from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.errors import UsageError
+from curvlab.graph.sparse_graph import SparseGraph
+from curvlab.graph.sparse_matrix import SparseMatrix, as_matrix, neighbourhood_mean, sparse_rows
 from curvlab.layers.elementwise import BatchNorm, activation_function, dropout
-from curvlab.layers.sparse_graph import (
-    FeatureLinear,
-    SparseGraph,
-    SparseMatrix,
-    as_matrix,
-    neighbourhood_mean,
-    sparse_rows,
-)
+from curvlab.layers.feature_linear import FeatureLinear
 from curvlab.models.encoder import FlatEncoder, check_divides
 from curvlab.options import Activation, Dropout, FromData, Passed, PositiveInt
 

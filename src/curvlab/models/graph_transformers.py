@@ -12,9 +12,10 @@ from torch_geometric.nn import GCNConv, GPSConv
 from torch_geometric.utils import degree
 
 from curvlab.data.transforms.shortest_paths import ShortestPaths
+from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.elementwise import dropout
+from curvlab.layers.feature_linear import FeatureLinear
 from curvlab.layers.row_blocks import map_row_blocks
-from curvlab.layers.sparse_graph import FeatureLinear, SparseGraph
 from curvlab.models.encoder import Encoder, FlatEncoder, check_divides
 from curvlab.models.graph_network import GCN
 from curvlab.options import Dropout, PositiveInt

@@ -8,9 +8,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import SparseAdjacency
+from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.hybonet import CentroidAggregation, HyboNetFeatureLinear, HyboNetLinear
 from curvlab.layers.lorentz import LorentzResidual
-from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.models.encoder import Encoder
 from curvlab.options import Activation, Dropout, Passed, PositiveFloat, PositiveInt, SpaceMaker

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.errors import UsageError
+from curvlab.graph.sparse_graph import Features, SparseGraph, as_features
 from curvlab.layers.elementwise import Dropout as DropoutLayer
 from curvlab.layers.graph_propagation import GraphConvolutionBranch
 from curvlab.layers.lorentz import (
@@ -26,7 +27,6 @@ from curvlab.layers.lorentz import (
     vectors_to_points,
 )
 from curvlab.layers.lorentz_attention import LorentzLinearAttention
-from curvlab.layers.sparse_graph import Features, SparseGraph, as_features
 from curvlab.manifolds import Euclidean, Lorentz, Manifold, lorentz
 from curvlab.models.encoder import Encoder
 from curvlab.options import Dropout, NegativeFloat, PositiveFloat, PositiveInt, Share, SpaceMaker

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import NormalisedAdjacency
+from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.elementwise import dropout
-from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.manifolds.products import product
 from curvlab.models.encoder import FlatEncoder, LastPass
 from curvlab.options import Dropout, FromData, PositiveInt

@@ -12,8 +12,10 @@ from torch_geometric.data import Data
 from torch_geometric.utils import add_self_loops, degree
 
 from curvlab.data.transforms.relations import NeighbourRelations
+from curvlab.graph.sparse_graph import SparseGraph
+from curvlab.graph.sparse_matrix import SparseMatrix, as_matrix
 from curvlab.layers.elementwise import dropout
-from curvlab.layers.sparse_graph import FeatureLinear, SparseGraph, SparseMatrix, as_matrix
+from curvlab.layers.feature_linear import FeatureLinear
 from curvlab.manifolds.kernels import upcast_half
 from curvlab.models.encoder import FlatEncoder, LastPass
 from curvlab.options import Dropout, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt

@@ -14,15 +14,11 @@ from torch_geometric.data import Data
 
 from curvlab.checked import Checked
 from curvlab.data.transforms.graph import NormalisedAdjacency
+from curvlab.graph.sparse_graph import Features, SparseGraph
+from curvlab.graph.sparse_matrix import SparseMatrix, as_matrix
 from curvlab.layers.elementwise import dropout
+from curvlab.layers.feature_linear import FeatureLinear
 from curvlab.layers.lorentz import UNWEIGHTED, LorentzResidual, Operator, Weights
-from curvlab.layers.sparse_graph import (
-    FeatureLinear,
-    Features,
-    SparseGraph,
-    SparseMatrix,
-    as_matrix,
-)
 from curvlab.manifolds import Lorentz
 from curvlab.models.encoder import Encoder, FlatEncoder
 from curvlab.options import Dropout, Fraction, NonNegativeFloat, PositiveInt, Share, SpaceMaker

@@ -12,8 +12,9 @@ from torch_geometric.data import Data
 
 from curvlab.data.transforms.spectrum import LaplacianSpectrum
 from curvlab.errors import UsageError
+from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.elementwise import BatchNorm, dropout
-from curvlab.layers.sparse_graph import FeatureLinear, SparseGraph
+from curvlab.layers.feature_linear import FeatureLinear
 from curvlab.models.encoder import FlatEncoder, check_divides
 from curvlab.options import Dropout, FromData, PositiveInt
 

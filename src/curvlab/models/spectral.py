@@ -8,8 +8,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import NormalisedAdjacency
+from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.elementwise import dropout
-from curvlab.layers.sparse_graph import FeatureLinear, SparseGraph
+from curvlab.layers.feature_linear import FeatureLinear
 from curvlab.layers.spectral_filters import BernsteinFilter, ChebyshevInterpolation, GPRFilter
 from curvlab.models.encoder import FlatEncoder
 from curvlab.options import Dropout, FromData, NonNegativeFloat, PositiveFloat, PositiveInt

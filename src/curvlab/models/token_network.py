@@ -9,8 +9,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
-from curvlab.layers.sparse_graph import FeatureLinear, SparseGraph
-from curvlab.layers.spectral_filters import polynomials
+from curvlab.graph.polynomials import polynomials
+from curvlab.graph.sparse_graph import SparseGraph
+from curvlab.layers.feature_linear import FeatureLinear
 from curvlab.models.encoder import FlatEncoder
 from curvlab.options import NonNegativeInt, PositiveInt
 

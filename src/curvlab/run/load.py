@@ -20,6 +20,7 @@ from torch_geometric.utils import is_undirected
 
 from curvlab.callbacks import BoundaryFraction
 from curvlab.checksums import DamagedError, check_archive
+from curvlab.config.building import build
 from curvlab.config.file_contents import user_files
 from curvlab.config.resolvers import data_name, register_resolvers
 from curvlab.config.schema import options_of
@@ -44,8 +45,8 @@ from curvlab.run.parts import (
     evaluate_parts,
     prepare_data,
 )
-from curvlab.run.predictions import PredictionQuery, predictions, scores_on
 from curvlab.tasks.node_classification import NodeClassification
+from curvlab.tasks.predictions import PredictionQuery
 from curvlab.tasks.task import Task
 
 log = logging.getLogger(__name__)
@@ -190,7 +191,7 @@ class Run:
 
         Args:
             graph: see `embed`.
-            **query: fields of `curvlab.run.predictions.PredictionQuery`.
+            **query: fields of `curvlab.tasks.predictions.PredictionQuery`.
 
         Raises:
             UsageError: there is no such node, entity or relation, or no such prediction.
@@ -203,7 +204,7 @@ class Run:
                     "unlabelled=true asks for classes of nodes, which "
                     f"task={self.config.task.name} does not predict: ask without it"
                 )
-            predict = partial(predictions, self.task, self, graph, fields)
+            predict = partial(self.task.predict, self, graph, fields)
             found = predict()
             numbers = found.select_dtypes("number").to_numpy(copy=True)
             check_finite("predictions", numbers, self.task, predict)
@@ -222,7 +223,7 @@ class Run:
         """
         if graph is not None:
             with torch.no_grad(), default_dtype(self.config.trainer.precision):
-                on = partial(scores_on, self.task, self, graph)
+                on = partial(self.task.score_on, self, graph)
                 return finite_scores(self.task, self.task.score, on)
         threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
         config = copy.deepcopy(self.config)
@@ -272,6 +273,12 @@ class Run:
         for transform, taken in zip(made, self.kept.get("normalisation", ()), strict=False):
             transform.transductive_reason, transform.fitted = taken["tied"], taken["fitted"]
         return made
+
+    def split(self, graph: Data) -> Data:
+        """Split a graph as the run's task does, by the run's seed."""
+        split = build(self.config.task.split, "task.split")
+        divided: Data = split(graph, self.config.seed)
+        return divided
 
     def check_own(self) -> None:
         """Refuse another graph for a transductive model."""

@@ -6,19 +6,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import torch
-from lightning import LightningModule
 from lightning.pytorch.loggers import Logger
-from torch import Tensor
-from torch_geometric.data import Data
 
-from curvlab.analysis.arrays import save_arrays
-from curvlab.analysis.embeddings import Embedding, save_embedding
-from curvlab.analysis.filters import FILE as FILTERS
 from curvlab.callbacks import log_picture
-from curvlab.data.vocabulary import vocabulary_of
-from curvlab.models.encoder import Encoder
-from curvlab.models.polyformer import TokenMixer
 from curvlab.process import DOUBLE
 from curvlab.program import plain_console
 from curvlab.results.folder import TRACEBACK
@@ -126,48 +116,6 @@ def shown(path: Path) -> str:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:
         return str(path)
-
-
-@torch.no_grad()
-def save_embeddings(encoder: Encoder, graph: Data, folder: Path) -> None:
-    """Write `embeddings.npz`: points, space, edges, classes and names in the dataset's order."""
-    encoder.eval()
-    graph = graph.to(str(next(encoder.parameters()).device))
-    points, space = encoder.manifold_out.picture(encoder(graph).float())
-    order, nodes = _order(graph)
-    classes = graph.y[order] if graph.y is not None and graph.y.dim() == 1 else None
-    names = vocabulary_of(graph)
-    ids = names.nodes
-    if ids is not None and nodes is not None:
-        ids = [ids[node] for node in nodes.tolist()]
-    fields = graph.edge_index, classes, nodes, ids, names.classes
-    save_embedding(folder / "embeddings.npz", Embedding(points[order], space, *fields))
-
-
-def save_filters(task: LightningModule, graph: Data, folder: Path) -> None:
-    """Write `filters.npz`, coefficients of each node's filter, if the model has them."""
-    encoder = task.get_submodule("encoder")
-    if not getattr(encoder, "filters_nodes", False):
-        return
-    assert isinstance(encoder, TokenMixer)
-    encoder.eval()
-    graph = graph.to(str(encoder.input.weight.device))
-    weights = None
-    read_out = getattr(task, "read_out", None)
-    if read_out is not None and encoder.hidden is None and encoder.input.in_features == 1:
-        weights = read_out.weight[0]
-    order, nodes = _order(graph)
-    coefficients = encoder.node_filters(graph, weights)[order]
-    arrays = {"coefficients": coefficients, "basis": encoder.basis, "nodes": nodes}
-    save_arrays(folder / FILTERS, arrays)
-
-
-def _order(graph: Data) -> tuple[Tensor | slice, Tensor | None]:
-    """The order of rows by `graph.nodes`, and these nodes sorted; unchanged without them."""
-    if graph.get("nodes") is None:
-        return slice(None), None
-    nodes, order = graph.nodes.sort()
-    return order, nodes
 
 
 def log_result(result: Result, logger: Logger) -> None:

@@ -59,8 +59,6 @@ from curvlab.run.parts import (
 )
 from curvlab.run.reporting import say, shown
 
-PICTURED_NODES = 100_000
-
 
 class RunFailedError(RuntimeError):
     """A single run ended without a score; its result file says how."""
@@ -250,12 +248,7 @@ def _fit(
         result.device = str(trainer.strategy.root_device)
         result.threads = torch.get_num_threads()
         result.deterministic = torch.are_deterministic_algorithms_enabled()
-        if hasattr(task, "save"):
-            task.save(data.graph, folder.path)
-        elif data.num_nodes <= PICTURED_NODES:
-            reporting.save_embeddings(task.encoder, data.graph, folder.path)
-            reporting.save_filters(task, data.graph, folder.path)
-            task.report(data.graph, folder.path)
+        task.write_files(data.graph, folder.path)
         with signals.wait():
             save_best(folder.path, task, data, config, result)
             result.status = "finished"

@@ -1,19 +1,17 @@
 """Decoders: logits of points, and scores of pairs of points with their losses, by the geometry."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
-from pkgutil import resolve_name
 from typing import Any, Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
-from curvlab.layers.lorentz import Inner
-from curvlab.layers.stereographic import LogitCurvature
+from curvlab.layers.lorentz import Inner, LorentzPrototypes
+from curvlab.layers.stereographic import LogitCurvature, StereographicLogits
 from curvlab.manifolds import Lorentz, Manifold, lorentz
-from curvlab.manifolds.base import Decoders
 from curvlab.models.encoder import Encoder
 
 Decoder = Literal["auto", "stereographic", "prototype", "linear"]
@@ -41,6 +39,17 @@ class TangentLogits(nn.Linear):
         return super().forward(self.space.logmap0(x))
 
 
+NODE_DECODERS: dict[str, Callable[..., nn.Module]] = {
+    "linear": TangentLogits,
+    "stereographic": StereographicLogits,
+    "prototype": LorentzPrototypes,
+}
+"""Decoders by the names that manifolds have in `decoders`.
+
+Each is called with the width of tangent vectors, the number of logits and the manifold.
+"""
+
+
 def decoder_of(
     encoder: Encoder,
     kind: Decoder,
@@ -59,28 +68,32 @@ def decoder_of(
         return nn.Identity()
     space = encoder.manifold_out
     options = {"curvature": logit_curvature, "inner": inner, "maps": encoder.linear_maps}
-    make, taken = _select(space, space.decoders, kind, options)
+    name = _select(space, space.decoders, kind)
+    make = NODE_DECODERS[name]
+    taken = _accepted(make, options)
     if inner is not None and "inner" not in taken:
-        name = next(iter(space.decoders)) if kind == "auto" else kind
         raise UsageError(
             f"inner={inner!r} is of the prototype decoder: leave it None with decoder={name!r}"
         )
     return make(encoder.dim_out - space.codimension, logits, space, **taken)
 
 
-def _select(
-    space: Manifold, decoders: Decoders, kind: str, options: Mapping[str, Any]
-) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """Factory of a decoder of a manifold, `auto` for its first, and the options that it takes."""
-    if kind not in ("auto", *decoders):
+def _select(space: Manifold, names: Sequence[str], kind: str) -> str:
+    """Name of a decoder of a manifold; `auto` is its first."""
+    if kind == "auto":
+        return names[0]
+    if kind not in names:
         raise UsageError(
             f"decoder={kind!r}: there is none on {type(space).__name__} space, which has "
-            f"{', '.join(decoders)}; decoder='auto' takes the first"
+            f"{', '.join(names)}; decoder='auto' takes the first"
         )
-    make = next(iter(decoders.values())) if kind == "auto" else decoders[kind]
-    make = resolve_name(make) if isinstance(make, str) else make
-    taken = signature(make).parameters
-    return make, {name: value for name, value in options.items() if name in taken}
+    return kind
+
+
+def _accepted(make: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that a factory takes."""
+    names = signature(make).parameters
+    return {name: value for name, value in options.items() if name in names}
 
 
 class LinkDecoder(nn.Module):
@@ -143,7 +156,14 @@ class FermiDirac(LinkDecoder):
         return (F.softplus(-edges).mean() + F.softplus(non_edges).mean()) / 2
 
 
+LINK_DECODERS: dict[str, Callable[..., LinkDecoder]] = {
+    "lorentzian": LorentzianScore,
+    "fermi_dirac": FermiDirac,
+}
+"""Decoders by the names that manifolds have in `link_decoders`; called with the manifold."""
+
+
 def link_decoder(kind: str, space: Manifold, **options: float | None) -> LinkDecoder:
     """Make a decoder of links from the options that it has, `auto` for the space's first."""
-    make, taken = _select(space, space.link_decoders, kind, options)
-    return make(space, **taken)
+    make = LINK_DECODERS[_select(space, space.link_decoders, kind)]
+    return make(space, **_accepted(make, options))

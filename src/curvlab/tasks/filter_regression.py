@@ -1,17 +1,20 @@
 """Filter regression: predict a spectrally filtered signal at each node."""
 
+from pathlib import Path
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torchmetrics.functional.regression import r2_score
 
 from curvlab.errors import UsageError
-from curvlab.layers.sparse_graph import SparseGraph
+from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer, ReduceOnPlateau
 from curvlab.options import Passed
-from curvlab.tasks.node_classification import PARTS
-from curvlab.tasks.task import SelectedTask
+from curvlab.tasks.predictions import PARTS
+from curvlab.tasks.task import PICTURED_NODES, SelectedTask
+from curvlab.tasks.written_files import save_embeddings, save_filters
 
 
 class FilterRegression(SelectedTask):
@@ -55,6 +58,12 @@ class FilterRegression(SelectedTask):
         predicted, target = self(batch)
         errors = F.mse_loss(predicted, target, reduction="sum")
         return {"r2": r2_score(predicted, target), "sse": errors}
+
+    def write_files(self, graph: Data, folder: Path) -> None:
+        """Write embeddings, and the filters of the whole map from the signal to the target."""
+        if (graph.num_nodes or 0) <= PICTURED_NODES:
+            save_embeddings(self.encoder, graph, folder)
+            save_filters(self.encoder, graph, folder, self.read_out.weight[0])
 
 
 def _scored_nodes(batch: Data) -> Tensor:

@@ -1,9 +1,11 @@
 """Knowledge-graph completion: which entity is the tail of a head and a relation."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
+import pandas as pd
 import torch
 from annotated_types import Interval
 from torch import Tensor
@@ -16,8 +18,8 @@ from curvlab.data.loaders.triple_batches import Corruption, Training
 from curvlab.errors import DivergedError, UsageError
 from curvlab.files import atomic_write
 from curvlab.finite import BETWEEN, first_non_finite, step_suffix
+from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.curved_branches import entropy
-from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.metrics.ranking import (
     HITS,
     RankCounts,
@@ -31,6 +33,7 @@ from curvlab.models.triple_scorer import TripleScorer
 from curvlab.optim import GroupedOptimizer, ReduceOnPlateau
 from curvlab.options import NonNegativeFloat, Passed, PositiveInt
 from curvlab.process import all_reduce_sum, own_share
+from curvlab.tasks.predictions import ENTRIES, PredictionQuery, Query, Trained, positions_of
 from curvlab.tasks.task import SelectedTask
 from curvlab.tasks.triple_losses import REGULARIZERS, SAMPLED, corrupt, one_vs_all_loss
 
@@ -182,7 +185,75 @@ class KnowledgeGraphCompletion(SelectedTask):
 
     on_test_start = on_train_batch_start
 
-    def save(self, graph: Data, folder: Path) -> None:
+    def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
+        """Table of the best answers of each query, with rank, score and probability."""
+        if graph is not None:
+            run.check_own()
+        if not query.queries:
+            raise UsageError(
+                "give pairs to complete: a head and a relation, or a relation and a tail, by name; "
+                "or triples to score"
+            )
+        entities = run.ids()
+        end, relation, answer = self._query_numbers(run, query.queries, entities)
+        known, rows = None, []
+        with suppress(UsageError):  # the files are not here
+            data = run.data.graph
+            heads, tails = data.edge_index.cpu()
+            known = KnownTails(heads, data.edge_type.cpu(), tails, len(data.relation_names))
+        for at in torch.arange(len(end)).split(max(1, ENTRIES // len(entities))):
+            batch = Data(head=end[at], relation=relation[at]).to(str(run.device))
+            scores = self.encoder.scores(batch).float().cpu()
+            there = torch.zeros(scores.shape, dtype=torch.bool)
+            others = None if known is None else known.lookup(end[at], relation[at])
+            if others is not None:
+                there[others] = True
+            place_of = ranks(rank_counts(scores, answer[at].clamp(min=0), others)[0], self.ties)
+            ranked = scores if query.known is not False else scores.masked_fill(there, -torch.inf)
+            best, places = ranked.topk(min(query.k, len(entities)), dim=1)
+            shares = scores.softmax(1)
+            for i, row in enumerate(at.tolist()):
+                likeliest = places[i][best[i] != -torch.inf].tolist()
+                listed: list[tuple[float, int]] = [*enumerate(likeliest, start=1)]
+                if answer[row] >= 0:
+                    listed = [(float(place_of[i]), int(answer[row]))]
+                head, name, tail = query.queries[row]
+                for rank, place in listed:
+                    ends = head or entities[place], name, tail or entities[place]
+                    found = float(scores[i, place]), float(shares[i, place])
+                    is_known = None if known is None else bool(there[i, place])
+                    rows.append((*ends, rank, *found, is_known))
+        columns = ["head", "relation", "tail", "rank", "score", "probability", "known"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def _query_numbers(
+        self, run: Trained, queries: Sequence[Query], entities: list[str]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Ends, relations and tails `[queries]`, -1 for none; heads are the inverse's tails."""
+        names = list(run.vocabulary.relations or ())
+        both = self.inverse_relations
+        forward = names[: len(names) // 2] if both else names
+        for head, relation, tail in queries:
+            if head is None and tail is None:
+                raise UsageError(f"give the head or the tail that belongs to {relation!r}, or both")
+            if head is None and not both:
+                raise UsageError(
+                    "the run ranks tails alone, so that no heads can be asked for: train one with "
+                    "task.inverse_relations=true"
+                )
+        ends = [tail if head is None else head for head, _, tail in queries]
+        end = torch.tensor(positions_of([str(name) for name in ends], entities, "entity"))
+        relation_numbers = positions_of(
+            [relation for _, relation, _ in queries], forward, "relation"
+        )
+        of_heads = torch.tensor([head is None for head, _, _ in queries])
+        answer = torch.full((len(queries),), -1)
+        given = [i for i, query in enumerate(queries) if None not in query]
+        tails = positions_of([str(queries[i][2]) for i in given], entities, "entity")
+        answer[given] = torch.tensor(tails, dtype=torch.long)
+        return end, torch.tensor(relation_numbers) + of_heads * len(forward), answer
+
+    def write_files(self, graph: Data, folder: Path) -> None:
         """Write the ranks of the test queries and, of a router, `routing.npz` and `routing.csv`."""
         self.eval()
         if "test" in self._counts:

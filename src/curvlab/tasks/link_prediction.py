@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import pandas as pd
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -9,13 +10,14 @@ from torchmetrics.functional.classification import binary_auroc, binary_average_
 
 from curvlab.data.splits.links import NonEdges
 from curvlab.errors import UsageError
-from curvlab.finite import finite_or_nan
-from curvlab.layers.sparse_graph import SparseGraph
+from curvlab.finite import Scores, finite_or_nan
+from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import Passed, PositiveFloat
 from curvlab.tasks.decoders import LinkDecoderName, link_decoder
 from curvlab.tasks.labels import ranks
+from curvlab.tasks.predictions import PredictionQuery, Trained, likeliest_links
 from curvlab.tasks.task import SelectedTask
 
 METRICS = ("roc_auc", "average_precision", "auc_ap")
@@ -86,6 +88,24 @@ class LinkPrediction(SelectedTask):
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
         edges, others = self(batch, batch[f"{part}_edges"], batch[f"{part}_non_edges"])
         return link_scores(edges, others)
+
+    def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
+        """Table of the likeliest neighbours of each node, with scores and probabilities."""
+        points = run.embed(graph)
+
+        def scores(rows: Tensor, columns: Tensor) -> Tensor:
+            return self.decoder(points[rows].unsqueeze(1), points[columns].unsqueeze(0))
+
+        links = likeliest_links(run, graph, query, scores, points.shape[1])
+        probability = self.decoder.probability(torch.tensor(links["score"].to_numpy()))
+        if probability is not None:
+            links["probability"] = probability.numpy()
+        return links
+
+    def score_on(self, run: Trained, graph: Data) -> Scores:
+        """Metrics of the test edges of the graph, split as the run's own."""
+        scores = self.scores(run.prepare(run.split(graph)), "test")
+        return {"test": {name: float(score) for name, score in scores.items()}}
 
 
 def link_scores(edges: Tensor, others: Tensor) -> dict[str, Tensor]:

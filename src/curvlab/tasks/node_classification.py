@@ -2,18 +2,22 @@
 
 import copy
 import logging
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.vocabulary import vocabulary_of
 from curvlab.errors import UsageError
+from curvlab.finite import Scores
+from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.lorentz import Inner
-from curvlab.layers.sparse_graph import SparseGraph
 from curvlab.layers.stereographic import LogitCurvature
 from curvlab.memory import PeakBytes, check_memory
 from curvlab.models.encoder import Encoder
@@ -22,11 +26,13 @@ from curvlab.options import FromData, Passed, PositiveFloat
 from curvlab.process import all_gather_pieces, alone, own_share
 from curvlab.tasks.decoders import Decoder, decoder_of
 from curvlab.tasks.labels import kind_of_labels
-from curvlab.tasks.task import SelectedTask
+from curvlab.tasks.predictions import PARTS, PredictionQuery, Trained, positions_of
+from curvlab.tasks.task import PICTURED_NODES, SelectedTask
 
 log = logging.getLogger(__name__)
 
-PARTS = ("train", "val", "test")
+UNLABELLED = "unlabelled"
+"""The part of a node without a label in predictions."""
 
 
 class Part(NamedTuple):
@@ -155,13 +161,64 @@ class NodeClassification(SelectedTask):
     def probabilities(self, batch: Data, nodes: Tensor) -> Tensor:
         return self.labels.probabilities(self.logits(batch, nodes).float())
 
-    def report(self, batch: Data, folder: Path) -> None:
+    def write_files(self, graph: Data, folder: Path) -> None:
+        """Write the default files and those of the predicted classes of the test nodes."""
         from curvlab.analysis.classes import save_classes  # waits for scikit-learn
 
-        nodes, labels = split_parts(batch)["test"]
-        found = self.eval().probabilities(batch, nodes).cpu().numpy()
-        names = vocabulary_of(batch).classes
-        save_classes(folder, found, labels.cpu().numpy(), names)
+        super().write_files(graph, folder)
+        if (graph.num_nodes or 0) > PICTURED_NODES:
+            return
+        nodes, labels = split_parts(graph)["test"]
+        probabilities = self.eval().probabilities(graph, nodes).cpu().numpy()
+        names = vocabulary_of(graph).classes
+        save_classes(folder, probabilities, labels.cpu().numpy(), names)
+
+    def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
+        """Table of `node`, `predicted`, `label`, `part`, and the probability of each class."""
+        batch, ids = run.prepare(graph), run.ids(graph)
+        order = batch.nodes.argsort() if "nodes" in batch else torch.arange(len(ids))
+        chosen = positions_of(query.nodes, ids, "node")
+        names = self._class_names(run)
+        frame = pd.DataFrame(index=range(int(batch.num_nodes or 0)))
+        if batch.get("y") is not None:
+            frame["label"] = _class_texts(batch.y, names)
+            frame["part"] = ""
+            for part, mask in part_masks(batch).items():
+                frame.loc[mask.cpu().numpy(), "part"] = part
+            if "labelled" in batch:
+                frame.loc[~batch.labelled.cpu().numpy()] = "", UNLABELLED
+        frame = frame.iloc[order[chosen].numpy()]
+        frame.insert(0, "node", [ids[i] for i in chosen])
+        if query.unlabelled:
+            frame = frame[frame["part"] == UNLABELLED] if "part" in frame else frame
+            if frame.empty:
+                raise UsageError("unlabelled=true, but each of these nodes has a label: drop it")
+        rows = torch.tensor(frame.index.tolist(), device=run.device)
+        probabilities = self.probabilities(batch, rows).cpu()
+        exclusive = self.labels.exclusive
+        predicted = probabilities.argmax(1) if exclusive else probabilities > 0.5
+        frame.insert(1, "predicted", _class_texts(predicted, names))
+        columns = {f"p_{name}": probabilities[:, i].numpy() for i, name in enumerate(names)}
+        return frame.assign(**columns).reset_index(drop=True)
+
+    def _class_names(self, run: Trained) -> list[str]:
+        """Names of the classes or labels, their numbers where there are none."""
+        names = run.vocabulary.classes
+        if names is not None:
+            return list(names)
+        count = self.labels.logits
+        return [str(i) for i in range(max(count, 2) if self.labels.exclusive else count)]
+
+    def score_on(self, run: Trained, graph: Data) -> Scores:
+        """Metrics of each part of the graph's split; without one of all labelled nodes."""
+        if graph.get("y") is None:
+            raise UsageError("the graph's nodes have no labels: nothing to score")
+        batch, scores = run.prepare(graph), {}
+        for part, mask in part_masks(graph).items():
+            nodes = mask.nonzero().squeeze(-1).to(run.device)
+            metrics = self.labels.scores(self.logits(batch, nodes), batch.y[nodes])
+            scores[part] = {name: float(score) for name, score in metrics.items()}
+        return scores
 
     def _warn_of_collapse(self, batch: Data) -> None:
         if not self._takes_part or not self.labels.exclusive or self.labels.logits == 1:
@@ -204,6 +261,29 @@ class NodeClassification(SelectedTask):
             key, reads, lambda g: split_parts(g, self.score)
         )
         return parts[part]
+
+
+def _class_texts(labels: Tensor, names: Sequence[str]) -> list[str]:
+    """Names of classes `[nodes]`, or of all labels that `[nodes, labels]` has."""
+    if labels.dim() == 1:
+        return [names[i] for i in labels.long().tolist()]
+    rows = labels.bool().tolist()
+    return [" ".join(n for n, there in zip(names, row, strict=True) if there) for row in rows]
+
+
+def part_masks(graph: Data) -> dict[str, Tensor]:
+    """Masks of the nonempty parts of a graph's split; else `all` of the labelled nodes."""
+    every = torch.ones(len(graph.y), dtype=torch.bool, device=graph.y.device)
+    labelled = graph.get("labelled", every)
+    masks: dict[str, Tensor] = {}
+    for part, given in zip(PARTS, GIVEN, strict=True):
+        mask = graph.get(f"{part}_mask", graph.get(given))
+        if mask is None:
+            continue
+        mask = (mask[:, 0] if mask.dim() == 2 else mask) & labelled
+        if mask.any():
+            masks[part] = mask
+    return masks or {"all": labelled}
 
 
 def split_parts(batch: Data, metric: str = "") -> dict[str, Part]:

@@ -2,18 +2,21 @@
 
 from typing import Literal
 
+import pandas as pd
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.layers.sparse_graph import SparseGraph
-from curvlab.manifolds.pairs.loss import Evaluate, reconstruction_loss
-from curvlab.manifolds.pairs.tiles import PairTiles
+from curvlab.finite import Scores
+from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.metrics.average_precision import mean_average_precision
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import Fraction, Passed
 from curvlab.process import rank, world_size
+from curvlab.tasks.pairs.loss import Evaluate, reconstruction_loss
+from curvlab.tasks.pairs.tiles import PairTiles
+from curvlab.tasks.predictions import PredictionQuery, Trained, likeliest_links
 from curvlab.tasks.task import TAIL_STEPS, Task
 
 # Rows of the distance matrix held at a time in evaluation, as entries of float64.
@@ -28,7 +31,7 @@ class Reconstruction(Task):
 
     There is no split. The training graph is scored once, with the final weights; the curve of the
     metric during training selects nothing. Several processes share the tiles of pairs
-    (`curvlab.manifolds.pairs`). Source: FPS-T, Section 5.1.
+    (`curvlab.tasks.pairs`). Source: FPS-T, Section 5.1.
 
     Args:
         power: of distances in the loss: 2 squared, 1 plain.
@@ -91,3 +94,18 @@ class Reconstruction(Task):
         return 100 * mean_average_precision(
             distance_rows, batch.edge_index, batch.num_nodes, block=block
         )
+
+    def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
+        """Table of the nearest nodes of each node, with their distances."""
+        points = run.embed(graph).double()
+
+        def scores(rows: Tensor, columns: Tensor) -> Tensor:
+            return -run.space.pairwise_sqdist(points[rows], points[columns])
+
+        links = likeliest_links(run, graph, query, scores, 1)
+        links["distance"] = (-links.pop("score")).clip(lower=0) ** 0.5
+        return links
+
+    def score_on(self, run: Trained, graph: Data) -> Scores:
+        """Mean average precision on the graph."""
+        return {"test": {self.score: float(self.precision(run.prepare(graph)))}}

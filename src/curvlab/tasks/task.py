@@ -4,13 +4,21 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from lightning import LightningModule
 from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.checked import Checked
+from curvlab.errors import UsageError
+from curvlab.finite import Scores
 from curvlab.models.encoder import Encoder
 from curvlab.optim import Adam, GroupedOptimizer, ReduceOnPlateau
+from curvlab.tasks.predictions import PredictionQuery, Trained
+from curvlab.tasks.written_files import save_embeddings, save_filters
+
+PICTURED_NODES = 100_000
+"""Largest number of nodes whose embeddings a run writes."""
 
 TAIL_STEPS = 2000
 """Number of last steps whose evaluations are averaged."""
@@ -43,8 +51,41 @@ class Task(Checked, LightningModule):
     def configure_optimizers(self) -> Any:
         return self.optimizer.build(self)
 
-    def report(self, batch: Data, folder: Path) -> None:
-        """Write further files about the test part of the whole graph; none by default."""
+    def write_files(self, graph: Data, folder: Path) -> None:
+        """Write files about the trained model on the whole graph into the run's folder.
+
+        By default embeddings and, of filters of nodes, their coefficients; none of graphs of more
+        than `PICTURED_NODES` nodes.
+        """
+        if (graph.num_nodes or 0) <= PICTURED_NODES:
+            save_embeddings(self.encoder, graph, folder)
+            save_filters(self.encoder, graph, folder)
+
+    def predict(
+        self,
+        run: Trained,
+        graph: Data | None,
+        query: PredictionQuery,
+    ) -> pd.DataFrame:
+        """Predictions of a trained run, one row each; `graph` None for the run's own.
+
+        Raises:
+            UsageError: the task predicts nothing by itself, or not what is asked for.
+        """
+        raise UsageError(
+            f"task={run.config.task.name} predicts nothing by itself: export embeddings"
+        )
+
+    def score_on(self, run: Trained, graph: Data) -> Scores:
+        """Metrics of parts of another graph than the run's, by part and name.
+
+        Raises:
+            UsageError: the task has no score on another graph.
+        """
+        raise UsageError(
+            f"task={run.config.task.name} has no score on another graph; node classification, link "
+            "prediction and reconstruction have"
+        )
 
     def loss_scale(self, batch: Data) -> int:
         """Divisor of the loss in logs: 1."""

@@ -16,7 +16,7 @@ from curvlab.checked import CheckedFields
 from curvlab.data.files.sources import fetch
 from curvlab.data.transforms.graph import normalised_adjacency_matrix
 from curvlab.errors import UsageError
-from curvlab.layers.spectral_filters import polynomials
+from curvlab.graph.polynomials import polynomials
 from curvlab.options import FilterPair, NonNegativeInt, Passed
 
 Filter = Callable[[np.ndarray], np.ndarray]

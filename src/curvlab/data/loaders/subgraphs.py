@@ -11,7 +11,7 @@ from torch_geometric.loader.utils import filter_data
 
 from curvlab.data.transforms.graph import GraphTransform
 from curvlab.errors import UsageError
-from curvlab.layers.sparse_graph import SparseGraph
+from curvlab.graph.sparse_graph import SparseGraph
 
 
 class Subgraphs:

@@ -17,7 +17,8 @@ from curvlab.data.loaders.datamodule import load_source
 from curvlab.data.splits.nodes import PARTS
 from curvlab.data.transforms.polynomial_tokens import DTYPES, PolynomialTokens, check_finite
 from curvlab.errors import UsageError
-from curvlab.layers.sparse_graph import neighbour_sums
+from curvlab.graph.polynomials import next_polynomial
+from curvlab.graph.sparse_matrix import neighbour_sums
 from curvlab.options import Incidental, NonNegativeInt, PositiveFloat
 from curvlab.results.leases import take
 
@@ -102,12 +103,7 @@ class TokenStore:
                 if spec.self_loops:
                     product += now[rows]
                 product *= self._inverse_root(offsets)
-                if spec.basis == "cheb":
-                    np.negative(product, out=product)
-                    if order > 1:
-                        product *= 2
-                        product -= before[rows]
-                before[rows] = product
+                before[rows] = next_polynomial(spec.basis, order, product, before[rows])
             for rows, offsets in self._adjacency_blocks():
                 now[rows] *= self._inverse_root(offsets) ** -1
             before, now = now, before

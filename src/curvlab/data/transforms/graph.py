@@ -21,7 +21,8 @@ from curvlab.data.files.cache import fingerprint, get_or_compute
 from curvlab.data.files.cleaning import simple_edges
 from curvlab.data.transforms.eigenvectors import smallest_eigenvectors
 from curvlab.errors import UsageError
-from curvlab.layers.sparse_graph import SparseGraph, sparse_rows
+from curvlab.graph.sparse_graph import SparseGraph
+from curvlab.graph.sparse_matrix import sparse_rows
 from curvlab.options import NonNegativeFloat, PositiveInt
 
 MAX_IDENTITY_NODES = 20_000  # a dense float32 identity of this size takes 1.6 GB

@@ -10,8 +10,8 @@ from torch_geometric.utils.sparse import index2ptr
 
 from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
 from curvlab.errors import UsageError
-from curvlab.layers.sparse_graph import neighbour_sums
-from curvlab.layers.spectral_filters import polynomials
+from curvlab.graph.polynomials import polynomials
+from curvlab.graph.sparse_matrix import neighbour_sums
 from curvlab.options import NonNegativeInt, PositiveInt
 
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}

@@ -6,7 +6,7 @@ from scipy.sparse import csr_array, eye_array
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import GraphTransform, normalised_weights
-from curvlab.layers.sparse_graph import sparse_rows
+from curvlab.graph.sparse_matrix import sparse_rows
 from curvlab.options import NonNegativeInt
 
 

@@ -6,7 +6,9 @@ import torch
 from scipy.sparse import random_array
 from torch import nn
 
-from curvlab.layers.sparse_graph import FeatureLinear, Features, SparseMatrix, neighbour_sums
+from curvlab.graph.sparse_graph import Features
+from curvlab.graph.sparse_matrix import SparseMatrix, neighbour_sums
+from curvlab.layers.feature_linear import FeatureLinear
 from drawn import slopes
 from modes import LargestTensor
 

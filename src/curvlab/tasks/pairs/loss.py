@@ -8,7 +8,7 @@ where `w = u` belongs to the sum (`exp(0) = 1`: without it the loss is unbounded
 
 The neighbours' distances are differences of coordinates; the others go through matrix products:
 `D` is a function of one bilinear form of the two nodes' features
-(`curvlab.manifolds.pairs.form`). A space without such a form has plain autograd instead.
+(`curvlab.manifolds.pair_form`). A space without such a form has plain autograd instead.
 Since `D` is symmetric, only tiles on and above the diagonal are visited, in arrays that stay in
 cache, and the backward pass is written out: it needs one matrix per component; half of it is
 kept. The arrays live from step to step, since fresh memory costs more than the arithmetic on it.
@@ -37,10 +37,10 @@ from torch.utils.checkpoint import checkpoint
 from curvlab.compilation import Compilable
 from curvlab.manifolds.base import Manifold
 from curvlab.manifolds.curved_trig import safe_sqrt
-from curvlab.manifolds.pairs.form import PairForm, Profile
-from curvlab.manifolds.pairs.fused import EdgeDistances, Fused
-from curvlab.manifolds.pairs.tiles import PairTiles, Workspace
+from curvlab.manifolds.pair_form import PairForm, Profile
 from curvlab.manifolds.products import full_precision
+from curvlab.tasks.pairs.fused import EdgeDistances, Fused
+from curvlab.tasks.pairs.tiles import PairTiles, Workspace
 
 # Rounding of a matrix product, below which a distance (not squared) would have a wild slope.
 _SMALLEST_SQDIST = {torch.float32: 1e-6, torch.float64: 1e-15}
@@ -49,7 +49,7 @@ _SMALLEST_SQDIST = {torch.float32: 1e-6, torch.float64: 1e-15}
 class Evaluate(Compilable):
     """`Profile.evaluate` of any profile as a module, which compilation fuses.
 
-    On a processor a compiled one stands for `curvlab.manifolds.pairs.fused`.
+    On a processor a compiled one stands for `curvlab.tasks.pairs.fused`.
     """
 
     dynamic = False  # a graph has tiles of at most three shapes

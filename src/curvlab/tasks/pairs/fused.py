@@ -1,6 +1,6 @@
 """The arithmetic on a tile of curved spaces in one pass, for processors with a C++ compiler.
 
-It does what `_Arithmetic` in `curvlab.manifolds.pairs.loss` does operation by operation, in
+It does what `_Arithmetic` in `curvlab.tasks.pairs.loss` does operation by operation, in
 float32, and agrees with it to rounding. `torch.compile` of those operations is no faster than they
 are without.
 """
@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from curvlab.manifolds.pairs.form import CurvedProfile, Profile, PseudoProfile, kappa_series
-from curvlab.manifolds.pairs.tiles import Tile
+from curvlab.manifolds.pair_form import CurvedProfile, Profile, PseudoProfile, kappa_series
+from curvlab.tasks.pairs.tiles import Tile
 
 _ARRAY: Any = ctypes.c_void_p
 _NUMBER: Any = ctypes.c_int64

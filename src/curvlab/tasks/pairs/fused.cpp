@@ -1,5 +1,5 @@
 // The tiles of the pair loss in float32, in loops that compilers vectorise. The formulas are those
-// of the profiles in form.py and of `_Arithmetic` in loss.py, the oracle of the tests.
+// of the profiles in pair_form.py and of `_Arithmetic` in loss.py, the oracle of the tests.
 
 #include <algorithm>
 #include <cmath>

@@ -1,0 +1,1 @@
+"""Values derived from a graph, which lie on its `Data`: sparse matrices and features."""

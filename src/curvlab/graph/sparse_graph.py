@@ -1,0 +1,170 @@
+"""Values that models derive from a graph once: sparse matrices, sparse features and others.
+
+They lie on the graph (`SparseGraph`) as long as the tensors that they are made of are neither
+replaced nor edited. Modules keep nothing.
+"""
+
+import weakref
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from curvlab.graph.sparse_matrix import SparseMatrix, to_csr
+from curvlab.manifolds.kernels import squared_norm, upcast_half
+
+T = TypeVar("T")
+
+SPARSE_BELOW = 0.2
+"""Fraction of non-zero features below which a processor is faster with a sparse matrix."""
+
+
+class Features:
+    """Features of a graph `[nodes, features]`; on a processor sparse too, if nearly all are 0.
+
+    Those that need a gradient and those on an accelerator are dense alone.
+
+    Attributes:
+        dense: as they are.
+        sparse: as a matrix; None where that is slower.
+    """
+
+    @torch.compiler.disable
+    def __init__(self, dense: Tensor) -> None:
+        self.dense = dense
+        mostly_zero = dense.device.type == "cpu" and dense.dim() == 2 and not dense.requires_grad
+        if mostly_zero:
+            mostly_zero = int(torch.count_nonzero(dense)) < SPARSE_BELOW * dense.numel()
+        self.sparse = SparseMatrix(to_csr(dense)) if mostly_zero else None
+        self._squared_norms: Tensor | None = None
+
+    @torch.compiler.disable
+    def tensor(self) -> Tensor:
+        """The dense features, from which a `FeatureLinear` in another layer finds these."""
+        if self.sparse is None:
+            return self.dense
+        x = self.dense.detach()
+        vars(x)["features"] = self
+        return x
+
+    @torch.compiler.disable
+    def squared_norms(self) -> Tensor:
+        """Squared norms `[nodes, 1]`, made once if they need no gradient."""
+        if self.dense.requires_grad:
+            return squared_norm(upcast_half(self.dense))
+        if self._squared_norms is None:
+            with torch.inference_mode(False), torch.no_grad():
+                self._squared_norms = squared_norm(upcast_half(self.dense))
+        return self._squared_norms
+
+
+def as_features(x: Features | Tensor) -> Features:
+    """Features as they are, or those of a tensor."""
+    if isinstance(x, Features):
+        return x
+    found: Features | None = getattr(x, "features", None)
+    return Features(x) if found is None else found
+
+
+class SparseGraph:
+    """Values derived from a graph; they lie on the graph, and copies start without them.
+
+    An attribute counts as edited if another tensor is in its place, or if it has been changed in
+    place (not through `.data`, which PyTorch does not record).
+    """
+
+    def __init__(self, data: Data) -> None:
+        self._data = weakref.ref(data)
+        self._kept: dict[Hashable, tuple[list[_Source], Any]] = {}
+        self._made_from: dict[str, tuple[Sequence[str], list[_Source]]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(None), ()  # a pickled graph has its attributes alone
+
+    @staticmethod
+    @torch.compiler.disable
+    def from_data(data: Data) -> "SparseGraph":
+        """Return the sparse graph of a `Data`, which keeps it."""
+        found: SparseGraph | None = getattr(data, "_sparse_graph", None)
+        if found is not None and found._data() is data:
+            return found
+        own = SparseGraph(data)
+        if found is not None:  # of the graph that this is a copy of, attributes among them
+            own._made_from.update(found._made_from)
+        data._sparse_graph = own
+        return own
+
+    @staticmethod
+    def forget(data: Data) -> None:
+        """Take all attributes of a graph as given."""
+        data._sparse_graph = None
+
+    @property
+    def features(self) -> Features:
+        """Features `x` of the graph, sparse if nearly all are 0."""
+        return self.derive("features", ("x",), lambda data: Features(data.x))
+
+    def matrix(self, name: str) -> SparseMatrix:
+        """A sparse matrix of the graph, `adj_t` or `normalised_adj`, with its transpose."""
+        return self.derive(("matrix", name), (name,), lambda data: SparseMatrix(data[name]))
+
+    @torch.compiler.disable
+    def derive(self, key: Hashable, reads: Sequence[str], make: Callable[[Data], T]) -> T:
+        """Result of a function of the graph, kept until an attribute that it reads is edited.
+
+        The key names the function and its options.
+        """
+        data, now = self._now(reads)
+        kept = self._kept.get(key)
+        if kept is None or not _same(kept[0], now):
+            with torch.inference_mode(False):
+                kept = self._kept[key] = now, make(data)
+        made: T = kept[1]
+        return made
+
+    def remember(self, writes: Sequence[str], reads: Sequence[str]) -> None:
+        """Note that attributes of the graph were made from others, as these are now."""
+        self._made_from.update(dict.fromkeys(writes, (reads, self._now(reads)[1])))
+
+    def is_outdated(self, name: str) -> bool:
+        """Whether what an attribute was made from has been edited; False of one that was given.
+
+        Tensors that have only been moved or copied are compared, once.
+        """
+        if name not in self._made_from:
+            return False
+        reads, before = self._made_from[name]
+        now = self._now(reads)[1]
+        if not _same(before, now):
+            if not all(map(_alike, before, now)):
+                return True
+            self._made_from[name] = reads, now
+        return False
+
+    def _now(self, names: Sequence[str]) -> tuple[Data, list["_Source"]]:
+        """The graph, and attributes of it with the number of their changes in place."""
+        data = self._data()
+        assert data is not None
+        values = [data.get(name) for name in names]
+        return data, [(value, _version(value)) for value in values]
+
+
+_Source = tuple[Any, int]
+
+
+def _version(value: Any) -> int:
+    return value._version if isinstance(value, Tensor) and not value.is_inference() else 0
+
+
+def _same(before: list[_Source], now: list[_Source]) -> bool:
+    return all(x is y and m == n for (x, m), (y, n) in zip(before, now, strict=True))
+
+
+def _alike(before: _Source, now: _Source) -> bool:
+    """Whether a tensor has the numbers that another had."""
+    (x, version), (y, _) = before, now
+    if x is None or y is None or x.layout != y.layout or x.dtype != y.dtype:
+        return x is y
+    return _version(x) == version and torch.equal(x.cpu(), y.cpu())

@@ -1,0 +1,146 @@
+"""Constant sparse matrices with their transposes, and sums over their rows."""
+
+import warnings
+from functools import cached_property
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from curvlab.manifolds.kernels import upcast_half
+
+
+def neighbour_sums(
+    x: Tensor, neighbours: Tensor, offsets: Tensor, weights: Tensor | None = None
+) -> Tensor:
+    """For each row the sum of its neighbours' vectors, times weights, `[rows, dim]`.
+
+    By `embedding_bag`, whose loop over a row's entries keeps the sum in registers and fetches the
+    vectors that come next: it takes half of the time of torch's sparse products for 64 numbers a
+    node, four fifths where no cache holds the vectors (docs/results/speed/sparse.txt).
+
+    Shapes: x `[nodes, dim]`; neighbours, of one row after the other, and weights (None: ones)
+    `[entries]`; offsets, where each row's begin and the last one's end, `[rows + 1]`.
+    """
+    return F.embedding_bag(
+        neighbours,
+        x.contiguous(),
+        offsets,
+        mode="sum",
+        include_last_offset=True,
+        per_sample_weights=weights,
+    )
+
+
+def to_csr(x: Tensor) -> Tensor:
+    """A dense matrix, or one of coordinates, as a sparse CSR matrix."""
+    with warnings.catch_warnings():
+        # What is used of CSR (products with dense matrices, moving to a device) is stable.
+        warnings.filterwarnings("ignore", ".*Sparse CSR tensor support is in beta.*")
+        return x.to_sparse_csr()
+
+
+def sparse_rows(row: Tensor, column: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """A sparse CSR matrix from its entries in any order."""
+    coo = torch.sparse_coo_tensor(torch.stack([row, column]), values, shape, check_invariants=True)
+    return to_csr(coo.coalesce())
+
+
+class SparseMatrix:
+    """A constant sparse matrix A with its transpose: `A @ X` has a gradient for X, `A^T G`.
+
+    Autograd's own product would transpose A in every step. Half precision is raised to float32.
+
+    Args:
+        matrix: `[rows, columns]` (sparse CSR).
+
+    Attributes:
+        rows: where each row's entries begin `[rows + 1]`, their columns and values `[entries]`.
+        columns: the same of the transpose.
+    """
+
+    @torch.compiler.disable
+    def __init__(self, matrix: Tensor) -> None:
+        # Not views of the matrix, which no compiler takes.
+        self.rows = matrix.crow_indices().data, matrix.col_indices().data, matrix.values().data
+        target, source = self.ends
+        self._order = source.argsort(stable=True)
+        # Counting would make a device wait.
+        nodes = torch.arange(matrix.shape[1] + 1, device=source.device)
+        first = torch.searchsorted(source[self._order], nodes)
+        self.columns = first, target[self._order], self.rows[2][self._order]
+        # A comparison would make a device wait, with parts of a graph in every step.
+        if target.device.type == "cpu" and matrix.shape[0] == matrix.shape[1]:
+            pairs = zip(self.rows, self.columns, strict=True)
+            if all(torch.equal(one, other) for one, other in pairs):
+                self.columns = self.rows
+
+    @property
+    def ends(self) -> tuple[Tensor, Tensor]:
+        """Row and column of each entry: target and source of an edge, `[entries]` each."""
+        first, column, _ = self.rows
+        return torch.repeat_interleave(first.diff(), output_size=len(column)), column
+
+    @property
+    def degrees(self) -> Tensor:
+        """Entries of each row, `[rows]`."""
+        return self.rows[0].diff()
+
+    @cached_property
+    @torch.compiler.disable
+    def has_empty_rows(self) -> bool:
+        """Whether the entries of some row are all 0, where none is below."""
+        first, _, values = self.rows
+        return bool((torch.segment_reduce(values, "sum", offsets=first) <= 0).any())
+
+    def with_values(self, values: Tensor) -> "SparseMatrix":
+        """The matrix with other values `[entries]` in the same places."""
+        other = object.__new__(type(self))
+        other._order, other.rows = self._order, (*self.rows[:2], values)
+        other.columns = *self.columns[:2], values[self._order]
+        return other
+
+    def __matmul__(self, x: Tensor) -> Tensor:
+        """Product with `[columns, dim]`, `[rows, dim]`."""
+        x = upcast_half(x)
+        first, column, values = self.rows
+        rows = first, column, values.to(x.dtype)
+        first, column, values = self.columns
+        out: Tensor = _Product.apply(x, *rows, first, column, values.to(x.dtype))
+        return out
+
+
+class _Product(torch.autograd.Function):
+    """`A X` of the rows of A and of its transpose, none of which has an efficient gradient."""
+
+    @staticmethod
+    def forward(x: Tensor, *parts: Tensor) -> Tensor:
+        offsets, columns, values, *_ = parts
+        with torch.autocast(x.device.type, enabled=False):
+            if x.device.type == "cpu":
+                return neighbour_sums(x, columns, offsets, values)
+            shape = len(offsets) - 1, len(x)
+            matrix = torch.sparse_csr_tensor(
+                offsets, columns, values, shape, check_invariants=False
+            )
+            return matrix @ x
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:  # noqa: ARG004
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        rows, columns = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
+        return _Product.apply(grad, *columns, *rows), *[None] * 6
+
+
+def as_matrix(matrix: SparseMatrix | Tensor) -> SparseMatrix:
+    """A matrix as it is, or that of a sparse CSR tensor, which is then transposed."""
+    return matrix if isinstance(matrix, SparseMatrix) else SparseMatrix(matrix)
+
+
+def neighbourhood_mean(matrix: SparseMatrix, x: Tensor) -> Tensor:
+    """Means `[rows, dim]` of vectors over the rows of a matrix of ones; 0 of none."""
+    return matrix @ x / matrix.degrees.clamp(min=1).unsqueeze(1)

@@ -1,0 +1,127 @@
+"""Predictions of a trained model as tables with names: queries, and what tasks share."""
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pandas as pd
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import to_scipy_sparse_matrix, to_undirected
+
+from curvlab.data.vocabulary import Vocabulary
+from curvlab.errors import UsageError
+from curvlab.manifolds import Manifold
+
+ENTRIES = 2**22
+"""Numbers held at a time while all pairs are scored."""
+
+PARTS = ("train", "val", "test")
+
+Query = tuple[str | None, str, str | None]
+"""Head, relation and tail by name; None for the end to predict, neither for a triple to score."""
+
+
+@dataclass(frozen=True)
+class PredictionQuery:
+    """The nodes, links or triples to predict."""
+
+    k: int = 10  # answers per node or query
+    nodes: Sequence[str] | None = None  # whose classes or links; None for all nodes
+    queries: Sequence[Query] = ()  # of a knowledge graph
+    known: bool | None = None  # list answers that the data have; None: of knowledge graphs
+    unlabelled: bool = False  # only nodes without a label
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise UsageError(f"k={self.k}: ask for at least one answer")
+
+
+class Trained(Protocol):
+    """What predictions need of a trained run: `curvlab.run.load.Run` has it.
+
+    Attributes:
+        config: its configuration, resolved.
+    """
+
+    config: Any
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Names of nodes, classes, entities and relations."""
+
+    @property
+    def space(self) -> Manifold:
+        """The space of the embeddings."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is."""
+
+    @property
+    def data(self) -> Any:
+        """The data module of the run's own graph."""
+
+    def prepare(self, graph: Data | None = None) -> Data:
+        """Prepare a graph for the model; None for the run's own."""
+
+    def split(self, graph: Data) -> Data:
+        """Split a graph as the run's task does."""
+
+    def embed(self, graph: Data | None = None) -> Tensor:
+        """Points `[nodes, dim]` in the order of the data set's nodes."""
+
+    def ids(self, graph: Data | None = None) -> list[str]:
+        """Names of the rows of `embed`."""
+
+    def check_own(self) -> None:
+        """Refuse another graph for a transductive model."""
+
+
+def positions_of(names: Sequence[str] | None, known: Sequence[str], what: str) -> list[int]:
+    """Positions of names among the known ones, all for None; refuses an unknown name."""
+    if names is None:
+        return list(range(len(known)))
+    positions = {name: i for i, name in enumerate(known)}
+    for name in map(str, names):
+        if name not in positions:
+            near = difflib.get_close_matches(name, known, n=3)
+            hint = f"did you mean {', '.join(near)}?" if near else f"there is {known[0]!r}"
+            raise UsageError(f"there is no {what} {name!r} in the run's data; {hint}")
+    return [positions[str(name)] for name in names]
+
+
+def likeliest_links(
+    run: Trained,
+    graph: Data | None,
+    query: PredictionQuery,
+    scores: Callable[[Tensor, Tensor], Tensor],
+    width: int,
+) -> pd.DataFrame:
+    """The k pairs of each node with the highest scores, some rows at a time.
+
+    Columns: `node`, `neighbour`, `score`, and whether the link is `known`.
+    """
+    ids = run.ids(graph)
+    chosen = torch.tensor(positions_of(query.nodes, ids, "node"))
+    graph = run.data.graph if graph is None else graph
+    held_out = [graph[f"{part}_edges"] for part in PARTS if f"{part}_edges" in graph]
+    both_ways = to_undirected(torch.cat([graph.edge_index, *held_out], dim=1), num_nodes=len(ids))
+    edges = to_scipy_sparse_matrix(both_ways, num_nodes=len(ids)).tocsr()
+    columns, kept = torch.arange(len(ids)), []
+    for rows in chosen.split(max(1, ENTRIES // (width * len(ids)))):
+        known = torch.from_numpy(edges[rows.numpy()].toarray()) > 0
+        left_out = rows[:, None] == columns
+        if not query.known:
+            left_out = left_out | known
+        tile = scores(rows, columns).float().cpu().masked_fill(left_out, -torch.inf)
+        best, places = tile.topk(min(query.k, len(ids)), dim=1)
+        answers = (rows[:, None].expand_as(places), places, best, known.gather(1, places))
+        is_pair = best != -torch.inf  # NaN is for the caller to refuse
+        kept.append([each[is_pair] for each in answers])
+    node, neighbour, score, is_known = (torch.cat(parts) for parts in zip(*kept, strict=True))
+    nodes, neighbours = ([ids[i] for i in end.tolist()] for end in (node, neighbour))
+    table = pd.DataFrame({"node": nodes, "neighbour": neighbours})
+    return table.assign(score=score.numpy(), known=is_known.numpy())
