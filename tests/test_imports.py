@@ -104,7 +104,7 @@ def test_no_packages_import_in_a_circle():
 def test_dir_lists_public_names_alone(package):
     module = import_module(package)
     names = set(dir(module)) - {"__version__"}
-    assert 5 < len(names) < 50
+    assert len(names) > 5
     for value in (getattr(module, name) for name in names):
         assert package in ("curvlab", "curvlab.manifolds") or not ismodule(value)
         home = value.__name__ if ismodule(value) else value.__module__

@@ -39,7 +39,7 @@ def test_a_default_that_moves_is_noticed_unless_its_class_says_so():
     old = schema.stored_signatures()[target]
     options = {**old.options, "dim": schema.Option("int", 32), "fresh": schema.Option("int", 0)}
     new = replace(old, options=options)
-    assert schema.moved_defaults({target: old}, {target: new}) == [f"{target}.dim: 16 -> 32"]
+    assert schema.moved_defaults({target: old}, {target: new}) == ["FPST.dim: 16 -> 32"]
     revised = replace(
         new, attributes={**old.attributes, "revision": old.attributes["revision"] + 1}
     )

@@ -1,11 +1,16 @@
 """A run is identified by what it builds."""
 
+import re
+from collections import Counter
+from pathlib import Path
+
 import pytest
 from omegaconf import OmegaConf
 
+import curvlab
 from composing import composed
 from curvlab.config.options import decides
-from curvlab.config.schema import options_of
+from curvlab.config.schema import class_name, options_of, stored_signatures
 from curvlab.results import identity as identities
 from curvlab.results.identity import (
     built,
@@ -60,6 +65,33 @@ def test_an_option_at_its_default_changes_nothing():
     assert "dim" not in built(config)["model"]
 
 
+@pytest.mark.parametrize("place", ["curvlab.models.elsewhere.FPST", "curvlab.models.FPST"])
+def test_a_class_that_moves_is_the_same_and_keeps_its_options_and_revision(place):
+    here = stored_config(composed("model=fpst", "dataset=web_edu", "model.heads=4"))
+    there = {**here, "model": {**here["model"], "_target_": place}}
+    assert identity_hash(there) == identity_hash(here)
+    assert revisions_of(there) == revisions_of(here) != {}
+    assert options_of(place) == options_of(here["model"]["_target_"]) != {}
+
+
+@pytest.mark.parametrize("place", ["lab.FPST", "lab.models.fpst.FPST", "curvlab_lab.FPST"])
+def test_a_class_of_another_package_is_none_of_ours(place):
+    ours = stored_config(composed("model=fpst", "dataset=web_edu"))
+    theirs = {**ours, "model": {**ours["model"], "_target_": place}}
+    assert identity_hash(theirs) != identity_hash(ours)
+    assert built(theirs)["model"]["_target_"] == place
+    assert options_of(place) == {}
+
+
+def test_a_name_in_identities_is_that_of_one_class():
+    files = Path(curvlab.__file__).parent.rglob("*.py")
+    lines = "\n".join(file.read_text("utf-8") for file in files)
+    defined = Counter(re.findall(r"(?m)^(?:class|def) (\w+)", lines))
+    ours = (target for target in stored_signatures() if target.startswith("curvlab."))
+    names = set(map(class_name, ours))
+    assert {name: defined[name] for name in names if defined[name] != 1} == {}
+
+
 def test_what_only_describes_is_not_built():
     config = composed("model=fpst", "dataset=web_edu")
     for path in ("model.label", "model.name", "dataset.label", "dataset.tasks"):
@@ -80,6 +112,7 @@ def test_whole_numbers_and_others_are_alike_and_order_is_nothing():
 def test_a_raised_revision_makes_exactly_the_results_of_its_class_old(monkeypatch):
     fpst, gcn = (stored_config(composed(f"model={m}", "dataset=web_edu")) for m in ("fpst", "gcn"))
     target, now = fpst["model"]["_target_"], revisions_of(fpst)
+    name = class_name(target)
     before = {"gcn": identity_hash(gcn), "fpst": identity_hash(fpst)}
     assert outdated_classes(fpst, now) == outdated_classes(gcn, revisions_of(gcn)) == []
     real = identities._revision
@@ -87,9 +120,9 @@ def test_a_raised_revision_makes_exactly_the_results_of_its_class_old(monkeypatc
     assert identity_hash(gcn) == before["gcn"]
     assert identity_hash(fpst) != before["fpst"]
     assert identity_hash(fpst, now) == before["fpst"]  # what was written keeps its identity
-    assert outdated_classes(fpst, now) == [f"FPST of revision {now.get(target, 1)}"]
+    assert outdated_classes(fpst, now) == [f"FPST of revision {now.get(name, 1)}"]
     assert outdated_classes(gcn, revisions_of(gcn)) == []
-    assert revisions_of(fpst)[target] == 9
+    assert revisions_of(fpst)[name] == 9
 
 
 def test_a_cell_of_a_table_is_the_run_that_its_protocol_describes():

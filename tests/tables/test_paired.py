@@ -10,7 +10,7 @@ from stored_runs import result
 
 
 def run(score, seed=0, dim=16, **others):
-    target = "curvlab.models.gcn.GCN"
+    target = "curvlab.models.graph_network.GCN"
     config = {
         "model": {"_target_": target, "name": "gcn", "dim": dim},
         "dataset": {"name": "cora", "metric": "accuracy"},

@@ -13,6 +13,7 @@ import inspect
 import re
 import sys
 import typing
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
@@ -27,6 +28,7 @@ from pydantic.dataclasses import dataclass
 from curvlab import options as aliases
 from curvlab.checked import UNIONS, Part, describe_type, marks_of, valid
 from curvlab.config.folder import CONFIGS
+from curvlab.errors import UsageError
 from curvlab.options import FROM_DATA, INCIDENTAL, PASSED, SPACE, Configured
 
 FILE = Path(__file__).with_name("signatures.json")
@@ -44,6 +46,8 @@ GROUPS = {
     "study": "curvlab.run.options.StudyOptions",
 }
 """Classes of those parts of a configuration that have no `_target_`, since they are not built."""
+
+PACKAGE = __name__.partition(".")[0]
 
 MISSING = object()  # a default that is not a literal, such as a class: the constructor has it
 
@@ -140,11 +144,26 @@ class Signature:
 STORED = TypeAdapter(dict[str, Signature])
 
 
+def class_name(target: str) -> str:
+    """Name of a class in identities and results: `FPST`, and in another package `lab.nets.FPST`.
+
+    Names of this package's classes are unique (a test), so that files can move.
+    """
+    package, _, path = target.partition(".")
+    return path.rpartition(".")[2] if package == PACKAGE and path else target
+
+
+def current_target(target: str) -> str:
+    """The dotted name that a class of this package has today, wherever it was."""
+    return _targets_by_name().get(class_name(target), target)
+
+
 @cache
 def signature_of(target: str) -> Signature:
     """Signature of a class or function; empty if it is not found."""
-    if target in stored_signatures():
-        return stored_signatures()[target]
+    stored = stored_signatures()
+    if current_target(target) in stored:
+        return stored[current_target(target)]
     try:
         return _inspect(locate(target))
     except Exception:  # of a module that cannot be imported, which says so when it is built
@@ -178,6 +197,11 @@ def spaces_of(target: str) -> tuple[str, ...]:
 def attribute(target: str, name: str, default: Any = None) -> Any:
     """The literal value of an attribute in a class or its nearest base."""
     return signature_of(target).attributes.get(name, default)
+
+
+@cache
+def _targets_by_name() -> dict[str, str]:
+    return {class_name(target): target for target in stored_signatures()}
 
 
 @cache
@@ -278,12 +302,16 @@ def describe_all(configs: Path = CONFIGS) -> bytes:
     text = "\n".join(path.read_text(encoding="utf-8") for path in configs.rglob("*.yaml"))
     named = set(re.findall(r"_target_: ((?!hydra_)[\w.]+)", text))
     found = {target: _inspect(locate(target)) for target in sorted(named.union(GROUPS.values()))}
+    for name, count in Counter(map(class_name, found)).items():
+        if count > 1:
+            raise UsageError(f"{count} targets are named {name}: an identity needs one name each")
     return STORED.dump_json(found, indent=1, exclude_defaults=True)
 
 
 def moved_defaults(old: Mapping[str, Signature], new: Mapping[str, Signature]) -> list[str]:
     """Defaults that moved under the same revision, as `FPST.dim: 16 -> 32`."""
     found = []
+    old, new = ({class_name(k): v for k, v in each.items()} for each in (old, new))
     for target in old.keys() & new.keys():
         revisions = {each[target].attributes.get("revision", 1) for each in (old, new)}
         before, after = (each[target].options for each in (old, new))

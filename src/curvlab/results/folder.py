@@ -14,7 +14,8 @@ from curvlab.checksums import DamagedError, check_archive, read_json
 from curvlab.files import atomic_write, remove
 from curvlab.results.identity import identity_hash
 from curvlab.results.leases import SUFFIX, HeldError, Holder, take
-from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, check_schema, read_result
+from curvlab.results.migrations import SCHEMA, migrated
+from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, read_result
 from curvlab.results.run_tables import FILES, row_of, runs_in_tables
 
 CONFIG = "config.yaml"
@@ -71,7 +72,8 @@ class RunDirectory:
         found = []
         for file in sorted(outputs.glob(f"**/{glob.escape(own.name)}/{CONFIG}")):
             with suppress(OSError), file.open(encoding="utf-8") as text:
-                if config_hash in text.readline():
+                first, second = text.readline(), text.readline()
+                if config_hash in first or second != f"schema: {SCHEMA}\n":
                     found.append(file.parent)
         rows = ((run, row_of(run)) for run in runs_in_tables(outputs) if run.name == own.name)
         found += [run for run, row in rows if row and row["config_hash"] == config_hash]
@@ -189,7 +191,7 @@ class RunDirectory:
 def _identity(facts: Any) -> str | None:
     """The hash of the run that facts in a file are about; None if they are about none."""
     try:
-        check_schema(facts)
+        facts = migrated(facts)
         return identity_hash(facts["config"], facts["revisions"])
     except (LookupError, TypeError, ValueError, AttributeError):
         return None

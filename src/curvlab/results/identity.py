@@ -1,5 +1,7 @@
 """Identity of a run: the classes it built, their revisions, and arguments that are no defaults.
 
+A class is named without its module (`class_name`), so files can move.
+
 So a new option at its default changes nothing, and a class whose numbers change raises its
 `revision`.
 """
@@ -14,7 +16,14 @@ from omegaconf import DictConfig, OmegaConf
 from curvlab.config.file_contents import dataset_files, user_files
 from curvlab.config.options import DECISIVE, is_if_needed, mappings
 from curvlab.config.schema import GROUPS as UNBUILT
-from curvlab.config.schema import LIBRARIES, MISSING, attribute, options_of, signature_of
+from curvlab.config.schema import (
+    LIBRARIES,
+    MISSING,
+    attribute,
+    class_name,
+    options_of,
+    signature_of,
+)
 
 PLACES = ("data_dir", "mirror")  # arguments that name folders of this machine
 FILES = "files"  # key of the checksums of the files that a configuration names
@@ -26,12 +35,18 @@ def stored_config(config: DictConfig) -> dict[str, Any]:
 
     `files` has the checksums of the files that it names.
     """
-    plain = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(plain, dict)
-    parts = {str(k): v for k, v in plain.items() if k in DECISIVE}
-    named = {key: content or "missing" for key, content in user_files(parts).items()}
-    if contents := named | dataset_files(parts):
-        parts[FILES] = contents
+    container = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(container, dict)
+    plain = {str(key): value for key, value in container.items()}
+    named = {key: content or "missing" for key, content in user_files(plain).items()}
+    if contents := named | dataset_files(plain):
+        plain[FILES] = contents
+    return decisive_parts(plain)
+
+
+def decisive_parts(config: Mapping[Any, Any]) -> dict[str, Any]:
+    """The parts of a resolved configuration that decide a result, without local folders."""
+    parts = {str(k): v for k, v in config.items() if k in (*DECISIVE, FILES)}
     return dict(map_dicts(parts, lambda node: {k: v for k, v in node.items() if k not in PLACES}))
 
 
@@ -56,17 +71,17 @@ def built(config: Node, revisions: Mapping[str, int] | None = None) -> dict[str,
 
 def revisions_of(config: Node) -> dict[str, int]:
     """Today's revisions of the classes that a configuration names, where they are not 1."""
-    found = {target: _revision(target) for target in _targets(config)}
-    return {target: revision for target, revision in sorted(found.items()) if revision != 1}
+    found = {class_name(target): _revision(target) for target in _targets(config)}
+    return {name: revision for name, revision in sorted(found.items()) if revision != 1}
 
 
 def outdated_classes(config: Node, revisions: Mapping[str, int]) -> list[str]:
     """The classes of a result whose numbers changed since, as `FPST of revision 1`."""
-    found = {target: (revisions.get(target, 1), _revision(target)) for target in _targets(config)}
+    today = {class_name(target): _revision(target) for target in _targets(config)}
     return [
-        f"{target.rpartition('.')[2]} of revision {was}"
-        for target, (was, now) in sorted(found.items())
-        if was < now
+        f"{name.rpartition('.')[2]} of revision {revisions.get(name, 1)}"
+        for name, revision in sorted(today.items())
+        if revisions.get(name, 1) < revision
     ]
 
 
@@ -98,8 +113,9 @@ def _built(node: Any, revisions: Mapping[str, int] | None, unbuilt: str | None =
     signature = options_of(target or unbuilt or "")
     made: dict[str, Any] = {}
     if target:
-        made["_target_"] = target
-        revision = _revision(target) if revisions is None else revisions.get(target, 1)
+        name = class_name(target)
+        made["_target_"] = name
+        revision = _revision(target) if revisions is None else revisions.get(name, 1)
         if revision != 1:
             made["revision"] = revision
     for key, value in node.items():

@@ -12,6 +12,7 @@ from typing import Any
 from curvlab.checksums import add_checksum, read_json
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write
+from curvlab.results.migrations import SCHEMA, migrated
 from curvlab.results.run_tables import FILES, RUN, row_of, runs_in_tables
 
 FILE = "result.json"
@@ -22,12 +23,6 @@ CONCLUSIVE = ("finished", "diverged")
 RANKS = {"diverged": 1, "finished": 2}
 INTERRUPTED = "interrupted"
 """Status of a run that a signal has ended; the same command goes on with it."""
-
-SCHEMA = 6  # version of stored configurations; others are not read
-
-
-class SchemaError(ValueError):
-    """A file was stored by another version of curvlab."""
 
 
 @dataclass
@@ -112,15 +107,7 @@ def load(path: Path) -> Any:
         if (row := row_of(path.parent)) is None:
             raise
         stored = {key: value for key, value in row.items() if key not in (RUN, FILES)}
-    check_schema(stored)
-    return stored
-
-
-def check_schema(stored: Any) -> None:
-    """Refuse a result that another version of curvlab has stored."""
-    found = stored.get("schema", SCHEMA) if isinstance(stored, dict) else SCHEMA
-    if found != SCHEMA:
-        raise SchemaError(f"it is of schema {found}, and curvlab reads schema {SCHEMA}")
+    return migrated(stored)
 
 
 def read_result(folder: Path) -> Result | None:

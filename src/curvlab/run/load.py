@@ -34,7 +34,8 @@ from curvlab.models.triple_scorer import TripleScorer
 from curvlab.process import default_dtype
 from curvlab.results.folder import BEST
 from curvlab.results.identity import map_dicts, outdated_classes
-from curvlab.results.result import Result, SchemaError, check_schema, read_result
+from curvlab.results.migrations import SchemaError, migrated, with_current_targets
+from curvlab.results.result import Result, read_result
 from curvlab.run import reporting
 from curvlab.run.hardware import prepare_process
 from curvlab.run.parts import (
@@ -359,7 +360,8 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         check_archive(file)
         kept = torch.load(file, map_location="cpu", weights_only=True)
-        check_schema(kept)
+        kept = migrated(kept)
+        kept["config"] = with_current_targets(kept["config"])
         return {**kept, "facts": kept["facts"], "state_dict": kept["state_dict"]}
     except DamagedError as damage:
         raise UsageError(

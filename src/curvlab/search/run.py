@@ -238,8 +238,9 @@ def open_study(folder: Path, options: DictConfig, config_hash: str) -> optuna.St
     """Open the study of a folder, or create it."""
     pruner = build(options.pruner) if options.pruner else optuna.pruners.NopPruner()
     with _intact(folder / JOURNAL) as storage:
+        names = optuna.get_all_study_names(storage)  # one at most: another search is set aside
         study = optuna.create_study(
-            study_name=config_hash,
+            study_name=names[0] if names else config_hash,
             storage=storage,
             pruner=pruner,
             direction="maximize",

@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 from curvlab.results.identity import identity_hash, outdated_classes
+from curvlab.results.migrations import migrated
 from curvlab.results.result import CONCLUSIVE, Result, read_result, result_files
 from curvlab.results.run_tables import FILES, RUN, SUFFIX, read_rows, text_of, write_rows
 
@@ -33,7 +34,7 @@ def add_runs(source: Path, into: Path) -> Added:
     runs = (path.parent for path in result_files(source) if path.is_file())
     for table, folders in groupby(runs, key=lambda run: Path(*run.relative_to(source).parts[:2])):
         file = into / f"{table}{SUFFIX}"
-        rows, added = dict(read_rows(file)), []
+        rows, added = {run: migrated(row) for run, row in read_rows(file).items()}, []
         for folder in folders:
             run = folder.relative_to(source / table).as_posix()
             new = read_result(folder)

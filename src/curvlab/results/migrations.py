@@ -1,0 +1,77 @@
+"""Migrations: what an earlier version stored, rewritten as this version would store it.
+
+A stored configuration has the number of its schema. Each rewrite leads to the next number, and
+changes names alone: the run computed what the new configuration computes. A new rewrite goes to
+the end of `REWRITES`; `python scripts/migrate.py` then applies it to the repository's tables.
+"""
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from curvlab.config.schema import class_name, current_target
+from curvlab.results.identity import decisive_parts, identity_hash, map_dicts
+from curvlab.results.run_tables import read_rows, write_rows
+
+Config = dict[str, Any]
+Revisions = dict[str, int]
+Rewrite = Callable[[Config, Revisions], tuple[Config, Revisions]]
+
+OLDEST = 6  # the schema that the first rewrite starts from
+
+
+class SchemaError(ValueError):
+    """A file was stored by a version of curvlab that is too old, or newer."""
+
+
+def class_names(config: Config, revisions: Revisions) -> tuple[Config, Revisions]:
+    """Key revisions by the names of classes instead of their places."""
+    return config, {class_name(target): revision for target, revision in revisions.items()}
+
+
+REWRITES: tuple[Rewrite, ...] = (class_names,)
+
+SCHEMA = OLDEST + len(REWRITES)  # of what this version stores
+
+
+def migrated(stored: Any) -> Any:
+    """A result, or the facts of a checkpoint, as this version would have stored it.
+
+    Raises:
+        SchemaError: no rewrites start from its schema.
+    """
+    schema = stored.get("schema", SCHEMA) if isinstance(stored, dict) else SCHEMA
+    if schema == SCHEMA:
+        return stored
+    if schema not in range(OLDEST, SCHEMA):
+        raise SchemaError(
+            f"it is of schema {schema}, and curvlab reads schemas {OLDEST} to {SCHEMA}"
+        )
+    config, revisions = deepcopy(stored["config"]), dict(stored.get("revisions") or {})
+    for rewrite in REWRITES[schema - OLDEST :]:
+        config, revisions = rewrite(config, revisions)
+    config = with_current_targets(config)
+    new = {**stored, "config": config, "revisions": revisions, "schema": SCHEMA}
+    if "config_hash" in stored:
+        new["config_hash"] = identity_hash(decisive_parts(config), revisions)
+    return new
+
+
+def migrate_table(table: Path) -> int:
+    """Rewrite the rows of a table of runs that are of an earlier schema; return their number."""
+    rows = read_rows(table)
+    outdated = [run for run, row in rows.items() if row.get("schema", SCHEMA) != SCHEMA]
+    if outdated:
+        write_rows(table, map(migrated, rows.values()))
+    return len(outdated)
+
+
+def with_current_targets(config: Config) -> Config:
+    """Copy a configuration and name each class of this package by the place it has today."""
+
+    def rename(node: Mapping[str, Any]) -> dict[str, Any]:
+        target = node.get("_target_")
+        return {**node, "_target_": current_target(target)} if isinstance(target, str) else {**node}
+
+    return dict(map_dicts(config, rename))
