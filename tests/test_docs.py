@@ -17,6 +17,7 @@ from hydra.utils import get_object
 from composing import ROOT
 from curvlab.cli.overrides import check_overrides
 from curvlab.errors import UsageError
+from curvlab.run.command import Command
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -114,7 +115,7 @@ def test_commands_of_a_page_are_taken(page, monkeypatch):
             multirun = "-m" in words
             overrides = [word for word in words if word not in ("-m", "--dry-run")]
             try:
-                check_overrides(overrides, multirun=multirun)
+                check_overrides(overrides, multirun, Command.of)
             except UsageError as missing:  # a logger's package, which is optional
                 if "pip install 'curvlab[" not in str(missing):
                     raise

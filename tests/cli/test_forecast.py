@@ -6,13 +6,17 @@ import sys
 
 import pytest
 
+from composing import ROOT
 from curvlab.cli import forecast as home
-from curvlab.cli.forecast import Forecast
-from curvlab.config.compose import compose
+from curvlab.cli.forecast import Forecast, forecast_of_run
 from curvlab.config.folder import CONFIGS, choices
+from curvlab.results.costs import FILE, cost_of, read_costs, summarise, write_costs
+from curvlab.results.folder import RunDirectory
+from curvlab.results.result import load, result_files
+from curvlab.run.command import Command
 from curvlab.run.train import describe
 
-SWEEP = ("-m", "model=mlp,gcn", "dataset=texas", "seed=0,1")
+SWEEP = ("model=mlp,gcn", "dataset=texas", "seed=0,1")
 
 
 @pytest.fixture
@@ -22,14 +26,16 @@ def outputs(tmp_path, monkeypatch):
     return tmp_path / "outputs"
 
 
-def finish(outputs, *words, steps=100, seconds=50.0, folder="default", most=1000):
-    """Store a finished run."""
-    config = compose([*words, f"trainer.max_steps={most}", f"paths.output_dir={outputs}"])
-    result = describe(config)
+def finish(outputs, *words, steps=100, seconds=50.0, folder=None, most=1000):
+    """Store a finished run in the folder of its command, or another."""
+    run = Command.of([*words, f"trainer.max_steps={most}", f"paths.output_dir={outputs}"])
+    result = describe(run.config)
     result.status, result.steps, result.wall_seconds = "finished", steps, seconds
-    place = outputs / result.model / folder / f"seed{result.seed}"
-    place.mkdir(parents=True)
-    result.save(place)
+    place = RunDirectory(run.folder(True) if folder is None else outputs / folder / "seed0")
+    place.path.mkdir(parents=True, exist_ok=True)
+    place.prepare(result, fresh=False)
+    result.save(place.path)
+    return place.path
 
 
 def said(words, **options):
@@ -42,22 +48,62 @@ def time_of(words):
 
 
 def test_runs_are_counted_and_the_finished_ones_left_out(outputs):
-    words = [*SWEEP, f"paths.output_dir={outputs}"]
+    words = [*SWEEP, f"paths.output_dir={outputs}", "trainer.max_steps=1000"]
     assert said(words) == ["4 runs, 0 finished; no stored run tells how long they take"]
     finish(outputs, "model=mlp", "dataset=texas", "seed=1")
-    finish(outputs, "model=mlp", "dataset=texas", "model.dim=2", "seed=0", folder="dim=2")
+    finish(outputs, "model=mlp", "dataset=texas", "model.dim=2", "seed=0")
     assert said(words, each=True) == [
-        "mlp, texas                                          1 run   50 s",
-        "gcn, texas                                          2 runs  no stored run tells how long",
+        "mlp, texas, 1000                                    1 run   50 s",
+        "gcn, texas, 1000                                    2 runs  no stored run tells how long",
         "4 runs, 1 finished, about 50 s on this machine for 1 of them, by the cost of stored runs",
     ]
     assert len(Forecast([*words, "rerun=true"]).left) == 4
-    assert not Forecast(["model=mlp", "dataset=texas", "seed=1", words[-1]]).left
+    assert not Forecast(["model=mlp", "seed=1", *words[1:2], *words[3:]]).left
+
+
+TRIAL = ("table=fpst/fig3", "model=gcn", "dataset=power", "seed=0,1")
+
+
+@pytest.mark.parametrize("shorter", ["trainer.max_steps=50", "model.dim=2", "optimizer.lr=0.1"])
+def test_a_trial_makes_no_cell_of_a_table_finished(outputs, shorter):
+    """Nor do its plan and its status; the trial itself is finished when it is asked for again."""
+    place = f"paths.output_dir={outputs}"
+    for seed in (0, 1):
+        words = (*TRIAL[:3], f"seed={seed}", shorter, place)
+        result = describe(Command.of(words).config)
+        result.status, result.steps, result.wall_seconds = "finished", 50, 10.0
+        folder = RunDirectory(Command.of(words).folder(True))
+        folder.path.mkdir(parents=True)
+        folder.prepare(result, fresh=False)
+        result.save(folder.path)
+    assert said([*TRIAL, place])[0].startswith("2 runs, 0 finished")
+    assert said([*TRIAL, shorter, place]) == ["2 runs, 2 finished"]
+
+
+def test_a_run_is_finished_wherever_its_result_is(outputs):
+    """Set aside by another run in its folder, or below another folder: by its identity alone."""
+    place, run = f"paths.output_dir={outputs}", ("model=gcn", "dataset=texas", "seed=0")
+    finish(outputs, *run)
+    words = [*run, place, "trainer.max_steps=1000"]
+    assert said(words) == ["1 run, 1 finished"]
+    assert said([*words, "model.dim=16"]) == ["1 run, 1 finished"]  # a default that is spelt out
+    assert said([*words, "logger=tensorboard"]) == ["1 run, 1 finished"]
+    (done,) = outputs.rglob("result.json")
+    folder = RunDirectory(done.parent)
+    folder._make_room()
+    assert not folder.conclusion()
+    assert said(words) == ["1 run, 1 finished"]  # the run takes it back
+    done.parent.rename(outputs / "elsewhere")
+    assert said(words)[0].startswith("1 run, 0 finished")  # what is in another's previous/ is not
+    finish(outputs, *run, folder="mine")
+    assert said(words) == ["1 run, 1 finished"]
+    logged = [*words, "logger=tensorboard", "model.dim=16"]
+    assert said(logged)[0].startswith("1 run, 0 finished")  # which is to see each of its runs
 
 
 def test_ctrl_c_ends_an_estimate_with_what_it_has(outputs, monkeypatch):
     def seconds(_, cell):
-        if cell["model"] == "gcn":
+        if "model=gcn" in cell:
             raise KeyboardInterrupt
         return 50.0
 
@@ -77,7 +123,7 @@ def test_time_follows_the_steps_that_a_run_like_it_took(outputs, most, expected)
 def test_the_closest_runs_are_used_and_several_at_once_divide_the_time(outputs):
     finish(outputs, "model=mlp", "dataset=texas", "seed=8", seconds=50.0)
     finish(outputs, "model=mlp", "dataset=texas", "seed=9", "model.dim=2", seconds=7200.0)
-    words = ["-m", "model=mlp", "dataset=texas", "seed=0,1", f"paths.output_dir={outputs}"]
+    words = ["model=mlp", "dataset=texas", "seed=0,1", f"paths.output_dir={outputs}"]
     total, shorter = said([*words, "model.dim=2"])
     assert "about 4.0 h" in total
     assert "To run less" in shorter
@@ -98,20 +144,62 @@ def test_the_closest_runs_are_used_and_several_at_once_divide_the_time(outputs):
     ],
 )
 def test_tables_searches_and_studies(words, runs):
-    assert Forecast(["-m", *words]).runs == runs
+    assert Forecast(words).runs == runs
 
 
 def test_shipped_runs_tell_the_time_and_those_of_another_task_do_not(tmp_path):
     where = f"paths.output_dir={tmp_path / 'outputs'}"
-    assert time_of(["model=fpst", "dataset=web_edu", where]) > home.START
-    words = ["model=fpst", "dataset=bio_worm", where]
-    stored = [(run["model"], run["dataset"], run["task"]) for run in Forecast(words).stored]
-    assert {task for *run, task in stored if run == ["fpst", "bio_worm"]} == {"inference"}
-    assert time_of(words) is None
+    assert time_of(["model=fpst", "dataset=web_edu", where]) > 60
+    kinds = {cost.kind for cost in home._shipped_costs()}
+    assert ("fpst", "bio_worm", "inference") in kinds
+    assert ("fpst", "bio_worm", "reconstruction") not in kinds
+    assert time_of(["model=fpst", "dataset=bio_worm", where]) is None
+
+
+def test_an_estimate_counts_the_steps_that_the_cell_will_have(tmp_path):
+    """Stored runs of CAT's Table 1 have 20 of its 200 passes."""
+    where = f"paths.output_dir={tmp_path / 'outputs'}"
+    words = ["table=cat/table1", "model=atth", "dataset=wn18rr", "seed=0", where]
+    times = [time_of([*words, f"trainer.epochs={passes}"]) for passes in (20, 200)]
+    start = home.seconds_of.__globals__["Cost"](("", "", ""), "", 0.0).seconds(0)
+    assert (times[1] - start) / (times[0] - start) == pytest.approx(10)
+    assert time_of(words) == times[1]
+
+
+def test_the_index_of_costs_is_that_of_the_tables_of_runs():
+    runs = (load(path) for path in result_files(ROOT / "docs/results/tables"))
+    costs = (cost_of(run) for run in runs if run["device"] == "cpu")
+    assert read_costs(ROOT / "docs/results" / FILE) == list(summarise(filter(None, costs)))
+
+
+def test_costs_are_medians_and_runs_that_ended_early_say_when(tmp_path):
+    def run(ms, steps, device="cpu"):
+        config = {"trainer": {"max_steps": 100}, "dataset": {"name": "cora"}}
+        names = {"model": "gcn", "task": "nc", "experiment": "a/b", "device": device}
+        return names | {"config": config, "steps": steps, "ms_per_step": ms, "wall_seconds": 5.0}
+
+    write_costs(tmp_path / FILE, [run(1.0, 40), run(3.0, 60), run(8.0, 100), run(900.0, 1, "cuda")])
+    (cost,) = read_costs(tmp_path / FILE)
+    assert (cost.kind, cost.table, cost.ms, cost.steps) == (("gcn", "cora", "nc"), "a/b", 3.0, 50)
+    assert cost.seconds(1000) == cost.seconds(50) == pytest.approx(5.15)
+    assert cost.seconds(10) == pytest.approx(5.03)
+
+
+def test_a_single_run_reads_no_result_but_its_own(tmp_path, monkeypatch):
+    def fail(*_):
+        raise AssertionError("a start read stored results")
+
+    for name in ("load", "result_files", "folders_by_hash"):
+        monkeypatch.setattr(home, name, fail)
+    words = ["model=fpst", "dataset=web_edu", "trainer.max_steps=9999"]
+    run = Command.of([*words, f"paths.output_dir={tmp_path}"])
+    assert forecast_of_run(run, run.folder(False)).startswith("about ")
+    finish(tmp_path, *words[:2], most=9999)
+    assert forecast_of_run(run, run.folder(False)) == ""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [["model=mlp"], [*SWEEP], ["-m", "study=spaces"]])
+@pytest.mark.parametrize("words", [["model=mlp"], ["-m", *SWEEP], ["-m", "study=spaces"]])
 def test_a_dry_run_prints_the_forecast_waits_for_no_torch_and_leaves_nothing(tmp_path, words):
     code = (
         "import sys; from curvlab.cli.main import main; done = main(sys.argv[1:]); "

@@ -91,7 +91,7 @@ def test_a_broken_library_is_named_with_its_reason(tmp_path, monkeypatch, capsys
     real = import_module
 
     def imported(name):
-        ours = name.rpartition(".")[2] in ("predict", "sweep")
+        ours = name.rpartition(".")[2] in ("predict", "train")
         return real("broken_library" if ours else name)
 
     monkeypatch.setattr(f"{module}.import_module", imported)

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from curvlab.cli.aliases import READERS, add_task_of_labels, resolve_aliases
+from curvlab.cli.aliases import READERS, resolve_aliases
 from curvlab.cli.init_graph import main as init_graph
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS, choices
 from curvlab.data.datasets import own_graph
 from curvlab.errors import UsageError
+from curvlab.run import command
+from curvlab.run.command import complete
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +27,7 @@ def folder(tmp_path, monkeypatch):
     """The words of a folder with labels, with one of `data` in an empty place."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(own_graph.REPORTED, "")
+    monkeypatch.setattr(command, "_LABELS", {})
     monkeypatch.delenv("CURVLAB_MIRROR", raising=False)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "edges.csv").write_text(EDGES)
@@ -32,28 +35,28 @@ def folder(tmp_path, monkeypatch):
     return ["dataset=graph_folder", "dataset.path=mine", "paths.data_dir=data"]
 
 
-@pytest.mark.parametrize("others", [["model=gcn"], ["-m", "seed=0,1"], ["-m", "study=spaces"]])
+@pytest.mark.parametrize("others", [["model=gcn"], ["seed=1"], ["study=spaces"]])
 def test_labels_choose_the_task(folder, capsys, others):
-    assert add_task_of_labels([*folder, *others]) == [*folder, *others, "task=node_classification"]
+    labelled = (*folder, *others, "task=node_classification")
+    assert complete([*folder, *others]).overrides == labelled
     first, *_, last = capsys.readouterr().out.splitlines()
     assert FOUND in first
     assert last == "task=node_classification, since its nodes have labels"
-    add_task_of_labels([*folder, *others])
-    assert FOUND not in capsys.readouterr().out  # as a run of this command
+    assert complete([*folder, *others, "seed=2"]).config.task.name == "node_classification"
+    assert capsys.readouterr().out == ""  # it is said once
 
 
 def test_without_labels_it_is_the_data_sets_own(folder, capsys, tmp_path):
-    assert add_task_of_labels(folder, only_shown=True)[-1] == "task=node_classification"
-    assert capsys.readouterr().out == ""
+    assert complete(folder, keep=False).config.task.name == "node_classification"
     assert not (tmp_path / "data").exists()
     (tmp_path / "mine" / "nodes.csv").unlink()
-    assert add_task_of_labels(folder)[-1] == "task=reconstruction"
+    assert complete(folder).overrides[-1] == "task=reconstruction"
     assert "since its nodes have no labels" in capsys.readouterr().out
 
 
 def test_a_task_that_is_said_stays_and_counts_are_said(folder, capsys):
-    words = [*folder, "task=link_prediction"]
-    assert add_task_of_labels(words) == words
+    words = (*folder, "task=link_prediction")
+    assert complete(words).overrides == words
     said = capsys.readouterr().out
     assert FOUND in said
     assert "since" not in said
@@ -62,7 +65,7 @@ def test_a_task_that_is_said_stays_and_counts_are_said(folder, capsys):
 def test_what_is_malformed_ends_the_command_in_a_sentence(folder, tmp_path):
     (tmp_path / "mine" / "edges.csv").write_text("ann,bob\nann\n")
     with pytest.raises(UsageError, match=r"edges.csv, line 2, column 'target': '' is not an id"):
-        add_task_of_labels([*folder, "model=gcn"])
+        complete([*folder, "model=gcn"])
     assert not (tmp_path / "data").exists()
 
 
@@ -76,6 +79,10 @@ def test_what_is_malformed_ends_the_command_in_a_sentence(folder, tmp_path):
         (["dataset=x.pt"], ["dataset=pyg", "dataset.path=x.pt"]),
         (["dataset=x.gml.gz"], ["dataset=networkx", "dataset.path=x.gml.gz"]),
         (["dataset=triples"], ["dataset=kg_folder", "dataset.source.path=triples"]),
+        (
+            ["dataset=graph_folder,pyg", "dataset.features=own,identity"],
+            ["dataset=graph_folder,pyg", "dataset.features.kind=own,identity"],
+        ),
         (["dataset=cora"], ["dataset=cora"]),
         (["dataset=cora", "dataset.features=null"], ["dataset=cora", "dataset.features=null"]),
         (["dataset=corra"], ["dataset=corra"]),

@@ -3,19 +3,9 @@
 import re
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
-from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
-from curvlab.cli.overrides import parse, variations
-from curvlab.config.building import build, name_keys_in_errors
-from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS, choices, is_group
-from curvlab.config.options import check_options
-from curvlab.config.schema import is_subclass
 from curvlab.errors import UsageError
 
 ALIASES = {
@@ -38,11 +28,6 @@ READERS = {
     "graph_folder": (".csv", ".tsv", ".parquet"),
 }
 """Data sets that read a user's file, by its ending, `.gz` left out."""
-
-
-OWN = "curvlab.data.datasets.own_graph.OwnGraph"
-LABELLED = "node_classification"
-ELSEWHERE = ("table", "help")  # words with which no single graph is trained on
 
 
 def resolve_aliases(words: Sequence[str]) -> list[str]:
@@ -89,7 +74,7 @@ def _add_reader(words: Sequence[str]) -> list[str]:
         value = chosen if re.fullmatch(r"[\w./~+,-]+", chosen) else f"'{chosen}'"
         kept = [word for word in words if not word.startswith("dataset=")]
         words, chosen = [*kept, f"dataset={reader}", f"{path}={value}"], reader
-    if chosen not in READERS:
+    if not set(chosen.split(",")) <= READERS.keys():
         return list(words)
     kind = r"^dataset\.features=(?!null$)(?=[\w+,]+$)"
     return [re.sub(kind, "dataset.features.kind=", word) for word in words]
@@ -120,44 +105,3 @@ def _reader(value: str) -> str:
         return "kg_folder" if triples else "graph_folder"
     ending = Path(place.name.removesuffix(".gz")).suffix
     return next((name for name, endings in READERS.items() if ending in endings), "")
-
-
-def add_task_of_labels(words: Sequence[str], only_shown: bool = False) -> list[str]:
-    """Read a user's graph, report its content, and add the task that its labels imply."""
-    config = _config(words)
-    if config is None:
-        return list(words)
-    # These need torch, as `--help` does not.
-    from curvlab.run.parts import build_source
-
-    say = partial(print, file=sys.stderr if only_shown else sys.stdout)
-    kept = {"data_dir": None} if only_shown else {}
-    source = build_source(config.dataset, {**config.paths, **kept})
-    with name_keys_in_errors(config.dataset.source):
-        data = source.load(say=say)  # type: ignore[call-arg]
-    labelled = data.y is not None
-    if config.dataset.features and not str(config.batching.name).startswith("tokens"):
-        for remark in getattr(build(config.dataset.features), "remarks", lambda _: ())(data):
-            say(f"  {remark}")
-    if any(word.lstrip("+").startswith("task=") for word in words):
-        return list(words)
-    task = LABELLED if labelled else str(config.task.name)
-    say(f"task={task}, since its nodes have {'' if labelled else 'no '}labels")
-    return [*words, f"task={task}"]
-
-
-def _config(words: Sequence[str]) -> DictConfig | None:
-    """Compose the first run; None if the words are wrong or name no graph of your own."""
-    try:
-        overrides = [parse(word) for word in words if word not in ("-m", "--multirun")]
-        if any(override.key_or_group in ELSEWHERE for override in overrides):
-            return None
-        of_data = [o for o in overrides if o.key_or_group.split(".")[0] in ("dataset", "paths")]
-        if any(override.is_sweep_override() for override in of_data):
-            return None
-        config = compose(next(variations(overrides)))
-        check_options(config)
-        own = is_subclass(str(OmegaConf.select(config, "dataset.source._target_")), OWN)
-        return config if own else None
-    except (HydraException, OmegaConfBaseException, TypeError, ValueError, RecursionError):
-        return None  # Python's are Hydra's of odd values; the check of all words says what is wrong

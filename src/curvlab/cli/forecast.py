@@ -1,93 +1,113 @@
 """The number of runs that a command starts and their time, from the costs of stored runs."""
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import groupby, product
+from itertools import groupby
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from omegaconf import DictConfig
+from hydra.errors import HydraException
+from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.cli.overrides import parse, spelt_out, swept_by_table, variations
-from curvlab.config.compose import compose
+from curvlab.cli.overrides import Complete, cells_of, parse
 from curvlab.config.folder import REPOSITORY
 from curvlab.config.options import decides
-from curvlab.config.resolvers import run_name
+from curvlab.errors import UsageError
 from curvlab.program import format_time
-from curvlab.results.identity import FILES, identity_hash, stored_config
+from curvlab.results.costs import FILE as COSTS
+from curvlab.results.costs import Cost, cost_of, read_costs
+from curvlab.results.folder import RunDirectory, folders_by_hash
 from curvlab.results.leases import SUFFIX as LEASE
 from curvlab.results.leases import look
-from curvlab.results.result import CONCLUSIVE, load, result_files
+from curvlab.results.result import SET_ASIDE, load, result_files
+from curvlab.run.command import Command, complete, finished
 from curvlab.study.flat_counterpart import overrides_of_runs, spaces_of
 
 LONG = 3600.0  # seconds from which the forecast says how to run less
-START = 5.0  # seconds before the first step and after the last
+SHORT = 60.0  # seconds below which a single run has no forecast
 STEPS = "trainer.max_steps"
+BY_COSTS = "by the cost of stored runs"
 
-Cell = Mapping[str, Any]  # values of one run by the keys that the command line and the table set
+Cell = tuple[str, ...]  # the overrides of one run
 Run = Mapping[str, Any]  # a stored result
 
 
 class Forecast:
     """The runs of a command, those that are finished, and the time of the others.
 
-    A run takes what the stored runs took that share most of its values, the user's own and those of
-    the repository.
+    A run takes what the user's own runs of its model, data set and task took that share most of its
+    values; without any, what those of the repository took.
+
+    Args:
+        words: overrides of the command, without flags.
+        complete: completes those of a run.
+        multirun: whether it is a sweep, whose runs are in other folders.
     """
 
-    def __init__(self, words: Sequence[str]) -> None:
-        words = [word for word in words if not word.startswith("-")]
-        overrides = [parse(word) for word in words]
-        overrides = [*swept_by_table(overrides), *overrides]
-        table = [word for word in words if word.startswith("table=")]
-        self.first = [*next(variations(overrides)), *table]
-        self.base = base = compose(self.first)
-        values = {override.key_or_group: spelt_out(override) for override in overrides}
-        spelt = {tuple(map(str, each)): each for each in product(*values.values())}
-        cells: list[Cell] = [dict(zip(values, each, strict=True)) for each in spelt.values()]
-        if "study" in base:
-            cells = list(_study_runs(base, words))
-        elif "search" in base:
-            cells *= base.search.trials * len(base.search.seeds)
-        self.several_values = {key for key, each in values.items() if len(each) > 1}
-        self.several = "study" in base or "search" in base  # which know their finished runs
-        self.keys, self.runs = list(values), len(cells)
-        self.swept = self.runs > 1 and not self.several
-        self.config, self.own = stored_config(base), _read_runs(Path(base.paths.output_dir))
-        self.left = [c for c in cells if self.several or base.rerun or not self._is_finished(c)]
-        (jobs,) = values.get("hydra.launcher.n_jobs", (1,))
-        self.at_once = min(os.cpu_count() or 1 if "study" in base else jobs, self.runs)
+    def __init__(
+        self, words: Sequence[str], complete: Complete = complete, multirun: bool = True
+    ) -> None:
+        self.complete, self.multirun = complete, multirun
+        self._runs: dict[Cell, Command | None] = {}
+        self.cells: list[Cell] = list(dict.fromkeys(map(tuple, cells_of(words))))
+        first = complete(self.cells[0])
+        self.base, self.config = first.config, first.stored
+        cells = self.cells
+        if "study" in self.base:
+            cells = [
+                (*one.overrides, f"seed={seed}")
+                for cell in cells
+                for one in _study_runs(complete(cell))
+                for seed in range(self.base.study.seeds)
+            ]
+        elif "search" in self.base:
+            cells = cells * (self.base.search.trials * len(self.base.search.seeds))
+        self.several = "study" in self.base or "search" in self.base  # know their finished runs
+        self.runs = len(cells)
+        known = self.several or self.base.rerun
+        self.left = [cell for cell in cells if known or not self._is_finished(cell)]
+        jobs = next((w for w in words if w.startswith("hydra.launcher.n_jobs=")), "=1")
+        at_once = os.cpu_count() or 1 if "study" in self.base else int(jobs.partition("=")[2])
+        self.at_once = min(at_once, self.runs)
 
     @cached_property
-    def stored(self) -> list[Run]:
-        """The user's own runs, and those of the repository that ran on a CPU."""
-        tables = () if REPOSITORY is None else [REPOSITORY / "docs" / "results" / "tables"]
-        shipped = (run for folder in tables for run in _read_runs(folder).values())
-        return [*self.own.values(), *(run for run in shipped if run["device"] == "cpu")]
+    def own(self) -> dict[Path, Run]:
+        """The user's own results by their folders."""
+        return _read_runs(Path(self.base.paths.output_dir))
+
+    def command(self, cell: Cell) -> Command | None:
+        """A run, completed; None for a cell that cannot be composed, which says so itself."""
+        if cell not in self._runs:
+            self._runs[cell] = None
+            with suppress(UsageError, HydraException, OmegaConfBaseException):
+                self._runs[cell] = self.complete(cell)
+        return self._runs[cell]
 
     def seconds(self, cell: Cell) -> float | None:
         """Time of a cell's run; None without a stored run of its model, data set and task."""
-        base, table = self.base, self.base.experiment
-        task, *kind = (str(cell.get(key, base[key].name)) for key in ("task", "model", "dataset"))
-        shared: dict[float, list[float]] = {}
-        for i, run in enumerate(self.stored):
-            if [run["model"], run["dataset"]] != kind or not (cost := _cost(run)):
-                continue
-            config, of_table = run["config"], table and run["experiment"] == table
-            tasks = config["dataset"]["tasks"]  # the first is the default
-            if run["task"] == (task if task in tasks else tasks[0]) or of_table:
-                taken, limit = int(run["steps"]), config["trainer"]["max_steps"]
-                as_long = self.swept and run["experiment"] == table
-                most = cell.get(STEPS, taken if as_long else base.trainer.max_steps)
-                steps = min(taken, most) if taken < limit else most
-                same = sum(_has(run, key, value) for key, value in self._decisive(cell))
-                own = i < len(self.own)  # of equally similar runs those of this machine count
-                shared.setdefault(same + own / 2, []).append(START + cost * steps)
-        return median(shared[max(shared)]) if shared else None
+        seedless = tuple(word for word in cell if not word.startswith("seed="))
+        run = self.command(seedless)
+        return None if run is None else seconds_of(run, self._costs(run, cell))
+
+    def _costs(self, run: Command, cell: Cell) -> list[Cost]:
+        """Costs of the user's own runs that are most like a cell."""
+        values = [(key, value) for key, value in _values(cell) if decides(key, self.config)]
+        alike: dict[int, list[Cost]] = {}
+        for stored, cost in self._own_costs.get(_kind_of(run), ()):
+            shared = sum(_has(stored, key, value) for key, value in values)
+            alike.setdefault(shared, []).append(cost)
+        return alike[max(alike)] if alike else []
+
+    @cached_property
+    def _own_costs(self) -> dict[tuple[str, ...], list[tuple[Run, Cost]]]:
+        found: dict[tuple[str, ...], list[tuple[Run, Cost]]] = {}
+        for run in self.own.values():
+            if cost := cost_of(run):
+                found.setdefault(cost.kind, []).append((run, cost))
+        return found
 
     def lines(self, each: bool = False) -> Iterator[str]:
         """Report the number of runs and their time; after Ctrl-C, of the cells seen so far."""
@@ -107,8 +127,7 @@ class Forecast:
         line += "" if self.several else f", {self.runs - len(self.left):,} finished"
         if known:
             which = f" for {known:,} of them" if known < len(self.left) else ""
-            line += f", about {format_time(total)} on this machine{which}"
-            line += ", by the cost of stored runs"
+            line += f", about {format_time(total)} on this machine{which}, {BY_COSTS}"
             line += f", {self.at_once} at once" if self.at_once > 1 else ""
         elif self.left:
             line += "; no stored run tells how long they take"
@@ -127,36 +146,28 @@ class Forecast:
                 yield f"  failed     {place.relative_to(folder)}: {run['error']}"
 
     def _is_finished(self, cell: Cell) -> bool:
-        done = {p: run for p, run in self.own.items() if run["status"] in CONCLUSIVE}
-        if FILES in self.config or not self.swept:
-            own = identity_hash(self._config_of(cell) if self.swept else self.config)
-            return any(run["config_hash"] == own for run in done.values())
-        table, words = self.base.experiment, [f"{key}={value}" for key, value in cell.items()]
-        name = run_name(words, _root_=self.base)
-        return any(
-            run["experiment"] == table
-            and (table is not None or place.parent.name == name)
-            and all(_has(run, key, value) for key, value in self._decisive(cell))
-            for place, run in done.items()
-        )
+        values = dict(_values(cell))
+        names = {"seed": self.base.seed, "dataset": self.base.dataset.name}
+        if tuple(values.get(key, name) for key, name in names.items()) not in self._stored:
+            return False  # without composing it
+        run = self.command(cell)
+        return run is not None and bool(finished(run, run.folder(self.multirun), self._by_hash))
 
-    def _config_of(self, cell: Cell) -> dict[str, Any]:
-        words = []
-        for word in self.first:
-            override = parse(word)
-            key = override.key_or_group
-            if key in self.several_values:
-                text = "null" if cell[key] is None else str(cell[key])
-                text = text if re.fullmatch(r"[\w./~+-]+", text) else f"'{text}'"
-                word = f"{override.get_key_element()}={text}"
-            words.append(word)
-        return stored_config(compose(words))
+    @cached_property
+    def _stored(self) -> set[tuple[int, str]]:
+        """Seeds and data sets of all results, those of earlier configurations included."""
+        outputs = Path(self.base.paths.output_dir)
+        aside = (path.parent for path in outputs.rglob(f"{SET_ASIDE}/*/result.json"))
+        runs = [*self.own.values(), *(_read_run(folder) for folder in aside)]
+        return {(run["seed"], run["config"]["dataset"]["name"]) for run in runs if run}
 
-    def _decisive(self, cell: Cell) -> list[tuple[str, Any]]:
-        return [(key, value) for key, value in cell.items() if decides(key, self.config)]
+    @cached_property
+    def _by_hash(self) -> dict[str, list[Path]]:
+        return folders_by_hash(Path(self.base.paths.output_dir))
 
     def _name(self, cell: Cell) -> str:
-        return ", ".join(str(value) for key, value in self._decisive(cell) if key != "seed")
+        values = _values(cell)
+        return ", ".join(str(v) for key, v in values if key != "seed" and decides(key, self.config))
 
     def _shorter(self) -> str:
         if "study" in self.base:
@@ -165,23 +176,52 @@ class Forecast:
             return "add search.trials=10 or search.minutes=60"
         if self.base.experiment is None:
             return f"give {STEPS}=1000, or fewer values of what is swept"
-        ways = [f"{key}=..." for key in ("seed", "model", "dataset") if key in self.keys]
+        keys = dict(_values(self.cells[0]))
+        ways = [f"{key}=..." for key in ("seed", "model", "dataset") if key in keys]
         return f"choose by {', '.join(ways)}; curvlab tables estimate has the time of each cell"
+
+
+def forecast_of_run(run: Command, folder: Path) -> str:
+    """What a single run will take, if that is long; empty for one that has ended in its folder."""
+    took = seconds_of(run)
+    if took is None or took < SHORT or RunDirectory(folder).conclusion(run.config_hash):
+        return ""
+    return f"about {format_time(took)} on this machine, {BY_COSTS}"
+
+
+def seconds_of(run: Command, costs: Sequence[Cost] = ()) -> float | None:
+    """The time of a run by these costs, or by those that the repository has of runs like it."""
+    like = [cost for cost in _shipped_costs() if cost.kind == _kind_of(run)] if not costs else []
+    of_table = [cost for cost in like if cost.table == run.config.experiment]
+    found = costs or of_table or like
+    steps = int(run.config.trainer.max_steps)
+    return median(cost.seconds(steps) for cost in found) if found else None
+
+
+def _shipped_costs() -> list[Cost]:
+    return [] if REPOSITORY is None else read_costs(REPOSITORY / "docs" / "results" / COSTS)
+
+
+def _kind_of(run: Command) -> tuple[str, str, str]:
+    return run.config.model.name, run.config.dataset.name, run.config.task.name
 
 
 def _read_runs(folder: Path) -> dict[Path, Run]:
     """The results of the runs below a folder by their folders."""
-    found = {}
-    for file in result_files(folder):
-        with suppress(OSError, ValueError):  # damaged, or of another version: no cost to use
-            found[file.parent] = load(file)
-    return found
+    found = {file.parent: _read_run(file.parent) for file in result_files(folder)}
+    return {place: run for place, run in found.items() if run}
 
 
-def _cost(run: Run) -> float:
-    """Seconds per step, with evaluations; 0 if unknown."""
-    wall = max(0.0, float(run["wall_seconds"] or 0) - START)
-    return max(wall / max(1, run["steps"]), float(run["ms_per_step"] or 0) / 1e3)
+def _read_run(folder: Path) -> Run | None:
+    with suppress(OSError, ValueError):  # damaged, or of another version: no cost to use
+        run: Run = load(folder / "result.json")
+        return run
+    return None
+
+
+def _values(cell: Sequence[str]) -> list[tuple[str, Any]]:
+    overrides = map(parse, cell)
+    return [(override.key_or_group, override.value()) for override in overrides]
 
 
 def _has(run: Run, key: str, value: Any) -> bool:
@@ -192,8 +232,6 @@ def _has(run: Run, key: str, value: Any) -> bool:
     return bool((node.get("name") if isinstance(node, Mapping) else node) == value)
 
 
-def _study_runs(base: DictConfig, words: Sequence[str]) -> Iterator[Cell]:
-    for model in base.study.models:
-        for one in spaces_of(model, overrides_of_runs(words), base.study) * base.study.seeds:
-            own = map(parse, one.overrides)
-            yield {o.key_or_group: o.value() for o in own}
+def _study_runs(study: Command) -> Iterator[Any]:
+    for model in study.config.study.models:
+        yield from spaces_of(model, overrides_of_runs(study.overrides), study.config.study)

@@ -4,22 +4,15 @@ import io
 from hashlib import sha256
 from pathlib import Path
 
-import hydra
 import torch
-from hydra import initialize_config_dir
-from hydra.core.hydra_config import HydraConfig
 from lightning.pytorch.utilities.seed import isolate_rng
-from omegaconf import OmegaConf
 from torch_geometric.data import Data
 
-from curvlab.cli.aliases import add_task_of_labels, resolve_aliases
-from curvlab.cli.overrides import check_overrides
+from curvlab.cli.overrides import check_overrides, read_overrides
 from curvlab.config.compose import compose
-from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
-from curvlab.results.folder import RunDirectory
 from curvlab.run.load import Run, load
-from curvlab.run.train import train_in
+from curvlab.run.train import train as train_config
 
 
 def train(*overrides: str, data: Data | None = None) -> Run:
@@ -42,25 +35,19 @@ def train(*overrides: str, data: Data | None = None) -> Run:
     for override in overrides:
         if not isinstance(override, str):
             raise UsageError(f"{type(override).__name__} is not an override: pass a graph as data=")
-    words = resolve_aliases(overrides)
+    words = read_overrides(overrides)
     if data is not None:
         words += ["dataset=pyg", f"dataset.path={_save(data, compose(words).paths.output_dir)}"]
-    check_overrides(words, multirun=False)
-    words = add_task_of_labels(words)
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = hydra.compose("train", words, return_hydra_config=True)
+    run = check_overrides(words, multirun=False)
+    hydras = [word for word in words if word.startswith("hydra")]
     threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     try:
-        HydraConfig.instance().set_config(config)
-        folder = Path(config.hydra.run.dir)
-        config = OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
         with isolate_rng():
-            train_in(config, RunDirectory(folder), multirun=False)
+            run.call(train_config, logs=False, others=hydras)
     finally:
-        HydraConfig.instance().cfg = None
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(strict)
-    return load(folder)
+    return load(run.folder(False, hydras))
 
 
 def _save(data: Data, outputs: str) -> Path:

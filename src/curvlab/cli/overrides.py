@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from hydra import initialize_config_dir
@@ -14,18 +14,24 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from curvlab.cli.aliases import resolve_aliases
 from curvlab.cli.help import page, screen
 from curvlab.config.compose import compose, origins, show_origins
 from curvlab.config.folder import CONFIGS, add, choices, find, is_group
 from curvlab.config.options import check_machine, check_options, keys_of, validate
 from curvlab.config.schema import options_of, signature_of
 from curvlab.errors import UsageError, omegaconf_message, refuse, shown
+from curvlab.program import expand_home
+from curvlab.run.command import Command, complete
 from curvlab.search.space import SPACE, check_search
 from curvlab.study.flat_counterpart import check_study
 
 # Flags of Hydra that only show something.
 INFORMATION = {"--hydra-help", "--info", "-i", "--version", "--cfg", "-c", "-sc"}
 MULTIRUN = ("-m", "--multirun")
+
+Complete = Callable[[Sequence[str]], Command]
+"""Completes the overrides of one run: `complete`, or `Command.of`, which reads no graph."""
 
 SCORING = ("task", "task.metric", "dataset.metric")  # keys that decide what the score of a run is
 ADDED = {"trainer", "paths", "search", ""}
@@ -39,23 +45,27 @@ def complain(message: str) -> NoReturn:
     sys.exit(2)
 
 
-def check_command_line(arguments: Sequence[str]) -> list[str]:
-    """Check the words after `curvlab train`, print help asked for; the words in Hydra's order."""
-    multirun = any(word in MULTIRUN for word in arguments)
-    arguments = sorted(arguments, key=lambda word: word not in MULTIRUN)
-    words = [word for word in arguments if not word.startswith("-")]
-    topics = [word.partition("=")[2] for word in words if word.startswith("help=")]
-    if topics or {"--help", "-h"}.intersection(arguments):
-        print("\n\n".join(map(page, topics)) or screen().rstrip())
-        sys.exit(0)
-    if INFORMATION.intersection(arguments):
-        return arguments
-    for word in (word for word in arguments if word not in (*words, *MULTIRUN)):
-        key = word.lstrip("-").partition("=")[0]
-        instead = f"say {key}=..., or " if is_group(CONFIGS, key) or "." in key else ""
-        raise UsageError(f"there is no {word} here; {instead}see curvlab train --help")
-    check_overrides(words, multirun)
-    return _mark_cell_keys(arguments) if multirun else arguments
+def read_overrides(arguments: Sequence[str]) -> list[str]:
+    """Expand `~/`, add folders of configurations, and replace aliases and paths of graphs."""
+    return resolve_aliases(take_folders(expand_home(arguments)))
+
+
+def show_help(arguments: Sequence[str]) -> bool:
+    """Print the help that is asked for, if any."""
+    topics = [word.partition("=")[2] for word in arguments if word.startswith("help=")]
+    if not topics and not {"--help", "-h"}.intersection(arguments):
+        return False
+    print("\n\n".join(map(page, topics)) or screen().rstrip())
+    return True
+
+
+def check_flags(arguments: Sequence[str]) -> None:
+    """Refuse words that are neither overrides nor flags."""
+    for word in arguments:
+        if word.startswith("-") and word not in MULTIRUN:
+            key = word.lstrip("-").partition("=")[0]
+            instead = f"say {key}=..., or " if is_group(CONFIGS, key) or "." in key else ""
+            raise UsageError(f"there is no {word} here; {instead}see curvlab train --help")
 
 
 def take_folders(arguments: Sequence[str]) -> list[str]:
@@ -74,9 +84,9 @@ def take_folders(arguments: Sequence[str]) -> list[str]:
     return kept
 
 
-def _mark_cell_keys(arguments: list[str]) -> list[str]:
+def mark_cell_keys(overrides: Sequence[str]) -> list[str]:
     """Mark keys that only a sweep's cells have: Hydra first composes without them."""
-    fixed = {w: o for w in arguments if "=" in w and not (o := parse(w)).is_sweep_override()}
+    fixed = {w: o for w in overrides if not (o := parse(w)).is_sweep_override()}
     known = keys_of(compose([w for w, o in fixed.items() if chooses(o.key_or_group)]))
     only_there = {
         word
@@ -84,11 +94,14 @@ def _mark_cell_keys(arguments: list[str]) -> list[str]:
         if "." in (key := o.key_or_group)
         and not (o.is_add() or key.startswith("hydra") or key in known)
     }
-    return [f"++{word}" if word in only_there else word for word in arguments]
+    return [f"++{word}" if word in only_there else word for word in overrides]
 
 
-def check_overrides(words: Sequence[str], multirun: bool) -> None:
-    """Check that overrides parse, exist and fit together in at least one cell of a sweep."""
+def check_overrides(words: Sequence[str], multirun: bool, complete: Complete = complete) -> Command:
+    """Check that overrides parse, exist and fit together in at least one cell of a sweep.
+
+    Returns the first run, completed.
+    """
     overrides = [parse(word) for word in words]
     for override in overrides:
         _check_override(override, multirun)
@@ -99,9 +112,10 @@ def check_overrides(words: Sequence[str], multirun: bool) -> None:
         )
     chosen, *others = variations([*swept_by_table(overrides), *overrides])
     try:
-        config = _compose_checked(chosen, overrides)
+        first = _check_run(complete(chosen), overrides)
         for other in others:
-            _compose_checked(other, overrides)
+            _check_run(complete(other), overrides)
+        config = first.config
         (check_machine if multirun else validate)(config)
         remote = any(re.match("hydra/launcher=(?!basic|joblib)", word) for word in words)
         if config.trainer.accelerator in ("gpu", "cuda", "mps") and not remote:
@@ -115,11 +129,12 @@ def check_overrides(words: Sequence[str], multirun: bool) -> None:
             check_study(config, words, choices(CONFIGS, "model"))
     except OmegaConfBaseException as error:
         raise UsageError(omegaconf_message(error)) from None
+    return first
 
 
-def _compose_checked(words: Sequence[str], overrides: Sequence[Override]) -> DictConfig:
-    """Compose a cell and check its values; refuse overrides that have no effect in it."""
-    config = compose(words)
+def _check_run(run: Command, overrides: Sequence[Override]) -> Command:
+    """Check the values of a run; refuse overrides that have no effect in it."""
+    config = run.config
     check_options(config)
     own = config.task.get("split")
     for override in overrides:
@@ -130,7 +145,7 @@ def _compose_checked(words: Sequence[str], overrides: Sequence[Override]) -> Dic
                 f"{line} would be ignored, since task={config.task.name} of "
                 f"dataset={config.dataset.name} has its own split: set {', '.join(keys)} instead"
             )
-        if key == "batching" and f"{key}={config.batching.name}" not in words:
+        if key == "batching" and f"{key}={config.batching.name}" not in run.overrides:
             raise UsageError(
                 f"{line}: model={config.model.name} brings batching={config.batching.name} of its "
                 "own; drop the word, or take another model"
@@ -143,7 +158,7 @@ def _compose_checked(words: Sequence[str], overrides: Sequence[Override]) -> Dic
             unknown = bool(taken) and name not in taken and not signature_of(target).passes_on
             if unknown or (path in ADDED and not taken):
                 refuse(f"key {key}", key, [*keys_of(config), *(f"{path}.{o}" for o in taken)])
-    return config
+    return run
 
 
 def parse(word: str) -> Override:
@@ -179,7 +194,7 @@ def variations(overrides: Sequence[Override]) -> Iterator[list[str]]:
     kept, every = [], []
     for override in overrides:
         key, line = override.key_or_group, str(override.input_line)
-        if key.startswith(("hydra", "table")) or override.value_type is ValueType.GLOB_CHOICE_SWEEP:
+        if key.startswith("hydra") or override.value_type is ValueType.GLOB_CHOICE_SWEEP:
             continue  # of patterns, cells say so themselves
         if key.startswith(f"{SPACE}."):
             kept.append(line)
@@ -256,13 +271,21 @@ def swept_by_table(overrides: Sequence[Override]) -> list[Override]:
     return [parse(f"{key}={values}") for key, values in swept.items() if key not in given]
 
 
-def show_configurations(words: Sequence[str]) -> None:
-    """Print the configuration of each run, its values with their origins."""
+def cells_of(words: Sequence[str]) -> list[list[str]]:
+    """The overrides of each run of a command, those of a table's sweep included."""
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         parser = OverridesParser.create(GlobalHydra.instance().config_loader())
-        overrides = parser.parse_overrides([w for w in words if not w.startswith(("-", "hydra"))])
-        sweep = [*swept_by_table(overrides), *overrides]
-        for cell in BasicSweeper.split_arguments(sweep, None)[0]:
-            config = compose(cell)
-            validate(config)
-            print(show_origins(config, origins(cell)), end="", flush=True)
+        own = [word for word in words if not word.startswith("hydra")]
+        overrides = parser.parse_overrides(own)
+        cells = BasicSweeper.split_arguments([*swept_by_table(overrides), *overrides], None)[0]
+    return [list(cell) for cell in cells]
+
+
+def show_configurations(words: Sequence[str], complete: Complete) -> None:
+    """Print the configuration of each run, its values with their origins."""
+    cells = cells_of(words)
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        for cell in cells:
+            run = complete(cell)
+            validate(run.config)
+            print(show_origins(run.config, origins(run.overrides)), end="", flush=True)

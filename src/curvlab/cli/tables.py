@@ -219,11 +219,11 @@ def _reports(table: str, results: Path, shipped: Path | None = None) -> list[Rep
 def show_sweep(verb: str, table: str, words: list[str], arguments: argparse.Namespace) -> str:
     """Costs of a table's unfinished cells, or its progress; `words` are overrides of the sweep."""
     from curvlab.cli.forecast import Forecast  # Hydra, for which tables do not wait
-    from curvlab.cli.overrides import check_overrides
+    from curvlab.cli.overrides import check_overrides, read_overrides
 
     load_table(CONFIGS, table)
     results = arguments.results or own_results(workplace())
-    words = [f"table={table}", *words]
+    words = [f"table={table}", *read_overrides(words)]
     if verb == "status":
         words.append(f"paths.output_dir='{results.parent}'")
     check_overrides(words, multirun=True)

@@ -4,34 +4,39 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from multiprocessing import current_process
+from typing import Any
 
 import hydra
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.cli.aliases import add_task_of_labels, resolve_aliases
-from curvlab.cli.forecast import Forecast
+from curvlab.cli.forecast import Forecast, forecast_of_run
 from curvlab.cli.overrides import (
     INFORMATION,
-    check_command_line,
+    MULTIRUN,
+    check_flags,
+    check_overrides,
     complain,
+    mark_cell_keys,
+    read_overrides,
     show_configurations,
-    take_folders,
+    show_help,
 )
+from curvlab.config.compose import JOB
 from curvlab.config.folder import CONFIGS
 from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import NO_ROOM, UsageError, import_message, omegaconf_message, system_message
-from curvlab.program import expand_home
 from curvlab.run import signals
+from curvlab.run.command import complete
 from curvlab.run.group import end_others, end_with_parent, follow, group
 
 DRY_RUN = "--dry-run"  # the flag with which a command prints its forecast and stops
 
 
-@hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name="train")
 def run(config: DictConfig) -> float | None:
     """Run one configuration; return the metric that a search maximises."""
     launched = current_process().name != "MainProcess"
@@ -66,14 +71,14 @@ def run(config: DictConfig) -> float | None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Check the overrides and pass them to Hydra by `sys.argv`; return the exit code."""
+    """Check the overrides and run what they ask for; return the exit code."""
     rank, size = group()
     signals.install(speaks=rank == 0)
     if rank > 0:
         follow(rank)
         return 0
     register_resolvers()
-    words = expand_home(arguments) or ["--help"]
+    words = list(arguments) or ["--help"]
     if size > 1:
         end_others()
         said = f"trainer.devices={size}"  # which the result's identity knows
@@ -83,29 +88,61 @@ def main(arguments: Sequence[str]) -> int:
             complain(f"{others[-1]}, but {started}: give one number, or drop the word")
         words += [] if said in words else [said]
     with _refuse_in_sentences():
-        words = resolve_aliases(take_folders(words))
-        only_forecast = DRY_RUN in words
-        words = [word for word in words if word != DRY_RUN]
-        shown = any(word.lstrip("+").lower() == "print_config=true" for word in words)
-        words = add_task_of_labels(words, only_shown=shown)
-        sys.argv[1:] = check_command_line(words)
-        if shown:
-            show_configurations(sys.argv[1:])
+        words = read_overrides(words)
+        if show_help(words):
             return 0
-        if only_forecast or not INFORMATION.intersection(words):
-            expected = Forecast(sys.argv[1:])
-            if only_forecast or expected.runs > 1 or any(map(expected.seconds, expected.left)):
-                print("\n".join(expected.lines()), flush=True)
-        if only_forecast:
-            return 0
-        try:
-            sweep = import_module("curvlab.run.sweep")  # Hydra would only say that it failed
-        except Exception as error:
-            print(f"curvlab train: {import_message(error)}", file=sys.stderr)
-            return 1
-        sweep.register()
-        run()
+        if INFORMATION.intersection(words):
+            return _by_hydra(words)
+        return _run_words(words)
+
+
+def _run_words(words: Sequence[str]) -> int:
+    """Print the configurations or the forecast, or run; return the exit code."""
+    dry_run, words = DRY_RUN in words, [word for word in words if word != DRY_RUN]
+    check_flags(words)
+    multirun = bool(set(MULTIRUN).intersection(words))
+    overrides = [word for word in words if word not in MULTIRUN]
+    shown = any(word.lstrip("+").lower() == "print_config=true" for word in overrides)
+    say = partial(print, file=sys.stderr if shown else sys.stdout)
+    completed = partial(complete, say=say, keep=not (shown or dry_run))
+    first = check_overrides(overrides, multirun, completed)
+    if shown:
+        show_configurations(overrides, completed)
+        return 0
+    if dry_run or multirun:
+        forecast = Forecast(overrides, completed, multirun)
+        print("\n".join(forecast.lines()), flush=True)
+    if dry_run:
+        return 0
+    if multirun:
+        return _by_hydra(["-m", *mark_cell_keys(overrides)])
+    hydras = [word for word in overrides if word.startswith("hydra")]
+    if expected := forecast_of_run(first, first.folder(False, hydras)):
+        print(expected, flush=True)
+    if _imported("curvlab.run.train"):
+        first.call(run, logs=True, others=hydras)
+        return 0
+    return 1
+
+
+def _by_hydra(words: Sequence[str]) -> int:
+    """Let Hydra run a sweep, or show what its flags ask for."""
+    sweep = _imported("curvlab.run.sweep")
+    if sweep is None:
+        return 1
+    sweep.register()
+    sys.argv[1:] = words
+    hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=JOB)(run)()
     return 0
+
+
+def _imported(name: str) -> Any:
+    """Import a module that needs torch; print why it cannot be imported, and return None."""
+    try:
+        return import_module(name)
+    except Exception as error:  # Hydra would only say that it failed
+        print(f"curvlab train: {import_message(error)}", file=sys.stderr)
+        return None
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from curvlab.config.folder import CONFIGS, address, folders, is_group
 from curvlab.config.options import keys_of, leaves
@@ -25,16 +25,30 @@ from curvlab.config.sources import read
 from curvlab.errors import UsageError, refuse
 
 COLUMN = 58
+JOB = "train"  # the name of a run's log
 
 
 def compose(words: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfig:
     """Compose overrides, with every option; those of groups alone are cached per process."""
+    return _compose(words, configs, _without_hydra)
+
+
+def compose_with_hydra(words: Sequence[str] = ()) -> DictConfig:
+    """The same with Hydra's own part, as `hydra`, which names the folder of the run."""
+    config = _compose(words, CONFIGS, _of_groups)
+    task = [override for override in _parse(words) if not override.is_hydra_override()]
+    config.hydra.overrides.task = [str(override.input_line) for override in task]
+    config.hydra.mode = RunMode.RUN
+    return config
+
+
+def _compose(words: Sequence[str], configs: Path, make: Any) -> DictConfig:
     register_resolvers()
     try:
-        overrides = OverridesParser.create().parse_overrides(list(words))
+        overrides = _parse(words)
         values = [override for override in overrides if sets_a_key(override, configs)]
         choices = tuple(str(o.input_line) for o in overrides if o not in values)
-        make = _compose if configs == CONFIGS else _compose.__wrapped__  # of a folder that changes
+        make = make if configs == CONFIGS else make.__wrapped__  # of a folder that changes
         config = deepcopy(make(choices, configs, folders()))
         ConfigLoaderImpl._apply_overrides_to_config(values, config)
         return config
@@ -45,13 +59,31 @@ def compose(words: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfig:
         raise UsageError(" ".join(f"{error} {error.__cause__ or ''}".split())) from None
 
 
+def _parse(words: Sequence[str]) -> list[Override]:
+    return OverridesParser.create().parse_overrides(list(words))
+
+
 @cache
-def _compose(words: Sequence[str], configs: Path, _: tuple[Path, ...]) -> DictConfig:
+def _of_groups(words: Sequence[str], configs: Path, _: tuple[Path, ...]) -> DictConfig:
     """Compose choices of groups, once per process for each search path."""
     if GlobalHydra.instance().is_initialized():
-        return hydra.compose("train", list(words))
-    with initialize_config_dir(str(configs.resolve()), version_base="1.3"):
-        return hydra.compose("train", list(words))
+        return hydra.compose("train", list(words), return_hydra_config=True)
+    with initialize_config_dir(str(configs.resolve()), JOB, version_base="1.3"):
+        return hydra.compose("train", list(words), return_hydra_config=True)
+
+
+@cache
+def _without_hydra(words: Sequence[str], configs: Path, places: tuple[Path, ...]) -> DictConfig:
+    make = _of_groups if configs == CONFIGS else _of_groups.__wrapped__
+    return without_hydra(make(words, configs, places))
+
+
+def without_hydra(config: DictConfig) -> DictConfig:
+    """A copy of a configuration without Hydra's own part."""
+    copy = deepcopy(config)
+    with open_dict(copy):
+        del copy["hydra"]
+    return copy
 
 
 def sets_a_key(override: Override, configs: Path) -> bool:

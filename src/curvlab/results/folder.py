@@ -3,7 +3,7 @@
 import glob
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -64,20 +64,20 @@ class RunDirectory:
         same = config_hash in (None, identity_hash(result.config, result.revisions))
         return result if same else None
 
-    def elsewhere(self, outputs: Path, config_hash: str) -> "RunDirectory | None":
-        """Another folder where this run has finished, or else was interrupted."""
+    def elsewhere(
+        self, outputs: Path, config_hash: str, known: Mapping[str, list[Path]] | None = None
+    ) -> "RunDirectory | None":
+        """Another folder where this run has finished, or else was interrupted.
+
+        `known` is what `folders_by_hash` has found below the outputs, for several runs.
+        """
         own = self.path.resolve()
         if outputs.resolve() not in own.parents:
             return None
-        found = []
-        for file in sorted(outputs.glob(f"**/{glob.escape(own.name)}/{CONFIG}")):
-            with suppress(OSError), file.open(encoding="utf-8") as text:
-                first, second = text.readline(), text.readline()
-                if config_hash in first or second != f"schema: {SCHEMA}\n":
-                    found.append(file.parent)
-        rows = ((run, row_of(run)) for run in runs_in_tables(outputs) if run.name == own.name)
-        found += [run for run, row in rows if row and row["config_hash"] == config_hash]
-        others = [RunDirectory(path) for path in found if path.resolve() != own]
+        if known is None:
+            known = folders_by_hash(outputs, own.name)
+        same = [path for path in known.get(config_hash, ()) if path.name == own.name]
+        others = [RunDirectory(path) for path in same if path.resolve() != own]
         ended = (run for run in others if run.conclusion(config_hash))
         begun = (run for run in others if run.newest and run.config_hash == config_hash)
         return next(ended, None) or (next(begun, None) if self.newest is None else None)
@@ -117,9 +117,13 @@ class RunDirectory:
             for end in (FILE, TRACEBACK, BEST):
                 remove(self.path / end)
 
+    def aside(self, config_hash: str) -> "RunDirectory":
+        """Where files of a configuration are when another one has run here."""
+        return RunDirectory(self.path / SET_ASIDE / config_hash)
+
     def restore(self, config_hash: str) -> None:
         """Move back from `previous/HASH` what a run of this configuration left there."""
-        aside = self.path / SET_ASIDE / config_hash
+        aside = self.aside(config_hash).path
         if self.config_hash != config_hash and aside.is_dir():
             self._make_room()
             _move_products(aside, self.path)
@@ -178,7 +182,7 @@ class RunDirectory:
         """Move the files here to `previous/HASH`; a result that ended is never replaced."""
         if (name := self.config_hash) is None:
             return
-        aside = RunDirectory(self.path / SET_ASIDE / name)
+        aside = self.aside(name)
         if aside.conclusion() and not self.conclusion():
             for product in _products(self.path):
                 remove(product)
@@ -186,6 +190,22 @@ class RunDirectory:
         shutil.rmtree(aside.path, ignore_errors=True)
         aside.path.mkdir(parents=True)
         _move_products(self.path, aside.path)
+
+
+def folders_by_hash(outputs: Path, name: str | None = None) -> dict[str, list[Path]]:
+    """The folders of runs below the outputs, perhaps of one name, by the runs' hashes."""
+    found: dict[str, list[Path]] = {}
+    for file in sorted(outputs.glob(f"**/{glob.escape(name) if name else '*'}/{CONFIG}")):
+        with suppress(OSError, UnicodeDecodeError), file.open(encoding="utf-8") as text:
+            first, second = text.readline(), text.readline()
+            config_hash: str | None = first.strip().partition(": ")[2].strip("'")
+            if second != f"schema: {SCHEMA}\n":  # of an earlier version, which hashed otherwise
+                config_hash = RunDirectory(file.parent).config_hash
+            found.setdefault(config_hash or "", []).append(file.parent)
+    for run in runs_in_tables(outputs):
+        if (name is None or run.name == name) and (row := row_of(run)):
+            found.setdefault(str(row["config_hash"]), []).append(run)
+    return found
 
 
 def _identity(facts: Any) -> str | None:

@@ -19,12 +19,13 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
-from curvlab.errors import omegaconf_message, one_sentence
+from curvlab.errors import UsageError, omegaconf_message, one_sentence
 from curvlab.results.folder import RunDirectory
 from curvlab.results.identity import identity_hash, stored_config
 from curvlab.results.leases import SUFFIX, HeldError, look
 from curvlab.results.result import read_result
 from curvlab.run import reporting, signals
+from curvlab.run.command import complete
 from curvlab.run.reporting import say, shown
 
 NAME = "hydra_plugins.curvlab.TableSweeper"
@@ -84,8 +85,9 @@ class TableSweeper(BasicSweeper):
                 if is_over():
                     break
                 try:
+                    cell = complete(cell).overrides
                     config = self._compose(cell)
-                except (HydraException, OmegaConfBaseException) as error:
+                except (UsageError, HydraException, OmegaConfBaseException) as error:
                     self._refused[" ".join(cell)] = omegaconf_message(error)
                     continue
                 if self._here:

@@ -5,9 +5,11 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
 
+from curvlab.results.costs import FILE as COSTS
+from curvlab.results.costs import write_costs
 from curvlab.results.identity import identity_hash, outdated_classes
 from curvlab.results.migrations import migrated
-from curvlab.results.result import CONCLUSIVE, Result, read_result, result_files
+from curvlab.results.result import CONCLUSIVE, Result, load, read_result, result_files
 from curvlab.results.run_tables import FILES, RUN, SUFFIX, read_rows, text_of, write_rows
 
 KEPT = ("metrics.csv", "routing.csv")  # files that a row keeps of a run's folder
@@ -49,7 +51,15 @@ def add_runs(source: Path, into: Path) -> Added:
         if added:
             write_rows(file, rows.values())
         done.added += added
+    if done.added:
+        update_costs(into)
     return done
+
+
+def update_costs(results: Path) -> None:
+    """Write what steps cost by these tables of runs, beside their folder."""
+    runs = (load(path) for path in result_files(results))
+    write_costs(results.resolve().parent / COSTS, runs)
 
 
 def _objection(result: Result | None, table: str) -> str:
