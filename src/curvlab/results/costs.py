@@ -29,7 +29,7 @@ class Cost:
     steps: int | None = None
 
     def seconds(self, max_steps: int) -> float:
-        """The time of a run of at most so many steps."""
+        """The time of a run of at most `max_steps` steps."""
         steps = max_steps if self.steps is None else min(self.steps, max_steps)
         return START + self.ms * steps / 1e3
 

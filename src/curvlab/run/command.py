@@ -119,16 +119,22 @@ def complete(
     Raises:
         UsageError: an override is wrong, or the graph is malformed.
     """
-    command = Command.of(overrides)
-    keys = {word.lstrip("+").partition("=")[0] for word in overrides}
-    if keys.intersection(ELSEWHERE) or not _is_own(command.config):
-        return command
-    check_options(command.config)
-    labelled = _has_labels(command.config, "task" in keys, say, keep)
-    if "task" in keys:
-        return command
-    task = LABELLED if labelled else str(command.config.task.name)
-    return Command.of([*overrides, f"task={task}"])
+    keys = {word: word.lstrip("+").partition("=")[0] for word in overrides}
+    if set(ELSEWHERE).intersection(keys.values()):
+        return Command.of(overrides)
+    # Other words may name keys that only the completed command has.
+    graph = compose([word for word, key in keys.items() if _is_of_graph(key)])
+    if not _is_own(graph):
+        return Command.of(overrides)
+    check_options(graph)
+    labelled = _has_labels(graph, "task" in keys.values(), say, keep)
+    if "task" in keys.values():
+        return Command.of(overrides)
+    return Command.of([*overrides, f"task={LABELLED if labelled else graph.task.name}"])
+
+
+def _is_of_graph(key: str) -> bool:
+    return "." not in key or key.startswith(("dataset.", "paths."))
 
 
 def _is_own(config: DictConfig) -> bool:
