@@ -52,7 +52,7 @@ tables: $(VENV)/.runtime ## Print every table of the papers with the numbers rep
 
 docs: $(VENV)/.develop ## Build the site into build/site; broken links fail
 	@$(INSTALL) --editable '.[docs]'
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean: ## Remove the environment and all caches; data and outputs stay
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -19,18 +19,13 @@ from mkdocs.structure.pages import Page
 from curvlab.tables import table_names
 from curvlab.tables.page import page as page_of
 from model_pages import CONFIGS, DOCS, ROOT, docstring, model_pages
-from reference_examples import example
+from reference_examples import PACKAGES, example, public_members
 
 PLACED = ("index.md", "install.md", "errata.md", "protocol.md", "speed.md")
 """Pages of docs/ with a place of their own in the navigation."""
 
 STORED = re.compile(r"^\[[^\]\n]+\.txt\]\(([^)\s]+\.txt)\)$", re.MULTILINE)
 LINK = re.compile(r"(!?)\[([^\]\n]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
-PACKAGES = (
-    "curvlab", "curvlab.manifolds", "curvlab.layers", "curvlab.optim",
-)  # fmt: skip
-"""Packages whose public names the reference has; models have pages of their own."""
-
 COMMENTED = re.compile(r"^( {4}+)((?:python|curvlab|pip|make) .*?) {2,}# (.*)$", re.MULTILINE)
 """Commands with their comment in the same line, which a narrow page cuts off."""
 
@@ -183,41 +178,14 @@ def _reference() -> dict[str, str]:
     pages = {"geometry/index.md": f"# Geometry\n\n{GEOMETRY}\n\n"}
     for package in PACKAGES:
         folder = "geometry" if package == "curvlab.manifolds" else "api"
-        names = public_names(package)
-        modules = [
-            n for n, v in names.items() if inspect.ismodule(v) and not hasattr(v, "__path__")
-        ]
-        for module in modules:
-            said = _functions(f"{package}.{module}")
-            pages[f"{folder}/{module}.md"] = _described(f"{package}.{module}", said)
-        members = [
-            f"{value.__module__}.{value.__qualname__}"
-            for value in names.values()
-            if hasattr(value, "__qualname__")
-        ]
-        title = package.rpartition(".")[2]
-        name = "classes" if folder == "geometry" else title
-        pages[f"{folder}/{name}.md"] = _described(package, members)
+        for module, members in public_members(package).items():
+            title = module.rpartition(".")[2]
+            name = "classes" if module == "curvlab.manifolds" else title
+            pages[f"{folder}/{name}.md"] = _described(module, members)
     for folder, head in (("geometry", pages.pop("geometry/index.md")), ("api", "# API\n\n")):
         listed = [f"- [{Path(n).stem}]({Path(n).name})" for n in pages if n.startswith(folder)]
         pages[f"{folder}/index.md"] = head + "\n".join(listed) + "\n"
     return dict(sorted(pages.items(), key=lambda page: not page[0].endswith("index.md")))
-
-
-def public_names(package: str) -> dict[str, Any]:
-    """What `dir` lists of a package, by name."""
-    module = import_module(package)
-    return {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
-
-
-def _functions(module: str) -> list[str]:
-    """Public functions that a module defines, in the order of its file."""
-    found = vars(import_module(module)).items()
-    return [
-        f"{module}.{name}"
-        for name, value in found
-        if getattr(value, "__module__", "") == module and not name.startswith("_")
-    ]
 
 
 def _described(path: str, members: list[str]) -> str:

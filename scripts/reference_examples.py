@@ -11,6 +11,11 @@ from torch import nn
 
 from curvlab.manifolds import Manifold
 
+PACKAGES = (
+    "curvlab", "curvlab.manifolds", "curvlab.layers", "curvlab.optim",
+)  # fmt: skip
+"""Packages whose public names the reference has; models have pages of their own."""
+
 BALL = {"x": "torch.tensor([0.3, 0.1])", "y": "torch.tensor([-0.2, 0.4])"}
 POINTS = {
     "stereographic": BALL,
@@ -71,6 +76,8 @@ GIVEN = {
 
 ROWS = "torch.tensor([[0.3, 0.1], [-0.2, 0.4]])"
 
+HEADS = dict.fromkeys(("query", "key", "value"), "torch.rand(5, 1, 4)")
+
 SPECIAL = {
     "charts.to_sphere": {"kappa": "1.0"},
     "charts.from_sphere": {"x": "torch.tensor([0.0, 0.6, 0.8])", "kappa": "1.0"},
@@ -85,6 +92,7 @@ SPECIAL = {
     "stereographic.pairwise_dist": {"x": ROWS, "y": ROWS},
     "stereographic.midpoint": {"x": ROWS, "weights": "torch.ones(1, 2)"},
     "stereographic.midpoint_from_sums": {"denominator": "torch.tensor(2.0)"},
+    "lorentz_attention.focused_attention": HEADS,
     "distributions.frechet_mean": {"weights": "torch.ones(2)"},
     "distributions.frechet_variance": {"weights": "torch.ones(2)"},
 }
@@ -94,8 +102,32 @@ WITHOUT = ("Manifold", "Product", "PseudoHyperboloid", "GroupedOptimizer", "trai
 """Names that no line makes: base classes, spaces of signatures, and what trains."""
 
 
+def public_members(package: str) -> dict[str, list[str]]:
+    """Dotted public names of a package's public modules and of the package itself, by module."""
+    module = import_module(package)
+    names = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
+    modules = [n for n, v in names.items() if inspect.ismodule(v) and not hasattr(v, "__path__")]
+    found = {f"{package}.{name}": _functions(f"{package}.{name}") for name in modules}
+    found[package] = [
+        f"{value.__module__}.{value.__qualname__}"
+        for value in names.values()
+        if hasattr(value, "__qualname__")
+    ]
+    return found
+
+
+def _functions(module: str) -> list[str]:
+    """Public functions that a module defines, in the order of its file."""
+    found = vars(import_module(module)).items()
+    return [
+        f"{module}.{name}"
+        for name, value in found
+        if getattr(value, "__module__", "") == module and not name.startswith("_")
+    ]
+
+
 def example(path: str) -> str:
-    """A block of code that calls a public name, with what it prints; empty without arguments.
+    """A block of code that calls a public name, with what it prints; empty for those in `WITHOUT`.
 
     Args:
         path: of a function or class, such as `curvlab.manifolds.stereographic.dist`.
@@ -117,8 +149,8 @@ def example(path: str) -> str:
         if parameter.default is parameter.empty
         and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
     ]
-    if any(argument not in given for argument in required):
-        return ""
+    if unknown := [argument for argument in required if argument not in given]:
+        raise LookupError(f"{path}: give a value of {unknown[0]} in GIVEN or SPECIAL")
     if "manifold" in required:
         lines.append(f"from curvlab.manifolds import {given['manifold'].partition('(')[0]}")
     named = [argument for argument in required if "(" in given[argument] and not is_layer]

@@ -12,10 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.utils import get_object
+from scripts.reference_examples import PACKAGES, WITHOUT, example, public_members
 
 from composing import ROOT
-from curvlab.cli.overrides import check_overrides
+from curvlab.cli.aliases import resolve_aliases
+from curvlab.cli.overrides import check_overrides, parse
+from curvlab.config.compose import compose
+from curvlab.config.resolvers import run_name
 from curvlab.errors import UsageError
 from curvlab.run.command import Command
 
@@ -36,6 +41,82 @@ def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
     for script, verb, words in lines:
         if not PLACES.search(words):
             yield script or verb, shlex.split(words, comments=True)
+
+
+COMMAND = re.compile(
+    r"curvlab\.(?P<call>train|load)\((?P<arguments>[^)]*)\)|(?P<line>curvlab \w[^\n`]*)"
+)
+READ = re.compile(r"(?<!--output )(?<![\w/])outputs/[^\s\"'`]+")
+
+
+def steps(page: Path) -> Iterator[tuple[list[str], list[str]]]:
+    """The overrides of each training on a page, and the paths below `outputs` of others."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    for found in COMMAND.finditer(text):
+        for line in (found["line"] or "").split("&& "):
+            try:
+                words = shlex.split(line, comments=True)[1:]
+            except ValueError:  # prose
+                continue
+            if words[:1] == ["train"]:
+                yield [w for w in words[1:] if not w.startswith(("-", "$"))], []
+            elif words and words[0] != "init-graph":
+                yield [], READ.findall(" ".join(words))
+        if found["call"] == "train":
+            yield re.findall(r'"([^"]+=[^"]*)"', found["arguments"]), []
+        elif found["call"] == "load":
+            yield [], READ.findall(found["arguments"])
+
+
+def made_by(overrides: list[str]) -> Iterator[str]:
+    """The folders that a training writes."""
+    if any(PLACES.search(word) for word in overrides):
+        return
+    parsed = [parse(word) for word in resolve_aliases(overrides)]
+    for cell in BasicSweeper.split_arguments(parsed, None)[0]:
+        config = compose(cell)
+        model, dataset, task = (config[key].name for key in ("model", "dataset", "task"))
+        if config.experiment:
+            yield f"outputs/tables/{config.experiment}"
+        elif "search" in config:
+            yield f"outputs/search/{task}/{model}/{dataset}"
+        elif "study" in config:
+            yield f"outputs/study/{task}"
+        else:
+            name = run_name(cell, _root_=config)
+            yield f"outputs/runs/{task}/{dataset}/{model}/{name}/seed{config.seed}"
+
+
+def spelt_out(path: str) -> list[str]:
+    """A path for each of the alternatives in its braces."""
+    first, brace, rest = path.partition("{")
+    if not brace:
+        return [path]
+    inner, _, rest = rest.partition("}")
+    return [each for name in inner.split(",") for each in spelt_out(f"{first}{name}{rest}")]
+
+
+def is_in(read: str, made: str) -> bool:
+    """Whether a path, perhaps with wildcards, is a folder, in it, or above it."""
+    parts = [re.escape(part).replace(r"\*", "[^/]*") for part in read.rstrip("/").split("/")]
+    pattern = "/".join(".*" if part == re.escape("...") else part for part in parts)
+    return bool(re.match(f"{pattern}(/|$)", made)) or read.startswith(f"{made}/")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_path_that_a_command_reads_was_made_by_one_before_it(page):
+    made: list[str] = []
+    trained: list[list[str]] = []
+    for overrides, paths in steps(page):
+        trained += [overrides] if overrides else []
+        for path in (each for found in paths for each in spelt_out(found)):
+            if path == "outputs/latest":
+                assert trained, path
+                continue
+            while trained and not any(is_in(path, folder) for folder in made):
+                made += made_by(trained.pop())
+            assert any(is_in(path, folder) for folder in made), path
 
 
 ERRATA = (ROOT / "docs" / "errata.md").read_text()
@@ -123,6 +204,17 @@ def test_commands_of_a_page_are_taken(page, monkeypatch):
             verb = importlib.import_module(f"curvlab.cli.{PARSED[name]}")
             monkeypatch.setattr(verb.main, "act", lambda _: None)
             assert verb.main(words) == 0, words
+
+
+PUBLIC = [name for each in PACKAGES for names in public_members(each).values() for name in names]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_example_of_a_public_name_runs(name):
+    lines = example(name).splitlines()
+    assert (lines == []) == (name.rpartition(".")[2] in WITHOUT)
+    printed = [line for line in lines if not line.startswith((">>>", "```"))]
+    assert bool(printed) == bool(lines)
 
 
 @pytest.mark.nightly
