@@ -6,10 +6,15 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from matplotlib.container import ErrorbarContainer
+from scipy import stats
 
 from composing import ROOT
+from curvlab.analysis.forest import forest_figure, is_current, save_forest
+from curvlab.cli.tables import _claims_of, forest_path
 from curvlab.errors import UsageError
 from curvlab.tables import build_report, load_table, table_names
+from curvlab.tables.claims import Claim
 from curvlab.tables.page import BETTER, WORSE, heatmap, page
 from curvlab.tables.render import markdown, number, refresh, render, sentence, terminal
 from stored_runs import extend
@@ -161,6 +166,44 @@ def test_pages_show_what_the_result_files_say(page, script):
     words = ("refresh", str(page), "--results", str(RESULTS), "--output", "new.md")
     script("tables.py", *words)
     assert Path("new.md").read_text() == page.read_text()
+
+
+PAPERS = ("fpst", "hypformer", "lrn", "cat", "polyformer")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paper", PAPERS)
+def test_pictures_of_claims_show_what_the_result_files_say(paper):
+    claims = _claims_of(RESULTS, paper)
+    assert is_current(forest_path(RESULTS, paper), claims)
+
+
+def test_a_picture_of_other_numbers_is_not_current(spec, write_run, tmp_path):
+    """The picture has its numbers as its description; it draws each data set once."""
+
+    def claims():
+        report = build_report(spec, tmp_path)
+        return [Claim("paper", "A & B", spec.name, "fpst", "tokengt", "link", report)]
+
+    for seed in range(3):
+        write_run("fpst", "web_edu", seed, 99.0 + 0.1 * seed)
+        write_run("tokengt", "web_edu", seed, 89.0)
+    path = save_forest(claims(), tmp_path / "forest.svg")
+    assert is_current(path, claims())
+    (axis,) = forest_figure(claims()).axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == [
+        "Web-Edu", "Power", "Facebook", "Bio-Worm"
+    ]  # fmt: skip
+    published = [float(line.get_xdata()[0]) for line in axis.lines if line.get_markersize() == 9]
+    assert published == pytest.approx([9.44, 0.10, 1.44, 0.15])
+    (bar,) = (c for c in axis.containers if isinstance(c, ErrorbarContainer))
+    low, high = bar.lines[2][0].get_segments()[0][:, 0]
+    half = stats.t.ppf(0.975, 2) * 0.1 / 3**0.5
+    assert (low, high) == pytest.approx((10.1 - half, 10.1 + half))
+    write_run("fpst", "web_edu", 3, 98.0)
+    write_run("tokengt", "web_edu", 3, 89.0)
+    assert not is_current(path, claims())
+    assert not is_current(tmp_path / "none.svg", claims())
 
 
 @pytest.mark.parametrize("page", PAGES[1:-1], ids=lambda page: page.stem)

@@ -95,11 +95,15 @@ def key_name(key: str) -> str:
     return KEYS.get(key, key.rpartition(".")[2].replace("_", " "))
 
 
-def save_figure(figure: Figure, path: Path) -> Path:
-    """Write a figure atomically, as SVG or by another suffix as PNG; return the path."""
+def save_figure(figure: Figure, path: Path, description: str = "") -> Path:
+    """Write a figure atomically, as SVG or by another suffix as PNG; return the path.
+
+    An SVG keeps the description in its metadata.
+    """
     FigureCanvasAgg(figure)
     svg = path.suffix == ".svg"
-    options: dict[str, Any] = {"format": "svg", "metadata": {"Date": None}} if svg else {}
+    metadata = {"Date": None, "Description": description or None}
+    options: dict[str, Any] = {"format": "svg", "metadata": metadata} if svg else {}
     with arriving(path) as partial, mpl.rc_context({"svg.hashsalt": "curvlab"}):
         figure.savefig(partial, **{"format": "png", "dpi": 150, **options})
     return path

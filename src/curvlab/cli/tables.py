@@ -11,10 +11,12 @@ curvlab tables refresh docs/results/*.md               rewrite the tables inside
 curvlab tables leaderboard reconstruction fpst:tokengt all models of a task, curved minus flat
 curvlab tables decide fpst                             what would decide its claims, per hour
 curvlab tables outdated --output docs/results/outdated.csv   the cells whose commands have changed
+curvlab tables repeat --minutes 15                     one cheap stored run of each model again
 curvlab tables add outputs/tables                      its runs, checked, to docs/results/tables
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -36,7 +38,9 @@ from curvlab.tables.claims import (
     Claim,
     agenda_in_words,
     claims_table,
+    comparison_table,
     load_claims,
+    summary_table,
     verdict_in_words,
 )
 from curvlab.tables.overview import overview, status, totals, totals_in_words
@@ -49,6 +53,7 @@ from curvlab.tables.render import (
     render,
     sentence,
     terminal,
+    verdict,
 )
 from curvlab.tables.report import Report
 from curvlab.tables.spec import own_results, results_folder, shipped_results, workplace
@@ -62,6 +67,7 @@ USAGE = {
     "leaderboard": "leaderboard TASK [CURVED:FLAT]",
     "decide": "decide [CLAIM], as decide fpst/fig3:fpst:tokengt, or fpst for all of a paper",
     "outdated": "outdated",
+    "repeat": "repeat [CELL], as repeat --minutes 15, or repeat fpst/table1/actor/gcn",
     "add": "add FOLDER of all tables' runs, as add outputs/tables",
 }
 """Forms of the command for its verbs; without one of these the first word is a table."""
@@ -77,6 +83,7 @@ def make_text(arguments: argparse.Namespace) -> str:
         "status",
         "decide",
         "outdated",
+        "repeat",
     ):
         raise wrong
     if verb in USAGE and form not in ("terminal", "markdown" if verb == "status" else ""):
@@ -102,10 +109,15 @@ def make_text(arguments: argparse.Namespace) -> str:
             if output and len(documents) > 1:
                 raise UsageError("--output is for one text: drop it to write each in place")
             for path in map(Path, documents):
-                deliver(refresh(path.read_text("utf-8"), partial(block, results)), output or path)
+                text = path.read_text("utf-8")
+                deliver(refresh(text, partial(block, results)), output or path)
+                if output is None:
+                    draw_claims(text, results)
             return ""
         case ["decide", *claims]:
             return decide(results, claims)
+        case ["repeat", *names]:
+            return repeat_runs(results, names, arguments.minutes)
         case ["outdated"]:
             # Hydra, for which tables do not wait
             from curvlab.tables.planning import outdated_cells
@@ -142,8 +154,21 @@ def block(results: Path, words: str) -> str:
         case ["claims"]:
             found = claims_table(_claims(results))
             return f"{markdown_table(found)}\n{CLAIMS_LEGEND}\n"
-        case ["claim", table, method, other]:
-            return verdict_in_words(_claim(results, table, method, other))
+        case ["cell", "repeated"]:
+            from curvlab.tables.repeat import cheapest_runs, read_repeated, summary
+
+            return summary(read_repeated(results), len(cheapest_runs(results)))
+        case ["claims", paper]:
+            return paper_claims(results, paper)
+        case ["summary"]:
+            return markdown_table(summary_table(_claims(results)))
+        case ["claim", table, method, other, *which] if which in ([], ["others"]):
+            return verdict_in_words(_claim(results, table, method, other), counted=not which)
+        case ["verdict", table, row, column]:
+            return verdict(_reports(table, results)[0], row, column)
+        case ["leaders", task]:
+            ranked = board(CONFIGS, task, results).block
+            return "no models" if ranked is None else ranked.leaders
         case [table]:
             return "\n".join(markdown(report, False) for report in _reports(table, results))
         case ["cell", table, row, column, *whose] if whose in ([], ["paper"]):
@@ -199,6 +224,39 @@ def _claim(results: Path, *names: str) -> Claim:
     return found[0]
 
 
+def _claims_of(results: Path, paper: str) -> list[Claim]:
+    found = [claim for claim in _claims(results) if claim.folder == paper]
+    if not found:
+        raise UsageError(f"no claims of {paper}")
+    return found
+
+
+def forest_path(results: Path, paper: str) -> Path:
+    """The picture of a paper's claims, next to the folder of all tables' results."""
+    return results.resolve().parent / f"{paper}_forest.svg"
+
+
+def paper_claims(results: Path, paper: str) -> str:
+    """The picture of a paper's claims and each comparison with its interval and margin."""
+    claims = _claims_of(results, paper)
+    picture = forest_path(results, paper).name
+    parts = [f"![Published and reproduced differences, one line per data set]({picture})\n"]
+    for claim in claims:
+        parts.append(f"[{claim.claim}](#{claim.link.partition('#')[2]}):\n")
+        parts.append(markdown_table(comparison_table(claim)))
+    return "\n".join(parts)
+
+
+def draw_claims(text: str, results: Path) -> None:
+    """Draw the pictures of claims that a text has, if they show other numbers."""
+    from curvlab.analysis.forest import is_current, save_forest  # matplotlib
+
+    for paper in re.findall(r"(?m)^<!-- tables\.py claims (\w+) -->$", text):
+        path, claims = forest_path(results, paper), _claims_of(results, paper)
+        if not is_current(path, claims):
+            print(f"wrote {save_forest(claims, path)}")
+
+
 def decide(results: Path, names: Sequence[str]) -> str:
     """What would decide the claims of these names, or all, in order of verdicts per hour."""
     claims = _claims(results)
@@ -214,6 +272,24 @@ def decide(results: Path, names: Sequence[str]) -> str:
 @cache  # a text has a table's parts one by one
 def _reports(table: str, results: Path, shipped: Path | None = None) -> list[Report]:
     return [build_report(spec, results, shipped) for spec in load_table(CONFIGS, table)]
+
+
+def repeat_runs(results: Path, cells: Sequence[str], minutes: float) -> str:
+    """Repeat the cheapest runs, of these cells or of all, that fit into some minutes."""
+    from curvlab.cli.repeat import repeat  # torch, for which tables do not wait
+    from curvlab.tables.repeat import cheapest_runs, read_repeated, summary, write_repeated
+
+    every = cheapest_runs(results)
+    left, chosen = 60 * minutes, []
+    for run in cheapest_runs(results, cells) if cells else every:
+        left -= run.seconds
+        if left < 0:
+            break
+        chosen.append(run)
+    for row in repeat(CONFIGS, chosen):
+        print(f"{row['table']}/{row['run']}: {row['stored']}, again {row['again']}: {row['word']}")
+        write_repeated(results, [row])
+    return f"{summary(read_repeated(results), len(every))}\n"
 
 
 def show_sweep(verb: str, table: str, words: list[str], arguments: argparse.Namespace) -> str:
@@ -254,6 +330,9 @@ main.add_argument(
 )
 main.add_argument("--format", choices=("terminal", "markdown", "latex", "csv"), default="terminal")
 main.add_argument("--output", type=Path, help="write to this file instead of the screen")
+main.add_argument(
+    "--minutes", type=float, default=15.0, help="of repeat: as long as the stored runs took"
+)
 main.add_argument(
     "--results",
     type=Path,

@@ -51,6 +51,16 @@ class Leaderboard:
         """Critical difference of mean ranks at 5 % (Nemenyi); NaN with fewer than two datasets."""
         return critical_difference(*self.scores.shape)
 
+    @property
+    def leaders(self) -> str:
+        """The models that are not distinguishable from the best, with the range of their ranks."""
+        ranks = self.mean_ranks
+        alike = ranks[ranks <= ranks.iloc[0] + self.critical_difference]
+        return (
+            f"{len(alike)} of {len(ranks)} models ({', '.join(map(str, alike.index))}; mean ranks "
+            f"{alike.iloc[0]:.2f} to {alike.iloc[-1]:.2f} on {self.scores.shape[1]} graphs)"
+        )
+
     def text(self) -> str:
         """The ranks in Markdown."""
         ranks, digits = self.mean_ranks, decimals(self.scores)

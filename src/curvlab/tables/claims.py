@@ -110,6 +110,11 @@ class Claim:
         return f"{self.table}:{self.method}:{self.other}"
 
     @property
+    def folder(self) -> str:
+        """Folder of the paper's tables, such as `fpst`."""
+        return self.table.partition("/")[0]
+
+    @property
     def digits(self) -> int:
         """Decimals of its differences."""
         return self.report.decimals
@@ -300,11 +305,24 @@ def _hours(seconds: float) -> str:
     return f"{seconds / SECONDS:.2f} hours" if seconds < inf else "no number"
 
 
-def verdict_in_words(claim: Claim) -> str:
-    """The verdicts of a claim's published comparisons, as a list of data sets for each word."""
+def summary_table(claims: Sequence[Claim]) -> pd.DataFrame:
+    """How many published comparisons of each paper have each of the five words, as text."""
+    rows = []
+    for paper in dict.fromkeys(claim.paper for claim in claims):
+        own = [claim for claim in claims if claim.paper == paper]
+        counts = {word: sum(claim.counts[word] for claim in own) for word in WORDS}
+        page = f"[{paper}](docs/results/{own[0].folder}.md)"
+        words = {word: str(count or "") for word, count in counts.items()}
+        rows.append({"paper": page, "comparisons": str(sum(counts.values())), **words})
+    return pd.DataFrame(rows)
+
+
+def verdict_in_words(claim: Claim, counted: bool = True) -> str:
+    """The verdicts of a claim's comparisons, as a list of data sets for each word."""
     found: dict[str, list[str]] = {word: [] for word in WORDS}
-    for one in claim.counted:
-        found[one.verdict.word].append(one.label)
+    for one in claim.comparisons:
+        if one.counted == counted:
+            found[one.verdict.word].append(one.label)
     parts = [f"{word} on {_listed(labels)}" for word, labels in found.items() if labels]
     return ", ".join(parts) or "without a published comparison"
 

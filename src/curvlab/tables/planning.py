@@ -27,14 +27,19 @@ def outdated_cells(
     return [(cell, len(cells[cell]), why) for cell, why in sorted(whys.items()) if why]
 
 
-def _why(configs: Path, cell: Path, result: dict[str, Any]) -> str:
-    table = "/".join(cell.parts[:2])
-    words = [f"table={table}"]  # those of the command that made it
+def cell_words(configs: Path, table: str, result: dict[str, Any]) -> list[str]:
+    """Overrides of the command that made a result of a table."""
+    words = [f"table={table}"]
     for key in OmegaConf.load(find(configs, f"table/{table}.yaml")).hydra.sweeper.params:
         named = key in ("model", "dataset", "seed", "task")
         words.append(f"{key}={result[key] if named else lookup(result['config'], key)}")
+    return [*words, *(result.get("changed") or ())]
+
+
+def _why(configs: Path, cell: Path, result: dict[str, Any]) -> str:
+    words = cell_words(configs, "/".join(cell.parts[:2]), result)
     try:
-        now = built(stored_config(compose([*words, *(result.get("changed") or ())], configs)))
+        now = built(stored_config(compose(words, configs)))
     except UsageError as error:
         return str(error)
     before = built(result["config"], result.get("revisions") or {})

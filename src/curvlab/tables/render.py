@@ -27,7 +27,9 @@ Format = Literal["terminal", "markdown", "latex", "csv"]
 UNTRIED = ("not run", "cited", "missing")  # statuses of a cell without a run
 KIND_STYLES = {"difference": "dim", "rank": "dim", "lost": "yellow"}
 _MARKED = re.compile(r"(?ms)^<!-- tables\.py (?P<words>[^\n]+?) -->\n.*?^<!-- end -->$")
-_CELL = re.compile(r"<!-- (?P<words>(cell|paired|claim) [^\n>]+?) -->[^\n]*?<!-- /cell -->")
+_CELL = re.compile(
+    r"<!-- (?P<words>(cell|paired|claim|verdict|leaders) [^\n>]+?) -->[^\n]*?<!-- /cell -->"
+)
 _MARK = re.compile(r"(?m)^<!-- (tables\.py .*|end) -->$")
 
 
@@ -302,6 +304,14 @@ def number(report: Report, row: str, column: str, whose: str = "ours") -> str:
     if isnan(mean):
         raise UsageError(f"{report.title} has no value '{whose}' for {row}, {column}")
     return decimal(mean, report.decimals)
+
+
+def verdict(report: Report, row: str, column: str) -> str:
+    """The verdict on a published number, or why there is none."""
+    cell = _cell(report, row, column)
+    if cell["verdict"]:
+        return str(cell["verdict"])
+    return f"not judged ({cell['seeds']} seed{'s' * (cell['seeds'] != 1)})"
 
 
 def _cell(report: Report, row: str, column: str) -> dict[Any, Any]:

@@ -1,0 +1,44 @@
+"""Train stored runs of tables again and compare their scores."""
+
+import io
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from omegaconf import open_dict
+
+from curvlab.config.compose import compose
+from curvlab.results.folder import RunDirectory
+from curvlab.results.identity import identity_hash, stored_config
+from curvlab.run.hardware import prepare_process
+from curvlab.run.train import train_in
+from curvlab.tables.planning import cell_words
+from curvlab.tables.repeat import Stored, row_of
+
+log = logging.getLogger(__name__)
+
+
+def repeat(configs: Path, chosen: Sequence[Stored]) -> Iterator[dict[str, Any]]:
+    """Run stored runs again, with one thread and outside of their folder; a row for each."""
+    for one in chosen:
+        words = cell_words(configs, one.table, one.result)
+        quiet = ["trainer.threads=1", "trainer.progress=false", "trainer.plots=false"]
+        with TemporaryDirectory(prefix="curvlab-repeat-") as folder:
+            where = [f"paths.output_dir='{folder}'", "rerun=true"]
+            config = compose([*words, *quiet, *where], configs)
+            again = identity_hash(stored_config(config))
+            if again != one.result["config_hash"]:
+                continue  # its command would build something else: it is in outdated.csv
+            with open_dict(config):
+                config.experiment = one.table
+            prepare_process(1, "cpu")
+            with redirect_stdout(io.StringIO()):
+                result = train_in(config, RunDirectory(Path(folder, "run")), multirun=True)
+        if result.score is None:  # its data are not at hand, for one
+            error = f"{one.table}/{one.run} ended as {result.status}: {result.error}"
+            log.warning("not repeated: %s", error)
+            continue
+        yield row_of(one, result.score)

@@ -1,0 +1,124 @@
+"""Stored runs that are run again: which ones, with which word, and what is kept."""
+
+from dataclasses import replace
+
+import pytest
+
+import stored_runs
+from composing import CONFIGS, composed
+from curvlab.cli.repeat import repeat
+from curvlab.errors import UsageError
+from curvlab.results.identity import identity_hash, revisions_of, stored_config
+from curvlab.tables.repeat import (
+    REPEATED,
+    cheapest_runs,
+    read_repeated,
+    row_of,
+    summary,
+    word_of,
+    write_repeated,
+)
+
+TABLE, COLUMN = "hypformer/table2", "disease_synthetic"
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Write a run of a table; options are fields of its result."""
+    results = tmp_path / "tables"
+
+    def write(model, seed, score, column=COLUMN, **fields):
+        words = f"table={TABLE}", f"model={model}", f"dataset={column}", f"seed={seed}"
+        config = stored_config(composed(*words))
+        revisions = revisions_of(config)
+        values = {"model": model, "dataset": column, "experiment": TABLE, "seed": seed}
+        values |= {"score": score, "device": "cpu", "wall_seconds": 1.0 + seed}
+        values |= {"revisions": revisions, "task": "node_classification"}
+        made = stored_runs.result(config, **values)
+        made = replace(made, config_hash=identity_hash(config, revisions), **fields)
+        folder = results / TABLE / column / model / f"seed{seed}"
+        folder.mkdir(parents=True)
+        made.save(folder)
+
+    return results, write
+
+
+@pytest.mark.parametrize(
+    ("again", "std", "word"),
+    [
+        (80.0, 1.0, "to the digit"),
+        (80.0, float("nan"), "to the digit"),
+        (80.0000001, 1.0, "by rounding"),
+        (79.1, 1.0, "by rounding"),
+        (81.0, 1.0, "not"),  # not below one standard deviation
+        (78.0, 1.0, "not"),
+        (80.0000001, float("nan"), "not"),  # no spread is known
+        (80.0000001, 0.0, "not"),
+    ],
+)
+def test_three_words(again, std, word):
+    assert word_of(80.0, again, std) == word
+
+
+def test_the_cheapest_run_of_each_model_is_chosen(store):
+    """Of cells with a spread; never one that is outdated, measures time, or ran elsewhere."""
+    results, write = store
+    for seed in (2, 0, 1):
+        write("sgc", seed, 80.0 + seed)
+    write("sgc", 0, 70.0, column="cora", wall_seconds=0.1)  # one run has no spread
+    write("gcn", 0, 60.0, device="cuda:0")
+    write("mlp", 0, None, status="diverged")
+    write("gat", 0, 60.0, metrics={"test": {"inference_ms": 3.0}})
+    write("hgcn", 0, 60.0, revisions={"curvlab.models.curved_gcn.HGCN": -1})
+    write("hgnn", 3, 60.0)
+    found = {run.model: run for run in cheapest_runs(results)}
+    assert found.keys() >= {"sgc", "hgnn"}
+    assert not found.keys() & {"gcn", "mlp", "gat"}
+    assert (found["sgc"].run, found["sgc"].std) == (f"{COLUMN}/sgc/seed0", 1.0)
+    assert [run.seconds for run in cheapest_runs(results)] == sorted(
+        run.seconds for run in found.values()
+    )
+    (cora,) = cheapest_runs(results, [f"{TABLE}/cora/sgc"])
+    assert cora.run == "cora/sgc/seed0"
+
+
+@pytest.mark.slow
+def test_a_run_is_repeated_whatever_its_stored_score(store):
+    """What comes out is the command's score; the word compares it with what is stored."""
+    results, write = store
+    for seed, score in enumerate((80.0, 82.0, 84.0)):
+        write("sgc", seed, score)
+    (one,) = cheapest_runs(results)
+    (row,) = repeat(CONFIGS, [one])
+    again = float(row["again"])
+    assert 0 < again <= 100
+    assert again != one.score
+    for stored, word in ((again, "to the digit"), (again + 1.9, "by rounding"), (again - 9, "not")):
+        (other,) = repeat(CONFIGS, [replace(one, score=stored)])
+        assert (float(other["again"]), other["word"]) == (again, word)
+    changed = replace(one, result={**one.result, "config_hash": "0" * 16})
+    assert not list(repeat(CONFIGS, [changed]))  # the command would build something else
+
+
+def test_the_table_keeps_one_row_of_a_cell(store):
+    results, write = store
+    for seed in range(3):
+        write("sgc", seed, 80.0 + seed)
+    (one,) = cheapest_runs(results)
+    write_repeated(results, [row_of(one, 80.0)])
+    write_repeated(results, [row_of(one, 80.5)])
+    (row,) = read_repeated(results)
+    assert (row["stored"], row["again"], row["ratio"]) == ("80.0", "80.5", "0.50")
+    assert summary(read_repeated(results), 3) == (
+        "1 of 3 pairs of a table and a model were repeated, in 1 runs: 0 to the digit, 1 by "
+        "rounding, 0 not"
+    )
+    (results.parent / REPEATED).write_text("table,word\nfpst/fig3,not\n")
+    with pytest.raises(UsageError, match="tables repeat"):
+        read_repeated(results)
+
+
+def test_the_stored_table_has_the_words_of_its_numbers():
+    for row in read_repeated(CONFIGS.parent / "docs/results/tables"):
+        std = float(row["std"] or "nan")
+        assert row["word"] == word_of(float(row["stored"]), float(row["again"]), std)
