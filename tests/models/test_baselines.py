@@ -23,7 +23,8 @@ CLASSES = {"logits": True, "classes": 3}
 
 def network(kind, **options):
     torch.manual_seed(0)
-    made = kind(5, **{"dim": 4, **({"heads": 1} if kind is GAT else {}), **options})
+    usual = {"dim": 4, "skip_average": True, **({"heads": 1} if kind is GAT else {})}
+    made = kind(5, **{**usual, **options})
     for parameter in made.parameters():
         if not parameter.any():  # biases, which start at 0
             nn.init.normal_(parameter)
@@ -51,6 +52,12 @@ def test_hidden_layers_are_activated_and_only_the_last_is_averaged(graph):
     space = made.manifold_out  # |x - y|, not the flat limit 2 |x - y| of the curved models
     assert isinstance(space, Euclidean)
     assert space.dist(torch.tensor([0.0, 0.0]), torch.tensor([3.0, 4.0])).item() == 5.0
+
+
+def test_the_default_is_the_papers_layer(graph):
+    made, layer = GCN(5, 4), GCNConv(5, 4)
+    layer.load_state_dict(made.layers[0].state_dict())
+    torch.testing.assert_close(made(graph), layer(graph.x, graph.edge_index))
 
 
 @pytest.mark.parametrize("dim", [4, 8])

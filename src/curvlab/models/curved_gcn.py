@@ -52,6 +52,7 @@ class CurvedGCN(Encoder):
         skip_average: average the last layer without and with the graph (for reconstruction).
     """
 
+    revision = 3  # 2: as `Encoder`; 3: skip_average is off by default
     linears: nn.ModuleList
     transforms = (SparseAdjacency(self_loops=True),)
 
@@ -62,7 +63,7 @@ class CurvedGCN(Encoder):
         layers: PositiveInt = 1,
         activation: Activation = "relu",
         dropout: Dropout = 0.0,
-        skip_average: bool = True,
+        skip_average: bool = False,
     ) -> None:
         super().__init__()
         self.space = space
@@ -254,7 +255,8 @@ class KappaGCN(CurvedGCN):
     arXiv:1911.05076, Section 3.
     """
 
-    revision = 3  # 2: midpoints stay on their neighbours' side of a sphere; 3: as `Encoder`
+    # 2: midpoints stay on their neighbours' side of a sphere; 3: as `Encoder`; 4: as `CurvedGCN`
+    revision = 4
 
     def __init__(
         self,

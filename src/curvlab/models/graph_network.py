@@ -75,6 +75,7 @@ class GraphNetwork(FlatEncoder):
     Source: options as in Luo et al. 2024 ("Classic GNNs are strong baselines").
     """
 
+    revision = 3  # 2: as `Encoder`; 3: skip_average is off by default
     own_layer: Callable[..., nn.Module]
     adjacency: Literal["none", "edge_index", "csr", "normalised"] = "edge_index"
 
@@ -85,7 +86,7 @@ class GraphNetwork(FlatEncoder):
         layers: PositiveInt = 1,
         activation: Activation = "relu",
         dropout: Dropout = 0.0,
-        skip_average: bool = True,
+        skip_average: bool = False,
         logits: bool = False,
         classes: FromData[PositiveInt | None] = None,
         normalisation: Normalisation = "none",

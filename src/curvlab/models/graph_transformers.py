@@ -76,6 +76,8 @@ class NodeTransformer(AttentionNetwork):
 class FrontGCN(GCN):
     """GraphTrans' network in front: a GCN that normalises and activates its last layer too."""
 
+    revision = 2  # as `Encoder`: it has no skip_average
+
     def __init__(
         self, in_channels: int, dim: int, layers: PositiveInt = 2, dropout: Dropout = 0.0
     ) -> None:

@@ -30,7 +30,23 @@ def class_names(config: Config, revisions: Revisions) -> tuple[Config, Revisions
     return config, {class_name(target): revision for target, revision in revisions.items()}
 
 
-REWRITES: tuple[Rewrite, ...] = (class_names,)
+GRAPH_NETWORKS = ("GCN", "GAT", "GraphSAGE", "SGC", "ChebNet", "MLP", "SIGN", "DropEdge")
+CURVED_NETWORKS = ("HGCN", "HGAT", "HAT", "HGNN", "QGCN")
+AVERAGING = dict.fromkeys(GRAPH_NETWORKS + CURVED_NETWORKS, 2) | {"KappaGCN": 3}
+"""The last revisions of the classes whose `skip_average` was on by default."""
+
+
+def skip_average_stated(config: Config, revisions: Revisions) -> tuple[Config, Revisions]:
+    """State `skip_average`, which is off by default since the next revision of these classes."""
+    model = config.get("model") or {}
+    name = class_name(str(model.get("_target_")))
+    if revisions.get(name, 1) != AVERAGING.get(name):
+        return config, revisions  # of another class, or outdated before
+    stated = {**config, "model": {"skip_average": True, **model}}
+    return stated, {**revisions, name: revisions[name] + 1}
+
+
+REWRITES: tuple[Rewrite, ...] = (class_names, skip_average_stated)
 
 SCHEMA = OLDEST + len(REWRITES)  # of what this version stores
 
