@@ -40,9 +40,9 @@ class Square(Compilable):
 def block(space, dropout=0.0):
     """A block of 8 coordinates and two heads with weights of its own."""
     torch.manual_seed(0)
-    attention = StereographicAttention(8, 2, space, "linear", True)
+    attention = StereographicAttention(8, 2, space, "linear", True, dropout=dropout)
     feed_forward = StereographicFeedForward(8, 8, torch.relu, space, weight_dropout=dropout)
-    made = FPSTBlock(space, 8, attention, feed_forward, True, dropout)
+    made = FPSTBlock(space, 8, attention, feed_forward, True)
     for parameter in made.parameters():
         nn.init.normal_(parameter, std=0.3)
     return made

@@ -213,7 +213,7 @@ def worked_block(space, layer_norm=True):
     heads = space.components
     attention = StereographicAttention(4, heads, space, "linear", True)
     feed_forward = StereographicFeedForward(4, 4, functional.relu, space)
-    made = FPSTBlock(space, 4, attention, feed_forward, layer_norm, 0.0)
+    made = FPSTBlock(space, 4, attention, feed_forward, layer_norm)
     layers = (attention.query, attention.key, attention.value, attention.out)
     with torch.no_grad():
         for s, layer in enumerate((*layers, feed_forward.inner, feed_forward.outer), start=1):

@@ -1,7 +1,7 @@
 r"""Transformer layers on products of constant-curvature spaces (FPS-T, Section 3).
 
-Every layer takes and returns points `[..., dim]` of a space made of `components` blocks of
-`dim / components` coordinates, block `h` with curvature `kappa_h`. Built on
+Every layer takes and returns points `[..., dim]`, coordinates or `Points`, of a space made of
+`components` blocks of `dim / components` coordinates, block `h` with curvature `kappa_h`. Built on
 `curvlab.manifolds.Euclidean`, whose maps are identities, the same layers are the layers of the
 plain transformer, without a map.
 
@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from curvlab.errors import UsageError
+from curvlab.layers.points import PointLayer, Points, first_tokens
 from curvlab.layers.spaces import TakesManifold
 from curvlab.manifolds import Euclidean, Manifold, Stereographic, kernels, stereographic
 from curvlab.manifolds.products import product
@@ -44,11 +45,6 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return torch.addmm(bias[:, None], weight, x.T).T
 
 
-def first_tokens(x: Tensor, count: int | None) -> Tensor:
-    """The first tokens of `[..., tokens, dim]`, all for None; gradients keep the layout of x."""
-    return x.mT[..., :count].mT
-
-
 class TokenLinear(nn.Linear):
     """`torch.nn.Linear` in the layout of `linear`."""
 
@@ -56,7 +52,7 @@ class TokenLinear(nn.Linear):
         return linear(x, self.weight, self.bias)
 
 
-class StereographicLinear(TakesManifold, nn.Linear):
+class StereographicLinear(PointLayer, nn.Linear):
     r"""Linear map in the tangent space at the origin, bias by Moebius addition.
 
     `exp_0(W log_0(x)) (+) exp_0(b)`, exponentials and logarithms block by block, `W` across blocks.
@@ -91,19 +87,15 @@ class StereographicLinear(TakesManifold, nn.Linear):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.from_tangent(self.space.logmap0(x))
-
-    def from_tangent(self, v: Tensor) -> Tensor:
-        """The same from the logarithms `[..., in_features]` of the points."""
+    def forward(self, x: Points) -> Points:  # type: ignore[override]
         weight = F.dropout(self.weight, self.weight_dropout, self.training)
-        out = linear(v, weight)
+        out = linear(x.log, weight)
         if self.bias is None:
-            return self.space.expmap0(out)
-        return self.space.expmap0_sum(out, self.bias)
+            return Points(self.space, x=self.space.expmap0(out))
+        return Points(self.space, x=self.space.expmap0_sum(out, self.bias))
 
 
-class StereographicLayerNorm(TakesManifold, nn.LayerNorm):
+class StereographicLayerNorm(PointLayer, nn.LayerNorm):
     """Layer norm of the logarithm at the origin, over the full width (FPS-T, Section 3.2).
 
     Shapes: `[..., dim] -> [..., dim]`.
@@ -113,18 +105,15 @@ class StereographicLayerNorm(TakesManifold, nn.LayerNorm):
         super().__init__(dim, eps=1e-5)
         self.space = manifold
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.space.expmap0(self.tangent(self.space.logmap0(x)))
-
-    def tangent(self, v: Tensor) -> Tensor:
-        """The same between the logarithms of the points: the Euclidean layer norm."""
+    def forward(self, x: Points) -> Points:  # type: ignore[override]
+        v = x.log
         dim = v.shape[-1]  # sums, whose derivatives are no arrays as large as v
         centred = v - v.sum(-1, keepdim=True) / dim
         scale = (kernels.squared_norm(centred) / dim + self.eps).rsqrt()
-        return torch.addcmul(self.bias, centred * scale, self.weight)
+        return Points(self.space, torch.addcmul(self.bias, centred * scale, self.weight))
 
 
-class StereographicFeedForward(TakesManifold, nn.Module):
+class StereographicFeedForward(PointLayer, nn.Module):
     """Linear, activation, linear: `[..., dim] -> [..., dim]` (FPS-T, Eq. 10).
 
     Args:
@@ -149,16 +138,12 @@ class StereographicFeedForward(TakesManifold, nn.Module):
         self.outer = StereographicLinear(hidden, dim, manifold, weight_dropout=weight_dropout)
         self.function = function
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.from_tangent(self.space.logmap0(x))
-
-    def from_tangent(self, v: Tensor) -> Tensor:
-        """The same from the logarithms `[..., dim]` of the points."""
+    def forward(self, x: Points) -> Points:
         # The exponential after the activation and the logarithm before the outer layer cancel, up
         # to the rim, which activations that do not lengthen vectors do not reach. The activation
         # sees them transposed, `[hidden, tokens]`, as they lie in memory.
-        hidden = self.function(self.space.logmap0(self.inner.from_tangent(v)).mT).mT
-        return self.outer.from_tangent(hidden)
+        hidden = self.function(self.inner(x).log.mT).mT
+        return self.outer(Points(self.space, log=hidden))
 
 
 def choose_midpoint(space: Manifold, midpoint: Midpoint | None) -> None:
@@ -172,7 +157,7 @@ def choose_midpoint(space: Manifold, midpoint: Midpoint | None) -> None:
         )
 
 
-class StereographicAttention(TakesManifold, nn.Module):
+class StereographicAttention(PointLayer, nn.Module):
     r"""Multi-head attention whose head `h` lives on component `h` (FPS-T, Section 3.3, Eqs. 5-8).
 
     Values are points; queries and keys are tangent vectors at the values, transported to the
@@ -192,6 +177,7 @@ class StereographicAttention(TakesManifold, nn.Module):
             Eq. 8 only concatenates).
         midpoint: None, or `paper` for the published quotient, which jumps to the antipode beyond
             the equator (see `stereographic.midpoint_from_sums`).
+        dropout: of the outputs' logarithms.
     """
 
     def __init__(
@@ -202,6 +188,7 @@ class StereographicAttention(TakesManifold, nn.Module):
         kind: AttentionKind,
         out_proj: bool,
         midpoint: Midpoint | None = None,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         choose_midpoint(manifold, midpoint)
@@ -216,23 +203,27 @@ class StereographicAttention(TakesManifold, nn.Module):
         for linear in (self.query, self.key):
             nn.init.xavier_uniform_(linear.weight, gain=0.5**0.5)
             nn.init.zeros_(linear.bias)
+        self.dropout = nn.Dropout(dropout)  # not `layers.dropout`, which cannot be compiled
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.from_points(x, self.space.logmap0(x))
-
-    def from_points(self, x: Tensor, v: Tensor, rows: int | None = None) -> Tensor:
-        """The same from points and their logarithms, `[tokens, ...]`.
-
-        With `rows` only that many of the first tokens have queries, and outputs `[rows, dim]`.
-        """
-        query, key = self._heads(self.query(first_tokens(x, rows))), self._heads(self.key(x))
-        value = self.value.from_tangent(v)
+    def forward(self, x: Points, rows: int | None = None) -> Points:
+        """With `rows` only that many of the first tokens have queries and outputs."""
+        query = self._heads(self.query(first_tokens(x.x, rows)))
+        key = self._heads(self.key(x.x))
+        value = self.value(x).x
         scale = self.space.tangent_scale(value)
         if scale is not None:
             query, key = query * first_tokens(scale, rows), key * scale
         if self.kind == "linear":
-            return self.out(linear_attention(query, key, value, self.space, scale))
-        return self.out(midpoint_attention(query @ key.mT, value, self.space))
+            mean = linear_attention(query, key, value, self.space, scale)
+        else:
+            mean = midpoint_attention(query @ key.mT, value, self.space)
+        out = self.out(Points(self.space, x=mean))
+        if not self.training or self.dropout.p == 0:
+            return out
+        # Random numbers are those of all tokens, whatever rows are asked for.
+        kept = self.dropout(out.x.new_ones(x.log.shape[::-1]).T)
+        scaled = self.space.scale_coordinates(out.x, kept[: len(out.x)])
+        return Points(self.space, x=scaled)
 
     def _heads(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.heads, -1)).movedim(-2, 0)

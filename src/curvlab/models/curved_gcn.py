@@ -20,6 +20,7 @@ from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.graph.sparse_matrix import SparseMatrix, as_matrix, neighbourhood_mean
 from curvlab.layers.elementwise import activation_function, dropout
 from curvlab.layers.feature_linear import FeatureLinear
+from curvlab.layers.points import Points
 from curvlab.layers.stereographic import Midpoint, StereographicLinear, choose_midpoint
 from curvlab.manifolds import Manifold, PoincareBall, PseudoHyperboloid, Stereographic
 from curvlab.manifolds import stereographic as k_space
@@ -81,7 +82,7 @@ class CurvedGCN(Encoder):
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         """Map tangent vectors by a layer; also aggregate the result, as tangent vectors."""
-        own = layer.space.logmap0(layer.from_tangent(v))
+        own = layer(Points(layer.space, log=v)).log
         return own, self.aggregate(layer, adjacency, own)
 
     def aggregate(self, layer: Any, adjacency: SparseMatrix, u: Tensor) -> Tensor:  # noqa: ARG002
@@ -188,7 +189,7 @@ class HAT(CurvedGCN):
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         target, source = adjacency.ends
-        h = layer.from_tangent(v)
+        h = layer(Points(layer.space, log=v)).x
         own = self.space.logmap0(h)
         x, y = (self.space.split(h.index_select(0, nodes)) for nodes in (target, source))
         weights = softmax(-k_space.dist(x, y, self.space.kappa), target, num_nodes=len(h))
@@ -273,7 +274,7 @@ class KappaGCN(CurvedGCN):
         self.linears = self.linear_maps_from(in_channels)
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
-        own = layer.from_tangent(v)
+        own = layer(Points(layer.space, log=v)).x
         return own, self.space.logmap0(self.midpoints(adjacency, own))
 
     def tangent(self, own: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from curvlab.data.transforms.graph import LaplacianEigenvectors
 from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.elementwise import activation_function
 from curvlab.layers.feature_linear import FeatureLinear
+from curvlab.layers.points import Points
 from curvlab.layers.stereographic import (
     AttentionKind,
     Midpoint,
@@ -23,7 +24,6 @@ from curvlab.layers.stereographic import (
     StereographicFeedForward,
     StereographicLayerNorm,
     TokenLinear,
-    first_tokens,
 )
 from curvlab.manifolds import Euclidean, Manifold, Stereographic
 from curvlab.models.encoder import Encoder, make_space
@@ -93,40 +93,22 @@ class FPSTBlock(Compilable):
         attention: StereographicAttention,
         feed_forward: StereographicFeedForward,
         layer_norm: bool,
-        dropout: float,
     ) -> None:
         super().__init__()
         self.space = space
-        self.norm1 = StereographicLayerNorm(dim, space) if layer_norm else None
+        self.norm1 = StereographicLayerNorm(dim, space) if layer_norm else nn.Identity()
         self.attention = attention
-        self.norm2 = StereographicLayerNorm(dim, space) if layer_norm else None
+        self.norm2 = StereographicLayerNorm(dim, space) if layer_norm else nn.Identity()
         self.feed_forward = feed_forward
-        self.dropout = nn.Dropout(dropout)  # not `layers.dropout`, which cannot be compiled
 
     def forward(self, tangent: Tensor, rows: int | None = None) -> Tensor:
         """Map tokens, tangent vectors at the origin `[tokens, dim]`, to points.
 
         Of the first `rows` tokens; None: of all. The others are keys and values.
         """
-        # A point is needed with its logarithm or as its logarithm alone: `expmap0_and_log` and
-        # `clamp_tangent` are the exponential with the logarithm that would follow it.
-        if self.norm1 is None or rows is None:
-            x, tangent = points = self.space.expmap0_and_log(tangent)
-            x = first_tokens(x, rows)
-        else:
-            x = self.space.expmap0(first_tokens(tangent, rows))
-            tangent = self.space.clamp_tangent(tangent)
-        if self.norm1 is not None:
-            points = self.space.expmap0_and_log(self.norm1.tangent(tangent))
-        attended = self.attention.from_points(*points, rows)
-        if self.training and self.dropout.p > 0:  # by the random numbers of all tokens
-            kept = self.dropout(attended.new_ones(tangent.shape[::-1]).T)
-            attended = self.space.scale_coordinates(attended, kept[: len(attended)])
-        x = self.space.add(attended, x)
-        tangent = self.space.logmap0(x)
-        if self.norm2 is not None:
-            tangent = self.space.clamp_tangent(self.norm2.tangent(tangent))
-        return self.space.add(self.feed_forward.from_tangent(tangent), x)
+        x = Points(self.space, tangent)  # exp_0
+        x = self.attention(self.norm1(x), rows) + x.first(rows)  # Eq. 9
+        return (self.feed_forward(self.norm2(x)) + x).x  # Eq. 10
 
 
 class FPST(Encoder):
@@ -184,9 +166,11 @@ class FPST(Encoder):
         blocks, function = [], activation_function(activation)
         for _ in range(layers):
             space = make_space(manifold, "heads", heads, dim)
-            mixer = StereographicAttention(dim, heads, space, attention, out_proj, midpoint)
+            mixer = StereographicAttention(
+                dim, heads, space, attention, out_proj, midpoint, dropout
+            )
             network = StereographicFeedForward(dim, dim, function, space, weight_dropout=dropout)
-            blocks.append(FPSTBlock(space, dim, mixer, network, layer_norm, dropout))
+            blocks.append(FPSTBlock(space, dim, mixer, network, layer_norm))
         self.spaces = [block.space for block in blocks]
         self.blocks = nn.Sequential(*blocks)
         self.dim_out = dim + self.manifold_out.codimension
