@@ -8,6 +8,9 @@ from torch import Tensor
 from curvlab.errors import UsageError
 from curvlab.process import all_reduce_sum, own_share
 
+TIE = 2.0**-40
+"""Distances are tied if they differ by at most this share of the larger."""
+
 
 def mean_average_precision(
     distance_rows: Callable[[Tensor], Tensor],
@@ -17,12 +20,24 @@ def mean_average_precision(
 ) -> Tensor:
     """Mean over nodes of the average precision with which nearness finds the neighbours.
 
-    For each node u all other nodes are sorted by ascending distance, ties by index; `AP(u) =
-    1/deg(u) sum_{v ~ u} (neighbours among the first rank(v)) / rank(v)`, ranks from 1. The node
-    itself is left out at any distance. Nodes without neighbours, for which AP is not defined, are
-    left out of the mean. Distances that are not finite give NaN. Memory is a few times `block *
-    num_nodes`. The processes of a group, which must all call this, share the blocks and get the
-    same result as one. Source: FPS-T Sec. 5.1; Gu et al. 2019.
+    For each node u all other nodes are sorted by ascending distance; `AP(u) = 1/deg(u) sum_{v ~ u}
+    (neighbours among the first rank(v)) / rank(v)`, ranks from 1. AP is the mean over all orders
+    of tied nodes, in closed form: of t tied nodes, h of them neighbours, after b nearer nodes, a of
+    them neighbours, the sum over the h neighbours has the mean
+
+        h/t ((a + 1 - q (b + 1)) (H(b + t) - H(b)) + q t),   q = (h - 1) / (t - 1),
+
+    with harmonic numbers H, and q = 0 if t = 1. So it does not depend on the order of the nodes.
+    Distances are tied if they are equal but for the rounding of double precision: successive
+    distances differ by at most `TIE` of the larger. Nodes whose embeddings coincide but for the
+    rounding of their coordinates must be given equal distances (`coincident_nodes`).
+
+    The node itself is left out at any distance. Nodes without neighbours, for which AP is not
+    defined, are left out of the mean. Distances that are not finite give NaN. Memory is a few times
+    `block * num_nodes`. The processes of a group, which must all call this, share the blocks and
+    get the same result as one. Source: FPS-T Sec. 5.1; Gu et al. 2019. Ties: McSherry and Najork
+    2008, "Computing information retrieval performance measures efficiently in the presence of tied
+    scores".
 
     Args:
         distance_rows: maps node indices `[rows]` to their distances to all nodes
@@ -56,10 +71,40 @@ def _average_precision(distance: Tensor, neighbour: Tensor, nodes: Tensor) -> tu
     invalid = ~distance.isfinite().all(dim=1)
     own = nodes[:, None]
     # The node itself goes first, where it is cut off, so that ranks count the others only.
-    order = distance.scatter(1, own, -torch.inf).sort(dim=1, stable=True).indices[:, 1:]
+    ordered = distance.scatter(1, own, -torch.inf).sort(dim=1)
+    distance, order = ordered.values[:, 1:], ordered.indices[:, 1:]
     hit = neighbour.scatter(1, own, False).gather(1, order)
     rank = torch.arange(1, hit.shape[1] + 1, device=distance.device, dtype=torch.float32)
+    found = hit.cumsum(dim=1, dtype=torch.int32)
+    tied = distance.diff(dim=1) <= TIE * distance[:, 1:].abs()
+    # Asking costs nothing on a CPU; a GPU would wait for the answer.
+    if distance.device.type == "cpu" and not tied.any():
+        precision = found / rank * hit
+    else:
+        precision = _mean_over_ties(found, hit, tied)
     degree = hit.sum(dim=1)
-    precision = hit.cumsum(dim=1, dtype=torch.int32) / rank * hit
     average = precision.sum(dim=1) / degree.clamp(min=1)
     return torch.where(invalid, torch.nan, average), degree
+
+
+def _mean_over_ties(found: Tensor, hit: Tensor, tied: Tensor) -> Tensor:
+    """Sum of the precisions of each group of ties, at its last place, `[rows, others]`.
+
+    Args:
+        found: neighbours among the nodes up to each place `[rows, others]`.
+        hit: whether the node at a place is a neighbour.
+        tied: whether the node at a place is tied with the next `[rows, others - 1]`.
+    """
+    places = hit.shape[1]
+    place = torch.arange(places, device=hit.device, dtype=torch.int32)
+    edge = tied.new_zeros(len(tied), 1)
+    starts, ends = ~torch.cat([edge, tied], dim=1), ~torch.cat([tied, edge], dim=1)
+    nearer = torch.where(starts, place, 0).cummax(dim=1).values
+    nearer_hits = torch.where(starts, found - hit.int(), 0).cummax(dim=1).values
+    size, hits = (place + 1 - nearer).double(), (found - nearer_hits).double()
+    harmonic = torch.cat([place.new_zeros(1), 1 / (place + 1).double()]).cumsum(0)
+    between = harmonic[1:] - harmonic[nearer]
+    share = (hits - 1) / (size - 1).clamp(min=1)
+    total = (nearer_hits + 1 - share * (nearer + 1)) * between + share * size
+    alone = found / (place + 1).float() * hit
+    return torch.where(size == 1, alone, (hits / size * total).float()) * ends

@@ -1,5 +1,6 @@
 """Graph reconstruction: embed the nodes so that the nearest ones are the neighbours."""
 
+import logging
 from typing import Literal
 
 import pandas as pd
@@ -10,6 +11,7 @@ from torch_geometric.data import Data
 from curvlab.finite import Scores
 from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.metrics.average_precision import mean_average_precision
+from curvlab.metrics.coincidence import coincident_nodes
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import Fraction, Passed
@@ -18,6 +20,8 @@ from curvlab.tasks.pairs.loss import Evaluate, reconstruction_loss
 from curvlab.tasks.pairs.tiles import PairTiles
 from curvlab.tasks.predictions import PredictionQuery, Trained, likeliest_links
 from curvlab.tasks.task import TAIL_STEPS, Task
+
+log = logging.getLogger(__name__)
 
 # Rows of the distance matrix held at a time in evaluation, as entries of float64.
 EVALUATION_ENTRIES = 2**21
@@ -29,7 +33,8 @@ CURVE_STEPS = 500
 class Reconstruction(Task):
     """Loss over all pairs of nodes, mean average precision on the training graph.
 
-    There is no split. The training graph is scored once, with the final weights; the curve of the
+    Nodes that coincide are tied, and the metric is the mean over the orders of ties: see
+    `mean_average_precision` and `coincident_nodes`. There is no split. The training graph is scored once, with the final weights; the curve of the
     metric during training selects nothing. Several processes share the tiles of pairs
     (`curvlab.tasks.pairs`). Source: FPS-T, Section 5.1.
 
@@ -39,6 +44,7 @@ class Reconstruction(Task):
             none. A pair below it has no gradient. Q-GCN's public code uses 1e-15.
     """
 
+    revision = 2  # 2: the score is the mean over the orders of ties
     score = "map"
     shares_loss = True
     evaluates_together = True
@@ -77,6 +83,8 @@ class Reconstruction(Task):
 
     def test_step(self, batch: Data, batch_idx: int) -> None:
         self.log("test/map", self.precision(batch), batch_size=1)
+        if rank() == 0:
+            warn_of_coincidence(self.encoder(batch))
 
     def loss_scale(self, batch: Data) -> int:
         return batch.edge_index.shape[1]
@@ -85,10 +93,13 @@ class Reconstruction(Task):
     def precision(self, batch: Data) -> Tensor:
         """Mean average precision in percent, distances in float64."""
         space = self.encoder.manifold_out
-        points = self.encoder(batch).double()
+        points = self.encoder(batch)
+        same = coincident_nodes(points)
+        points = points.double()
 
         def distance_rows(rows: Tensor) -> Tensor:
-            return space.pairwise_sqdist(points[rows], points)
+            distances = space.pairwise_sqdist(points[same[rows]], points)
+            return distances.index_select(1, same)  # exactly equal where nodes coincide
 
         block = max(1, EVALUATION_ENTRIES // batch.num_nodes)
         return 100 * mean_average_precision(
@@ -109,3 +120,18 @@ class Reconstruction(Task):
     def score_on(self, run: Trained, graph: Data) -> Scores:
         """Mean average precision on the graph."""
         return {"test": {self.score: float(self.precision(run.prepare(graph)))}}
+
+def warn_of_coincidence(points: Tensor) -> None:
+    """Warn if nodes have the same embedding, points `[nodes, dim]`."""
+    if not points.isfinite().all():
+        return
+    sizes = coincident_nodes(points).unique(return_counts=True)[1]
+    if len(sizes) == 1 < len(points):
+        log.warning("the model has collapsed: all nodes have the same embedding")
+    elif shared := int(sizes[sizes > 1].sum()):
+        log.warning(
+            "%d of %d nodes share their embedding with another node, and mAP is the mean over the "
+            "orders of such nodes; features that differ distinguish them (dataset.features)",
+            shared,
+            len(points),
+        )
