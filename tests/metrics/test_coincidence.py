@@ -71,4 +71,7 @@ def test_points_that_are_not_finite_coincide_with_none():
 
 def test_origins_coincide():
     points = torch.cat([torch.zeros(4, 3), drawn(3, 3), 1e-9 * drawn(2, 3)])
-    assert groups_of(points) == {frozenset([0, 1, 2, 3, 7, 8]), *(frozenset([i]) for i in (4, 5, 6))}
+    assert groups_of(points) == {
+        frozenset([0, 1, 2, 3, 7, 8]),
+        *(frozenset([i]) for i in (4, 5, 6)),
+    }

@@ -44,12 +44,41 @@ def test_the_simplest_of_the_best_spaces_is_recommended():
 
 def test_a_difference_within_the_noise_is_none_and_the_budget_is_told():
     found = report(FLAT, ("hyperbolic", scores(60.1, 1)), ("sphere", scores(20, 2)))
-    assert (found.space, found.alike) == ("flat", ("hyperbolic",))
-    assert "no difference was found with this budget" in found.text
+    assert (found.space, found.alike, found.decided) == ("flat", ("hyperbolic",), False)
+    assert "FPST: undecided. No difference was found, but hyperbolic may gain a" in found.text
     assert "Worse than flat: sphere." in found.text
     limit = float(found.text.split("With 10 runs a difference of about ")[1].split()[0])
     std = found.table.loc[1, "std"]
     assert power(limit, std, 10, 0.05 / 2) == pytest.approx(0.8, abs=0.01)
+
+
+def few(mean, *noise):
+    """Scores with this mean of a few runs."""
+    return [mean + each for each in noise]
+
+
+@pytest.mark.parametrize(
+    ("curved", "decided"),
+    [
+        (few(60, 3, -3), False),  # two runs: a difference of 62 points is detectable
+        (few(60, 0.001, -0.001), False),  # two runs, however near
+        (few(60, 0.5, -0.5), False),
+        (few(60, 4, -4, 0), False),
+        (few(60, 0.1, -0.1, 0), True),
+        (few(60, 0, 0, 0), True),
+        (few(58, 1, -1, 0), True),  # interval from -4.5 to 0.5
+        (few(50, 30, -30, 0), False),
+    ],
+)
+def test_flat_is_recommended_as_decided_only_where_a_gain_of_a_point_is_excluded(curved, decided):
+    found = report(("flat", [60.0] * len(curved)), ("hyperbolic", curved))
+    assert (found.space, found.decided) == ("flat", decided)
+    assert ("undecided" in found.text) != decided
+    answer = overall([found])
+    assert ("undecided for FPST" in answer) != decided
+    assert ("not found to be worth it" in answer) == decided
+    clear = report(("flat", [60.0] * 3), ("sphere", few(40, 1, 0, -1)), label="GCN")
+    assert ("undecided for FPST" in overall([clear, found])) != decided
 
 
 def test_flat_where_every_curved_space_is_worse():

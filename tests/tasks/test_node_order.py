@@ -113,9 +113,9 @@ def test_metrics_of_triples(ties):
     generator = torch.Generator().manual_seed(0)
     scores = torch.randint(4, (20, NODES), generator=generator).float()
     target = torch.randint(NODES, (20,), generator=generator)
-    known = torch.stack(
-        [torch.randint(n, (60,), generator=generator) for n in (20, NODES)]
-    ).unique(dim=1)
+    known = torch.stack([torch.randint(n, (60,), generator=generator) for n in (20, NODES)]).unique(
+        dim=1
+    )
 
     def metrics(queries, candidates):
         at = queries.argsort()[known[0]], candidates.argsort()[known[1]]

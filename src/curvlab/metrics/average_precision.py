@@ -77,10 +77,11 @@ def _average_precision(distance: Tensor, neighbour: Tensor, nodes: Tensor) -> tu
     rank = torch.arange(1, hit.shape[1] + 1, device=distance.device, dtype=torch.float32)
     found = hit.cumsum(dim=1, dtype=torch.int32)
     tied = distance.diff(dim=1) <= TIE * distance[:, 1:].abs()
-    # Asking costs nothing on a CPU; a GPU would wait for the answer.
-    if distance.device.type == "cpu" and not tied.any():
+    mixed = (tied & (hit[:, 1:] != hit[:, :-1])).any(dim=1)  # else the order of ties is the same
+    if distance.device.type == "cpu":
         precision = found / rank * hit
-    else:
+        precision[mixed] = _mean_over_ties(found[mixed], hit[mixed], tied[mixed])
+    else:  # a GPU would wait for the number of such rows
         precision = _mean_over_ties(found, hit, tied)
     degree = hit.sum(dim=1)
     average = precision.sum(dim=1) / degree.clamp(min=1)

@@ -1,7 +1,8 @@
 """Migrations: what an earlier version stored, rewritten as this version would store it.
 
 A stored configuration has the number of its schema. Each rewrite leads to the next number, and
-changes names alone: the run computed what the new configuration computes. A new rewrite goes to
+changes names alone, or the revision of a class whose numbers in that run are the same: the run
+computed what the new configuration computes. A new rewrite goes to
 the end of `REWRITES`; `python scripts/migrate.py` then applies it to the repository's tables.
 """
 
@@ -46,7 +47,24 @@ def skip_average_stated(config: Config, revisions: Revisions) -> tuple[Config, R
     return stated, {**revisions, name: revisions[name] + 1}
 
 
-REWRITES: tuple[Rewrite, ...] = (class_names, skip_average_stated)
+def untied_reconstructions(config: Config, revisions: Revisions) -> tuple[Config, Revisions]:
+    """Give reconstructions from one-hot features the revision whose score averages over ties.
+
+    Such features distinguish all nodes, so that no distances are tied and the score is the same.
+    """
+    classes = {
+        part: class_name(str(node.get("_target_", "")))
+        for part, node in (
+            ("task", config.get("task") or {}),
+            ("features", (config.get("dataset") or {}).get("features") or {}),
+        )
+    }
+    if classes == {"task": "Reconstruction", "features": "IdentityFeatures"}:
+        revisions = dict(sorted({**revisions, "Reconstruction": 2}.items()))
+    return config, revisions
+
+
+REWRITES: tuple[Rewrite, ...] = (class_names, skip_average_stated, untied_reconstructions)
 
 SCHEMA = OLDEST + len(REWRITES)  # of what this version stores
 

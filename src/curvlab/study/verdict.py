@@ -1,27 +1,37 @@
 """Results of a study: comparisons with flat space, and a recommendation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from math import isinf
 from typing import Any
 
 import pandas as pd
 
-from curvlab.statistics import LEVEL, compare_pairs, detectable, holm, required_runs
+from curvlab.statistics import (
+    FEWEST,
+    LEVEL,
+    POINT,
+    compare_pairs,
+    detectable,
+    holm,
+    required_runs,
+)
 from curvlab.study.flat_counterpart import FLAT
-
-ONE_POINT = 1.0
 
 
 @dataclass(frozen=True)
 class Report:
-    """A model's results and the recommended space; `alike` are others that are as good."""
+    """A model's results and the recommended space; `alike` are others that are as good.
+
+    `decided` is false if no gain over flat space was found and one of `POINT` is not excluded.
+    """
 
     label: str
     table: pd.DataFrame
     space: str
     alike: tuple[str, ...]
     text: str
+    decided: bool = True
 
     @property
     def score(self) -> float:
@@ -41,7 +51,9 @@ def compare(table: pd.DataFrame) -> pd.DataFrame:
 def recommend(label: str, table: pd.DataFrame) -> Report:
     """Recommend a space for a model: the simplest of those not distinguishable from the best.
 
-    Only spaces that beat flat by the corrected t test at 5 % are; else flat space.
+    Only spaces that beat flat by the corrected t test at 5 % are; else flat space. Then it is
+    undecided whether curvature pays unless every other space is worse, or its difference from at
+    least three pairs has a 95 % interval that ends below a gain of one point.
     """
     others = table.iloc[1:].dropna(subset="scores")
     significant = others["p_holm"] < LEVEL
@@ -62,18 +74,33 @@ def recommend(label: str, table: pd.DataFrame) -> Report:
     if equal.empty:
         less = f"by {-worse['difference'].max():.2f} points or more"
         text = f"{label} stays flat: every other space scores less, {less}."
+        return Report(label, table, FLAT, (), text)
+    possible = equal[[_may_gain(row) for _, row in equal.iterrows()]]
+    if decided := possible.empty:
+        text = f"{label} stays flat: no space gains a point, "
+        text += f"and no difference was found. {_budget(_best(equal), len(others))}"
     else:
-        budget = _budget(_best(equal), len(others))
-        text = f"{label} stays flat: no difference was found with this budget. {budget}"
-        text += f" Worse than flat: {_list_names(list(worse['space']))}." if len(worse) else ""
-    return Report(label, table, FLAT, tuple(equal["space"]), text)
+        text = f"{label}: undecided. No difference was found, but {_list_names(possible['space'])} "
+        text += f"may gain a point or more. {_budget(_best(possible), len(others))}"
+    text += f" Worse than flat: {_list_names(worse['space'])}." if len(worse) else ""
+    return Report(label, table, FLAT, tuple(equal["space"]), text, decided)
+
+
+def _may_gain(row: Any) -> bool:
+    """Whether the runs do not exclude that a space gains `POINT` over flat space."""
+    all_equal = row["std"] == 0 and row["difference"] == 0
+    excluded = all_equal or row["difference"] + row["pm"] < POINT
+    return row["pairs"] < FEWEST or not excluded
 
 
 def overall(reports: Sequence[Report]) -> str:
     """The recommendation over all models, in a sentence: the best one in its best space."""
     best = max(reports, key=lambda report: report.score)
     gains = [report.label for report in reports if report.space != FLAT]
+    undecided = [report.label for report in reports if not report.decided]
     curved = "Curvature was not found to be worth it on this graph."
+    if undecided:
+        curved = f"Whether curvature is worth it is undecided for {_list_names(undecided)}."
     if gains:
         curved = f"Curvature is worth it for {_list_names(gains)}."
     score = f"{best.label} in {best.space} space, {best.score:.2f} on average"
@@ -94,7 +121,7 @@ def _budget(row: Any, tests: int) -> str:
     limit = detectable(std, pairs, level)
     if isinf(limit) or std == 0:
         return found
-    aim = ONE_POINT if limit > ONE_POINT else limit / 2
+    aim = POINT if limit > POINT else limit / 2
     runs = required_runs(aim, std, level)
     more = f", with about {runs} runs one of {aim:.2f} points" if runs else ""
     return (
@@ -103,5 +130,6 @@ def _budget(row: Any, tests: int) -> str:
     )
 
 
-def _list_names(names: Sequence[str]) -> str:
+def _list_names(listed: Iterable[str]) -> str:
+    names = list(listed)
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
