@@ -1,4 +1,4 @@
-"""Runs whose nodes coincide: the score does not depend on the lines' order, and a warning says so."""
+"""Runs whose nodes coincide: no order of lines changes the score, and a warning says so."""
 
 from itertools import pairwise
 

@@ -48,7 +48,9 @@ def to_half_space(x: Tensor, kappa: Tensor | float) -> Tensor:
     rest, last = w.split([x.shape[-1] - 1, 1], -1)
     height = kernels.one_plus(-squared_norm(w), x.dtype)
     from_pole = squared_norm(rest) + (1 - last).square()
-    return (torch.cat([2 * rest, height], -1) / from_pole.clamp(min=height / 4)).to(x.dtype)
+    # (1 - |X|)^2, the least inside the ball, is at least (1 - |X|^2)^2 / 4.
+    from_pole = from_pole.clamp(min=height.square() / 4)
+    return (torch.cat([2 * rest, height], -1) / from_pole).to(x.dtype)
 
 
 def from_half_space(y: Tensor, kappa: Tensor | float) -> Tensor:

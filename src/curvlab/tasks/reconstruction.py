@@ -33,10 +33,10 @@ CURVE_STEPS = 500
 class Reconstruction(Task):
     """Loss over all pairs of nodes, mean average precision on the training graph.
 
-    Nodes that coincide are tied, and the metric is the mean over the orders of ties: see
-    `mean_average_precision` and `coincident_nodes`. There is no split. The training graph is scored once, with the final weights; the curve of the
-    metric during training selects nothing. Several processes share the tiles of pairs
-    (`curvlab.tasks.pairs`). Source: FPS-T, Section 5.1.
+    Nodes that coincide are tied, and the metric is the mean over the orders of ties
+    (`mean_average_precision`, `coincident_nodes`). There is no split. The training graph is scored
+    once, with the final weights; the curve of the metric during training selects nothing. Several
+    processes share the tiles of pairs (`curvlab.tasks.pairs`). Source: FPS-T, Section 5.1.
 
     Args:
         power: of distances in the loss: 2 squared, 1 plain.
@@ -119,7 +119,10 @@ class Reconstruction(Task):
 
     def score_on(self, run: Trained, graph: Data) -> Scores:
         """Mean average precision on the graph."""
-        return {"test": {self.score: float(self.precision(run.prepare(graph)))}}
+        batch = run.prepare(graph)
+        with torch.no_grad():
+            warn_of_coincidence(self.encoder(batch))
+        return {"test": {self.score: float(self.precision(batch))}}
 
 def warn_of_coincidence(points: Tensor) -> None:
     """Warn if nodes have the same embedding, points `[nodes, dim]`."""
