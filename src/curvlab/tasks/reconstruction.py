@@ -124,6 +124,7 @@ class Reconstruction(Task):
             warn_of_coincidence(self.encoder(batch))
         return {"test": {self.score: float(self.precision(batch))}}
 
+
 def warn_of_coincidence(points: Tensor) -> None:
     """Warn if nodes have the same embedding, points `[nodes, dim]`."""
     if not points.isfinite().all():
