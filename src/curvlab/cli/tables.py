@@ -152,7 +152,7 @@ def block(results: Path, words: str) -> str:
         case ["cell", "totals"]:
             return totals_in_words(_overview(results)[0])
         case ["claims"]:
-            found = claims_table(_claims(results))
+            found = claims_table(_main_claims(results))
             return f"{markdown_table(found)}\n{CLAIMS_LEGEND}\n"
         case ["cell", "repeated"]:
             from curvlab.tables.repeat import cheapest_runs, read_repeated, summary
@@ -161,7 +161,7 @@ def block(results: Path, words: str) -> str:
         case ["claims", paper]:
             return paper_claims(results, paper)
         case ["summary"]:
-            return markdown_table(summary_table(_claims(results)))
+            return markdown_table(summary_table(_main_claims(results)))
         case ["claim", table, method, other, *which] if which in ([], ["others"]):
             return verdict_in_words(_claim(results, table, method, other), counted=not which)
         case ["verdict", table, row, column]:
@@ -216,6 +216,10 @@ def _claims(results: Path) -> list[Claim]:
     return load_claims(partial(_reports, results=results))
 
 
+def _main_claims(results: Path) -> list[Claim]:
+    return [claim for claim in _claims(results) if not claim.aside]
+
+
 def _claim(results: Path, *names: str) -> Claim:
     found = [claim for claim in _claims(results) if claim.name == ":".join(names)]
     if not found:
@@ -259,7 +263,7 @@ def draw_claims(text: str, results: Path) -> None:
 
 def decide(results: Path, names: Sequence[str]) -> str:
     """What would decide the claims of these names, or all, in order of verdicts per hour."""
-    claims = _claims(results)
+    claims = _claims(results) if names else _main_claims(results)
     known = [claim.name for claim in claims]
     chosen = [c for c in claims if not names or any(c.name.startswith(name) for name in names)]
     for name in names:

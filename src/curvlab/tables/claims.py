@@ -103,6 +103,7 @@ class Claim:
     other: str
     link: str
     report: Report
+    aside: bool = False  # shown on its paper's page, in no table of claims
 
     @property
     def name(self) -> str:
@@ -217,7 +218,8 @@ class Claim:
 
 def load_claims(reports: Callable[[str], Sequence[Report]]) -> list[Claim]:
     """The listed claims, each with the first report of its table."""
-    listed = pd.read_csv(Path(__file__).with_name("claims.csv"), dtype=str)
+    file = Path(__file__).with_name("claims.csv")
+    listed = pd.read_csv(file, dtype=str, keep_default_na=False)
     rows: list[dict[Any, str]] = listed.to_dict("records")
     return [
         Claim(
@@ -228,6 +230,7 @@ def load_claims(reports: Callable[[str], Sequence[Report]]) -> list[Claim]:
             other=row["other"],
             link=row["link"],
             report=reports(row["table"])[0],
+            aside=bool(row["aside"]),
         )
         for row in rows
     ]
