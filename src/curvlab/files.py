@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -13,6 +13,27 @@ OF_DISK = (OSError, PermissionError, FileNotFoundError, IsADirectoryError, NotAD
 """Errors of a file system, not of the network."""
 
 LEFT_SECONDS = 3600.0  # age of a temporary file from which its process is taken for dead
+
+
+_fences: list[tuple[Path, Callable[[], None]]] = []
+
+
+@contextmanager
+def fence(folder: Path, check: Callable[[], None]) -> Iterator[None]:
+    """Within the block, call `check` before a file below a folder is replaced or deleted."""
+    entry = folder.absolute(), check
+    _fences.append(entry)
+    try:
+        yield
+    finally:
+        _fences.remove(entry)
+
+
+def check_fences(path: Path) -> None:
+    """Call the checks of the folders that a path is below."""
+    for folder, check in _fences:
+        if path.absolute().is_relative_to(folder):
+            check()
 
 
 @contextmanager
@@ -33,6 +54,7 @@ def arriving(target: Path) -> Iterator[Path]:
         handle = os.open(partial, os.O_RDONLY)
         os.fsync(handle)  # else a power loss may leave the name and no content
         os.close(handle)
+        check_fences(target)
         partial.replace(target)
     except (OSError, RuntimeError) as error:  # torch's, when the system refuses it a write
         cause = error if isinstance(error, OSError) else error.__context__
@@ -54,6 +76,7 @@ def atomic_write(path: Path, text: str) -> None:
 
 def remove(path: Path) -> None:
     """Delete a file, or a folder in its place; nothing where there is none."""
+    check_fences(path)
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

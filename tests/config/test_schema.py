@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from curvlab.config import schema
+from curvlab.config import schema, trust
 from curvlab.config.options import check_options, check_setting
 from curvlab.config.schema import (
     MISSING,
@@ -27,6 +27,7 @@ TOY, BASE = "toys.Toy", "toys.Base"
 def importable(monkeypatch):
     """The folder of this file is one where packages are looked for, as an installed one's."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    monkeypatch.setattr(trust, "_named", {TOY, BASE})
 
 
 def test_stored_signatures_are_what_the_classes_have():

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from curvlab import files
 from curvlab.results import leases
 from curvlab.results.leases import HeldError, look, take
 
@@ -21,6 +22,19 @@ leases.RENEWED, leases.ABANDONED = map(float, sys.argv[2:])
 lease = leases.take(pathlib.Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(60)
+"""
+WRITING = """
+import pathlib, sys
+from curvlab.files import atomic_write
+from curvlab.results import leases
+from curvlab.results.folder import RunDirectory
+leases.RENEWED, leases.ABANDONED = map(float, sys.argv[2:])
+leases.WATCHED = float(sys.argv[4]) if sys.argv[4:] else 3600.0  # else nothing but the fence
+folder = pathlib.Path(sys.argv[1])
+with RunDirectory(folder).locked(None):
+    print("held", flush=True)
+    while True:
+        atomic_write(folder / "result.json", "of the suspended process")
 """
 RACING = """
 import pathlib, sys, time
@@ -141,3 +155,61 @@ def test_of_many_that_race_for_an_abandoned_lease_one_has_it_at_a_time(path, hol
     racing = [started(RACING, path, log) for _ in range(3)]
     assert [process.communicate(timeout=60)[0] for process in racing] == ["40\n"] * 3
     assert log.read_text() == "+-" * 120
+
+
+def test_a_suspended_process_writes_nothing_into_the_folder_of_the_next(path, elsewhere):
+    """Nor does it go on for long: filelock alone lets it for two renewals, here 20 seconds."""
+    renewed, abandoned = 10.0, 12.0
+    leases.RENEWED, leases.MISSED, leases.ABANDONED = renewed, 0.1, abandoned
+    with started(WRITING, path.parent, renewed, abandoned) as process:
+        assert process.stdout.readline() == "held\n"
+        result = path.parent / "result.json"
+        deadline = time.monotonic() + 30
+        while not result.exists():
+            assert time.monotonic() < deadline
+        process.send_signal(signal.SIGSTOP)
+        os.utime(path, (1, 1))  # long ago
+        with take(path):
+            result.write_text("of the next")
+            process.send_signal(signal.SIGCONT)
+            begun = time.monotonic()
+            assert process.wait(timeout=60) == leases.LOST
+            assert time.monotonic() - begun < 5
+            assert result.read_text() == "of the next"
+            assert "is gone or was taken" in process.stderr.read()
+
+
+def test_a_suspended_process_that_writes_nothing_ends_at_once(path, elsewhere):
+    leases.RENEWED, leases.MISSED, leases.ABANDONED = 10.0, 0.1, 12.0
+    with started(HOLDING, path, 10.0, 12.0) as process:
+        assert process.stdout.readline() == "held\n"
+        process.send_signal(signal.SIGSTOP)
+        os.utime(path, (1, 1))
+        with take(path):
+            process.send_signal(signal.SIGCONT)
+            begun = time.monotonic()
+            assert process.wait(timeout=60) == leases.LOST
+            assert time.monotonic() - begun < 5
+
+
+def test_a_lease_dated_in_the_future_is_not_held_for_ever(path, elsewhere, holding):
+    holding.kill()
+    holding.wait()
+    os.utime(path, (time.time() + 1e6,) * 2)
+    deadline = time.monotonic() + 30
+    while look(path) is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    with take(path):
+        assert look(path).pid == os.getpid()
+
+
+def test_a_moved_or_deleted_file_is_fenced_too(tmp_path, monkeypatch):
+    calls = []
+    (tmp_path / "a").mkdir()
+    with files.fence(tmp_path, lambda: calls.append(1)):
+        files.atomic_write(tmp_path / "a" / "file", "text")
+        files.remove(tmp_path / "a" / "file")
+        files.atomic_write(tmp_path.parent / "outside", "text")
+    files.remove(tmp_path.parent / "outside")
+    assert len(calls) == 2

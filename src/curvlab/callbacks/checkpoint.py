@@ -11,7 +11,7 @@ from lightning.pytorch.plugins.io import TorchCheckpointIO
 from torch import Tensor
 
 from curvlab.checksums import add_facts
-from curvlab.files import arriving
+from curvlab.files import arriving, check_fences
 from curvlab.process import is_distributed, rank
 
 
@@ -67,6 +67,7 @@ class LastCheckpoint(Callback):
             trainer.save_checkpoint(partial)
             add_facts(partial, {"step": trainer.global_step, **self.facts})
             if self.path.exists():
+                check_fences(self.path)
                 self.path.replace(self.earlier)
 
 

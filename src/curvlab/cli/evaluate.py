@@ -11,13 +11,13 @@ that the task's split holds out; all of them for reconstruction.
 import argparse
 
 import curvlab
-from curvlab.cli.verbs import Verb, graph_in, show
+from curvlab.cli.verbs import Verb, graph_in, show, take_run
 
 
 def _evaluate(args: argparse.Namespace) -> None:
     import pandas as pd
 
-    run = curvlab.load(args.run)
+    run = curvlab.load(args.run, trust=args.trust)
     graph = graph_in(args.data, run)
     found = run.evaluate(args.accelerator, graph)
     rows = [(part, *metric) for part, metrics in found.items() for metric in metrics.items()]
@@ -30,6 +30,6 @@ def _evaluate(args: argparse.Namespace) -> None:
 
 
 main = Verb("evaluate", __doc__, _evaluate)
-main.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
+take_run(main)
 main.add_argument("--data", metavar="FOLDER", help="another graph")
 main.add_argument("--accelerator", help="auto, cpu or cuda (default: the run's)")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import curvlab
-from curvlab.cli.verbs import Verb, graph_in, write
+from curvlab.cli.verbs import Verb, graph_in, take_run, write
 from curvlab.config.resolvers import data_name
 from curvlab.config.schema import spaces_of
 from curvlab.files import arriving, atomic_write
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def _export(args: argparse.Namespace) -> None:
     import pandas as pd
 
-    run = curvlab.load(args.run)
+    run = curvlab.load(args.run, trust=args.trust)
     ids, points, space = embeddings(run, args.tangent, args.data)
     text = args.format == "word2vec"
     name = f"{'tangents' if args.tangent else 'embeddings'}.{'txt' if text else args.format}"
@@ -92,7 +92,7 @@ def geometry(run: "Run") -> str:
 
 
 main = Verb("export", __doc__, _export)
-main.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
+take_run(main)
 formats = ("csv", "parquet", "word2vec")
 main.add_argument("--format", choices=formats, default="csv", help="of the file (csv)")
 main.add_argument("--tangent", action="store_true", help="logarithms at the origin")

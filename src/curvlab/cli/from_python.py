@@ -47,7 +47,7 @@ def train(*overrides: str, data: Data | None = None) -> Run:
     finally:
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(strict)
-    return load(run.folder(False, hydras))
+    return load(run.folder(False, hydras), trust=True)
 
 
 def _save(data: Data, outputs: str) -> Path:

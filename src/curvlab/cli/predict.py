@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import curvlab
-from curvlab.cli.verbs import Verb, graph_in, show, write
+from curvlab.cli.verbs import Verb, graph_in, show, take_run, write
 from curvlab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _predict(args: argparse.Namespace) -> None:
-    run = curvlab.load(args.run)
+    run = curvlab.load(args.run, trust=args.trust)
     query = {name: getattr(args, name) for name in ("k", "known", "unlabelled")}
     graph = graph_in(args.data, run)
     found = run.predict(graph, nodes=args.node, queries=_queries(args), **query)
@@ -61,7 +61,7 @@ def _queries(args: argparse.Namespace) -> "list[Query]":
 
 
 main = Verb("predict", __doc__, _predict)
-main.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
+take_run(main)
 main.add_argument("--node", action="append", help="id of a node (default: all)")
 main.add_argument("--k", type=int, default=10, help="answers of a node or a pair (10)")
 main.add_argument("--unlabelled", action="store_true", help="only nodes without a label")

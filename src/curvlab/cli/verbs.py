@@ -73,6 +73,13 @@ class Verb(Words):
         return 0
 
 
+def take_run(verb: Verb) -> None:
+    """Give a verb the arguments of one finished run."""
+    verb.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
+    what = "build classes that are none of curvlab's or a plug-in's, too: RUN may then run code"
+    verb.add_argument("--trust", action="store_true", help=what)
+
+
 def graph_in(folder: str | None, run: "Run") -> "Data | None":
     """Another graph, from a folder of files, with the run's numbers of classes and features."""
     if folder is None:

@@ -22,6 +22,7 @@ from curvlab.config.folder import CONFIGS, address, folders, is_group
 from curvlab.config.options import keys_of, leaves
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.sources import read
+from curvlab.config.trust import trust
 from curvlab.errors import UsageError, refuse
 
 COLUMN = 58
@@ -51,6 +52,7 @@ def _compose(words: Sequence[str], configs: Path, make: Any) -> DictConfig:
         make = make if configs == CONFIGS else make.__wrapped__  # of a folder that changes
         config = deepcopy(make(choices, configs, folders()))
         ConfigLoaderImpl._apply_overrides_to_config(values, config)
+        trust(config)
         return config
     except HydraException as error:
         if missing := re.match("Could not override '(.+?)'", str(error)):

@@ -7,6 +7,7 @@ differs from the defaults, so none moves without a revision of its class. After 
     python -m curvlab.config.schema
 """
 
+import ast
 import collections.abc
 import dataclasses
 import inspect
@@ -28,10 +29,10 @@ from pydantic.dataclasses import dataclass
 from curvlab import options as aliases
 from curvlab.checked import UNIONS, Part, describe_type, marks_of, valid
 from curvlab.config.folder import CONFIGS
+from curvlab.config.trust import SIGNATURES as FILE
+from curvlab.config.trust import is_known
 from curvlab.errors import UsageError
 from curvlab.options import FROM_DATA, INCIDENTAL, PASSED, SPACE, Configured
-
-FILE = Path(__file__).with_name("signatures.json")
 
 LIBRARIES = (
     "torch", "torch_geometric", "lightning", "optuna", "geoopt", "hydra", "hydra_plugins",
@@ -51,12 +52,17 @@ PACKAGE = __name__.partition(".")[0]
 
 MISSING = object()  # a default that is not a literal, such as a class: the constructor has it
 
-NAMES = {"Part": Part} | {
-    name: value
-    for source in (typing, collections.abc, annotated_types, aliases)
-    for name, value in vars(source).items()
-    if not name.startswith("_")
-}
+BOUNDS = ("Ge", "Gt", "Le", "Lt", "Interval", "Predicate")
+NAMES = (
+    {"Part": Part}
+    | {kind.__name__: kind for kind in (int, float, bool, str, list, tuple, dict, set)}
+    | {
+        name: value
+        for source in (typing, collections.abc, annotated_types, aliases)
+        for name, value in vars(source).items()
+        if not name.startswith("_")
+    }
+)
 
 WRITTEN = {Any: "Any", type(None): "None", ...: "..."} | {
     kind: kind.__name__
@@ -88,13 +94,34 @@ def _text(kind: Any) -> str:
 
 
 @cache
-def _evaluate(text: str) -> Any:
-    return eval(text, dict(NAMES))
+def _parse(text: str) -> Any:
+    """A type from its text, which is data: names in `NAMES`, constants, `|`, `[...]` and bounds."""
+    return _read(ast.parse(text, mode="eval").body)
+
+
+def _read(node: ast.expr) -> Any:
+    match node:
+        case ast.Constant(value):
+            return value
+        case ast.Name(name):
+            return NAMES[name]
+        case ast.Tuple(parts):
+            return tuple(map(_read, parts))
+        case ast.UnaryOp(ast.USub(), ast.Constant(value)):
+            return -value  # type: ignore[operator]
+        case ast.BinOp(left, ast.BitOr(), right):
+            return _read(left) | _read(right)
+        case ast.Subscript(generic, inner):
+            return _read(generic)[_read(inner)]
+        case ast.Call(ast.Name(name), arguments, bounds) if name in BOUNDS:
+            named = {bound.arg: _read(bound.value) for bound in bounds if bound.arg}
+            return NAMES[name](*map(_read, arguments), **named)
+    raise ValueError(f"{ast.unparse(node)} is no type")
 
 
 def _type(kind: Any) -> Any:
     """A type, perhaps from its text."""
-    return _evaluate(kind) if isinstance(kind, str) else kind
+    return _parse(kind) if isinstance(kind, str) else kind
 
 
 @dataclass(frozen=True)
@@ -158,12 +185,16 @@ def current_target(target: str) -> str:
     return _targets_by_name().get(class_name(target), target)
 
 
-@cache
 def signature_of(target: str) -> Signature:
-    """Signature of a class or function; empty if it is not found."""
-    stored = stored_signatures()
-    if current_target(target) in stored:
-        return stored[current_target(target)]
+    """Signature of a class or function; empty if it is not found, or not known (see `trust`)."""
+    stored, current = stored_signatures(), current_target(target)
+    if current in stored:
+        return stored[current]
+    return _signature_of_other(target) if is_known(target) else Signature()
+
+
+@cache
+def _signature_of_other(target: str) -> Signature:
     try:
         return _inspect(locate(target))
     except Exception:  # of a module that cannot be imported, which says so when it is built

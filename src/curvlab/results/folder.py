@@ -11,9 +11,9 @@ from typing import Any
 import yaml
 
 from curvlab.checksums import DamagedError, check_archive, read_json
-from curvlab.files import atomic_write, remove
+from curvlab.files import atomic_write, check_fences, remove
 from curvlab.results.identity import identity_hash
-from curvlab.results.leases import SUFFIX, HeldError, Holder, take
+from curvlab.results.leases import SUFFIX, HeldError, Holder, fenced, take
 from curvlab.results.migrations import SCHEMA, migrated
 from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, read_result
 from curvlab.results.run_tables import FILES, row_of, runs_in_tables
@@ -51,7 +51,8 @@ class RunDirectory:
         """Hold the folder's lease if it is writable; without `wait` a held one is a `HeldError`."""
         self.path.mkdir(parents=True, exist_ok=True)
         writable = os.access(self.path, os.W_OK)
-        with take(self.path / SUFFIX, wait) if writable else nullcontext():
+        lease = self.path / SUFFIX
+        with take(lease, wait) if writable else nullcontext(), fenced(lease):
             for left in (*self.path.glob(".*.part"), *self.path.glob("checkpoints/.*.part")):
                 remove(left)  # of a process that was killed
             yield
@@ -91,8 +92,9 @@ class RunDirectory:
                 _move_products(other.path, self.path)
             return None
         self.prepare(result, fresh=True)
-        for name, text in (row_of(other.path) or {FILES: {}})[FILES].items():
-            atomic_write(self.path / name, text)
+        texts = (row_of(other.path) or {FILES: {}})[FILES]
+        for name in texts.keys() & {*FINDINGS}:  # no other: a table may be another's
+            atomic_write(self.path / name, texts[name])
         for name in (*FINDINGS, BEST):
             path, target = other.path / name, self.path / name
             if path.exists():
@@ -222,5 +224,7 @@ def _products(folder: Path) -> list[Path]:
 
 
 def _move_products(source: Path, target: Path) -> None:
+    check_fences(source)
+    check_fences(target)
     for product in _products(source):
         shutil.move(product, target / product.name)

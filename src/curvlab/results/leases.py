@@ -7,18 +7,25 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import Thread
 
 import psutil
 from filelock import AcquireReturnProxy, LeaseCompromise, SoftFileLease, SoftFileLock, Timeout
 
+from curvlab.files import fence
+
 SUFFIX = ".lease"  # suffix of the names of leases
 RENEWED, MISSED, ABANDONED, UNWRITTEN = 5.0, 20.0, 120.0, 15.0
 """Seconds between renewals, until a holder may be dead, until a lease, or an empty one, is free."""
+
+WATCHED, GLANCES, BETWEEN = 1.0, 4, 0.05
+"""Seconds between checks that a lease is still held; checks, and seconds between them, before it
+counts as lost: another process moves a lease aside for a moment to look at it."""
 
 LOST = 1  # exit code of a process whose lease was taken by another one
 
@@ -80,7 +87,10 @@ def _take(path: Path) -> AcquireReturnProxy[SoftFileLease]:
             if look(path) is None:
                 lease.force_break()
     try:
-        return lease.acquire(blocking=False)
+        held = lease.acquire(blocking=False)
+        if identity := _identity(path):
+            Thread(target=_watch, args=(lease, path, identity), daemon=True).start()
+        return held
     except Timeout:
         raise HeldError(path, look(path) or Holder()) from None
     except OSError as error:
@@ -96,6 +106,11 @@ def look(path: Path) -> Holder | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     owner, age = SoftFileLease(path).owner, now_on_disk(path.parent) - renewed
+    if age < -RENEWED:  # the clock was set back: from now on it ages
+        age = -age
+        with suppress(OSError):
+            os.utime(path)
+            age = 0.0
     if age > (ABANDONED if owner else UNWRITTEN):
         return None
     if owner is None:
@@ -112,6 +127,48 @@ def look(path: Path) -> Holder | None:
         if not alive:
             return None
     return Holder(host, owner.pid, alive)
+
+
+@contextmanager
+def fenced(path: Path) -> Iterator[None]:
+    """Within the block, files in a lease's folder are replaced only while it is the same lease.
+
+    A process that was suspended for longer than its lease ends before it replaces the files of
+    the next holder. The lease may be that of the process that has started this one.
+    """
+    identity = _identity(path)
+
+    def check() -> None:
+        if identity is not None and _is_lost(path, identity):
+            _end(path)
+
+    with fence(path.parent, check):
+        yield
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and number of a lease's file, which no other has while its holder keeps it open."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _is_lost(path: Path, identity: tuple[int, int]) -> bool:
+    for _ in range(GLANCES):
+        if _identity(path) == identity:
+            return False
+        time.sleep(BETWEEN)
+    return True
+
+
+def _watch(lease: SoftFileLease, path: Path, identity: tuple[int, int]) -> None:
+    """End this process when it has lost a lease; filelock notices later, after two renewals."""
+    while lease.is_locked:
+        if _is_lost(path, identity) and lease.is_locked:
+            _end(path)
+        time.sleep(WATCHED)
 
 
 def now_on_disk(folder: Path) -> float:
@@ -131,7 +188,8 @@ def _machine() -> str:
         return lease.owner.hostname
 
 
-def _end(lost: LeaseCompromise) -> None:
+def _end(lost: LeaseCompromise | Path) -> None:
+    path = lost if isinstance(lost, Path) else lost.lock_file
     why = "is gone or was taken, as after a long stop of this process: it ends"
-    print(f"curvlab: {lost.lock_file} {why}", file=sys.stderr, flush=True)
+    print(f"curvlab: {path} {why}", file=sys.stderr, flush=True)
     os._exit(LOST)

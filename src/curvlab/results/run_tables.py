@@ -13,6 +13,7 @@ from typing import Any
 
 from curvlab.errors import UsageError
 from curvlab.files import arriving
+from curvlab.options import is_inside
 
 SUFFIX = ".jsonl.gz"
 RUN, FILES = "run", "files"
@@ -72,7 +73,11 @@ def _rows(table: Path, version: tuple[int, ...]) -> dict[str, Row]:  # noqa: ARG
     if not content:
         raise EOFError("it is empty")
     rows = map(json.loads, gzip.decompress(content).splitlines())
-    return {row[RUN]: row for row in rows}
+    found = {row[RUN]: row for row in rows}
+    outside = [run for run in found if not is_inside(run)]
+    if outside:
+        raise ValueError(f"{outside[0]} is not inside its folder")
+    return found
 
 
 def _table_above(folder: Path) -> Path | None:

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
+import curvlab.config.trust as trusted
 from curvlab.callbacks import BoundaryFraction
 from curvlab.checksums import DamagedError, check_archive
 from curvlab.config.building import build
@@ -230,6 +231,7 @@ class Run:
         config = copy.deepcopy(self.config)
         config.trainer.devices = 1
         config.trainer.accelerator = accelerator or config.trainer.accelerator
+        config.trainer.pop("profiler", None)  # which writes a file
         try:
             prepare_process(config.trainer.threads, config.trainer.accelerator)
             with default_dtype(config.trainer.precision), reporting.quiet():
@@ -290,18 +292,24 @@ class Run:
             )
 
 
-def load(path: Path | str, data_dir: str | None = None, mirror: str | None = None) -> Run:
+def load(
+    path: Path | str, data_dir: str | None = None, mirror: str | None = None, trust: bool = False
+) -> Run:
     """Load a finished run with the reported weights.
+
+    The file is data: of what it names, only classes of curvlab, of torch's optimisers and of
+    installed plug-ins are built (`curvlab.config.trust`).
 
     Args:
         path: the run's folder, or its `best.ckpt`, which may lie anywhere; or the name of a run
             that ships with curvlab, such as `fpst/web_edu` (`shipped()` lists them).
         data_dir: where raw and processed files are now, if elsewhere than then.
         mirror: likewise.
+        trust: build whatever else it names, too. Its maker can then run code here.
 
     Raises:
-        UsageError: there is no such file, it is no checkpoint of a run, or a class has another
-            revision now.
+        UsageError: there is no such file, it is no checkpoint of a run, it names a class that is
+            not known, or a class has another revision now.
     """
     if str(path) in shipped_runs() and not Path(path).exists():
         path, mirror = WEIGHTS / f"{path}.ckpt", mirror or os.environ.get("CURVLAB_MIRROR")
@@ -318,6 +326,10 @@ def load(path: Path | str, data_dir: str | None = None, mirror: str | None = Non
             f"of a finished run, or a run that ships with curvlab: {', '.join(shipped_runs())}"
         )
     kept = _read(file)
+    if trust:
+        trusted.trust(kept["config"])
+    else:
+        trusted.check(kept["config"], file)
     outdated = outdated_classes(kept["config"], kept.get("revisions", {}))
     if outdated:
         raise UsageError(

@@ -31,12 +31,13 @@ from curvlab.compilation import compile_parts
 from curvlab.config.building import name_keys_in_errors
 from curvlab.config.options import decides, validate
 from curvlab.config.resolvers import data_name, register_resolvers
+from curvlab.config.trust import trust
 from curvlab.errors import DivergedError, UsageError, one_sentence, system_message
 from curvlab.files import atomic_write
 from curvlab.process import default_dtype
 from curvlab.results.folder import EARLIER, LAST, TRACEBACK, RunDirectory
 from curvlab.results.identity import identity_hash, revisions_of, stored_config
-from curvlab.results.leases import Holder
+from curvlab.results.leases import SUFFIX, Holder, fenced
 from curvlab.results.result import FILE, INTERRUPTED, Result
 from curvlab.run import reporting, signals
 from curvlab.run.group import launch, local_devices
@@ -175,10 +176,12 @@ def _run_process(
 ) -> Result:
     """Train in one of the run's processes; the first one evaluates and writes the result."""
     register_resolvers()
+    trust(config)
     options = config.trainer
     prepare_process(options.threads, options.accelerator, local_devices(options.devices))
     parts = config.dataset.source, config.task.get("split") or config.split
-    with default_dtype(options.precision), name_keys_in_errors(*parts):
+    fence = fenced(folder.path / SUFFIX)  # of the lease that the run's first process holds
+    with fence, default_dtype(options.precision), name_keys_in_errors(*parts):
         lightning.seed_everything(config.seed, workers=True, verbose=False)
         _fit(rank == 0, config, result, folder, checkpoint)
     return result
@@ -315,7 +318,8 @@ def write_interrupted(error: signals.Interrupted, result: Result, folder: RunDir
 
 
 def describe(config: DictConfig) -> Result:
-    """The result of a run that has not started."""
+    """The result of a run that has not started; its configuration is the user's own."""
+    trust(config)
     what = stored_config(config)
     return Result(
         status="failed",

@@ -1,6 +1,7 @@
 """Turn a search's study into the recipe of a model on a data set and its split."""
 
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from ruamel.yaml.comments import CommentedMap
 
 from curvlab.config.compose import compose
 from curvlab.config.folder import PROVENANCE
+from curvlab.config.options import DECISIVE
 from curvlab.config.resolvers import LINKS, name_of_recipe, recipe_name
+from curvlab.config.trust import check
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write
 from curvlab.results.identity import canonical, stored_config
@@ -47,6 +50,7 @@ def adopt(folder: Path, configs: Path, force: bool = False) -> str:
             f"journal has another winner: it goes on, or one of the files is damaged; to end it, "
             f"{study.user_attrs.get(COMMAND, 'run the same command')}"
         )
+    _check_names(folder, result, best_first(study)[0].params)
     new = _recipe(result, study, _drop_recipe(folder, result, configs))
     split = result.config.get("split")
     key = name_of_recipe(result.task, result.dataset, split["name"] if split else None)
@@ -86,6 +90,17 @@ def ranking(folder: Path, length: int) -> pd.DataFrame:
         for trial in best
     }
     return pd.DataFrame(columns, dtype=object).rename_axis("").reset_index()
+
+
+def _check_names(folder: Path, result: Result, params: dict[str, Any]) -> None:
+    """Refuse names and values that would do more than set options: the files may be another's."""
+    check(params, shown(folder))
+    names = [getattr(result, key) for key in ("task", "model", "dataset")]
+    names += [str((result.config.get("split") or {}).get("name", ""))]
+    strange = [name for name in names if not re.fullmatch(r"([\w+-][\w.+-]*)?", str(name))]
+    strange += [key for key in params if key.partition(".")[0] not in DECISIVE]
+    if strange:
+        raise UsageError(f"the search in {shown(folder)} has {strange[0]!r}: no recipe sets that")
 
 
 def _drop_recipe(folder: Path, result: Result, configs: Path) -> dict[str, Any]:

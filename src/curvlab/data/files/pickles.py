@@ -12,12 +12,21 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix
 
+_reconstruct, _empty = np.empty(0).__reduce__()[:2]
+
+
+def _empty_array(*_: Any) -> np.ndarray:
+    """The array that a file's numbers are then read into, whatever else it asks for."""
+    array: np.ndarray = _reconstruct(*_empty)
+    return array
+
+
 _NUMPY = {
-    "multiarray._reconstruct": np.empty(0).__reduce__()[0],
+    "multiarray._reconstruct": _empty_array,
     "numeric._frombuffer": np.empty(0).__reduce_ex__(5)[0],
 }
 ARRAYS = {
-    "numpy.ndarray": np.ndarray,
+    "numpy.ndarray": "an array",  # not the class: it would take a file's bytes for addresses
     "numpy.dtype": np.dtype,
     **{f"numpy.{core}.{name}": f for core in ("core", "_core") for name, f in _NUMPY.items()},
     **{f"scipy.sparse.{module}.csr_matrix": csr_matrix for module in ("csr", "_csr")},
