@@ -187,6 +187,7 @@ def gate(monkeypatch):
     return asked
 
 
+@pytest.mark.slow
 def test_nothing_is_located_resolved_or_built_whatever_place_names_it(here, gate, monkeypatch):
     register_resolvers()
     resolved = []
@@ -209,6 +210,7 @@ def test_nothing_is_located_resolved_or_built_whatever_place_names_it(here, gate
 GROUPS = [("optimizer",), ("model", "more"), ("callbacks",), ("dataset", "features"), ("logger",)]
 
 
+@pytest.mark.slow
 def test_known_ways_change_nothing(here, gate):
     assert len(WAYS) > 50
     before = tree(here)
@@ -273,6 +275,7 @@ def test_trust_builds_what_a_file_names(here):
     assert all(torch.equal(weights[name], expected[name]) for name in expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*choices(composing.CONFIGS, "dataset")])
 def test_every_data_set_that_ships_passes(name, monkeypatch):
     monkeypatch.setattr(trust, "_named", set())

@@ -35,7 +35,12 @@ from curvlab.models.triple_scorer import TripleScorer
 from curvlab.process import default_dtype
 from curvlab.results.folder import BEST
 from curvlab.results.identity import map_dicts, outdated_classes
-from curvlab.results.migrations import SchemaError, migrated, with_current_targets
+from curvlab.results.migrations import (
+    SchemaError,
+    migrated,
+    with_current_targets,
+    with_current_targets,
+)
 from curvlab.results.result import Result, read_result
 from curvlab.run import reporting
 from curvlab.run.hardware import prepare_process
@@ -325,11 +330,7 @@ def load(
             f"{file} is not there: a run writes it when it finishes; train it, or give the folder "
             f"of a finished run, or a run that ships with curvlab: {', '.join(shipped_runs())}"
         )
-    kept = _read(file)
-    if trust:
-        trusted.trust(kept["config"])
-    else:
-        trusted.check(kept["config"], file)
+    kept = _read(file, trust)
     outdated = outdated_classes(kept["config"], kept.get("revisions", {}))
     if outdated:
         raise UsageError(
@@ -368,10 +369,14 @@ def shipped_runs() -> list[str]:
     return [file.relative_to(WEIGHTS).with_suffix("").as_posix() for file in files]
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path, trust: bool) -> dict[str, Any]:
     try:
         check_archive(file)
         kept = torch.load(file, map_location="cpu", weights_only=True)
+        if trust:
+            trusted.trust(kept["config"])
+        elif "config" in kept:
+            trusted.check(with_current_targets(kept["config"]), file)
         kept = migrated(kept)
         kept["config"] = with_current_targets(kept["config"])
         return {**kept, "facts": kept["facts"], "state_dict": kept["state_dict"]}
@@ -380,7 +385,7 @@ def _read(file: Path) -> dict[str, Any]:
             f"{file} is damaged ({damage}): its weights are not those that were evaluated; run it "
             "again with rerun=true, or take another copy of the file"
         ) from None
-    except PermissionError:
+    except (PermissionError, UsageError):
         raise
     except SchemaError as other:
         raise UsageError(f"{file} cannot be used ({other}): train it again") from None
