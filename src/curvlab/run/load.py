@@ -39,7 +39,6 @@ from curvlab.results.migrations import (
     SchemaError,
     migrated,
     with_current_targets,
-    with_current_targets,
 )
 from curvlab.results.result import Result, read_result
 from curvlab.run import reporting
