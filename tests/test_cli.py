@@ -62,6 +62,14 @@ WRONG = {
     "model=distmult dataset=wn18rr split=public": "files of dataset=wn18rr are its split",
     "task=link_prediction dataset=cora trainer=default": "use trainer=early_stopping",
 }
+WRONG |= {
+    f"model=lrn dataset=airport +model.requires.{word}": answer
+    for word, answer in {
+        "kapa=-3": "no key model.requires.kapa; did you mean model.requires.kappa",
+        "weights=learnt": "model.requires.weights=learnt must be",
+        "row_normalise=2": "model.requires.row_normalise=2 must be true or false",
+    }.items()
+}
 WRONG_IN_A_SWEEP = {
     "model=gcn,gta": "no model=gta; did you mean gat",
     "model=gat,gcn model.heads=2": "no key model.heads with model=gcn",

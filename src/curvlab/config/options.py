@@ -10,9 +10,11 @@ from omegaconf import DictConfig, OmegaConf
 from curvlab.checked import shown
 from curvlab.config.folder import CONFIGS, choices, find
 from curvlab.config.schema import GROUPS, Option, attribute, is_subclass, options_of, spaces_of
-from curvlab.errors import UsageError
+from curvlab.errors import UsageError, refuse
 
 EIGENVECTOR_FEATURES = "curvlab.data.transforms.spectrum.EigenvectorFeatures"
+
+REQUIREMENTS = "model.requires"
 
 DECISIVE = (
     "model", "manifold", "dataset", "split", "task", "batching", "optimizer", "trainer",
@@ -37,6 +39,9 @@ def check_options(config: DictConfig) -> None:
     raw = dict(mappings(OmegaConf.to_container(config, resolve=False)))
     for path, node in mappings(OmegaConf.to_container(config, resolve=True)):
         for name, value in node.items():
+            if path == REQUIREMENTS and name not in options_of(GROUPS[path]):
+                known = [f"{path}.{option}" for option in options_of(GROUPS[path])]
+                refuse(f"key {path}.{name}", f"{path}.{name}", known)
             key, option = f"{path}.{name}".lstrip("."), option_of(node, path, str(name))
             other = re.fullmatch(r"\$\{([\w.]+)\}", str(raw.get(path, {}).get(name)))
             _check_value(other[1] if other and option is not None else key, option, value)

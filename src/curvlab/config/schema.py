@@ -42,6 +42,7 @@ LIBRARIES = (
 GROUPS = {
     "": "curvlab.run.options.RunOptions",
     "dataset": "curvlab.run.options.DatasetOptions",
+    "model.requires": "curvlab.run.options.GraphRequirements",
     "paths": "curvlab.run.options.PathsOptions",
     "search": "curvlab.run.options.SearchOptions",
     "study": "curvlab.run.options.StudyOptions",

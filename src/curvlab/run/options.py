@@ -11,6 +11,7 @@ from curvlab.options import (
     FilterPair,
     Incidental,
     Inside,
+    NegativeFloat,
     NonNegativeInt,
     Place,
     PositiveFloat,
@@ -96,6 +97,33 @@ class DatasetOptions:
     options: Mapping[str, Any] | None = None
     source: Callable[..., Any] | None = None
     features: Callable[..., Any] | None = None
+
+
+@dataclass
+class GraphRequirements:
+    """What a model requires of its graph and of its recipes, `model.requires`.
+
+    Attributes:
+        transforms: Transforms of the graph, in the order of their use.
+        self_loops: Whether nodes are among their own neighbours.
+        row_normalise: Whether the features' rows are divided by their sums.
+        inner: How the distances to a class's prototypes are measured inside the decoder.
+        bases: Model of each polynomial basis.
+        kappa: Curvature in recipes of LRN.
+        learnable: Whether that curvature is a parameter.
+        weights: How the residual connection in recipes of LRN is weighted.
+        weight_x: Weight of a layer's input in it.
+    """
+
+    transforms: Sequence[Any] = ()
+    self_loops: bool = False
+    row_normalise: bool = True
+    inner: str | None = None
+    bases: Mapping[str, str] | None = None
+    kappa: NegativeFloat | None = None
+    learnable: bool | None = None
+    weights: Literal["learned", "fixed"] = "learned"
+    weight_x: PositiveFloat | None = None
 
 
 @dataclass
