@@ -7,7 +7,7 @@ import torch
 
 import stored_runs
 from curvlab.checksums import add_checksum, add_facts
-from curvlab.results.folder import EARLIER, LAST, RunDirectory
+from curvlab.results.folder import EARLIER, LAST, Claim, RunDirectory
 from curvlab.results.identity import identity_hash
 from curvlab.results.leases import take
 from curvlab.results.result import read_result
@@ -130,6 +130,28 @@ def test_the_checkpoint_before_is_taken_where_the_last_is_damaged(tmp_path, dama
     damage(earlier)
     assert list(directory.discard_damaged()) == [earlier]
     assert (directory.newest, directory.step()) == (None, 0)
+
+
+def test_a_claim_is_a_result_a_checkpoint_or_neither(tmp_path):
+    """Of this folder, of what was set aside in it, or of another below the outputs."""
+    own, other = (tmp_path / name / "seed0" for name in ("default", "dim=16"))
+    directory = RunDirectory(own)
+    assert directory.claim(result("a"), tmp_path) == Claim()
+    leave_products(own, "a")
+    leave_checkpoint(own / LAST, "a", step=2)
+    (own / "result.json").unlink(missing_ok=True)
+    found = directory.claim(result("a"), tmp_path)
+    assert (found.result, found.checkpoint) == (None, own / LAST)
+    assert directory.claim(result("a"), tmp_path, rerun=True).checkpoint is None
+    result("a").write(own)
+    assert directory.claim(result("a"), None).result.config_hash == hash_of("a")
+    leave_products(other, "b")
+    result("b").write(other)
+    assert directory.claim(result("b"), None).result is None  # this folder alone
+    copied = directory.claim(result("b"), tmp_path)
+    assert (copied.result.config_hash, copied.source) == (hash_of("b"), other)
+    back = directory.claim(result("a"), None)  # set aside by the copy
+    assert (back.result.config_hash, back.source) == (hash_of("a"), None)
 
 
 def test_a_run_that_was_interrupted_in_another_folder_is_moved(tmp_path):

@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,23 @@ STUDY = ("study.journal", "study.checksum")  # of a search
 PRODUCTS = (FILE, CONFIG, TRACEBACK, "checkpoints", *LOGS, *STUDY, *FINDINGS)
 
 
+@dataclass(frozen=True)
+class Claim:
+    """What a run finds of itself: its result, a state to go on from, or neither.
+
+    Args:
+        result: with which it has ended.
+        checkpoint: from which it goes on; None for a fresh start.
+        source: another folder that either comes from.
+        damaged: files that were deleted, with the reasons.
+    """
+
+    result: Result | None = None
+    checkpoint: Path | None = None
+    source: Path | None = None
+    damaged: Mapping[Path, str] = field(default_factory=dict)
+
+
 class RunDirectory:
     """The folder of one run, named after its configuration."""
 
@@ -56,6 +74,26 @@ class RunDirectory:
             for left in (*self.path.glob(".*.part"), *self.path.glob("checkpoints/.*.part")):
                 remove(left)  # of a process that was killed
             yield
+
+    def claim(self, run: Result, outputs: Path | None, rerun: bool = False) -> Claim:
+        """Find what is left of a run here, set aside, or elsewhere below `outputs`, and take it.
+
+        With `rerun` all that is left stays where it is, and the run starts afresh.
+        """
+        source = None
+        if not rerun:
+            self.restore(run.config_hash)
+            done = self.conclusion(run.config_hash)
+            other = None
+            if done is None and outputs is not None:
+                other = self.elsewhere(outputs, run.config_hash)
+            if other is not None:
+                source, done = other.path, self.take_over(other, run)
+            if done is not None:
+                return Claim(done, source=source)
+        damaged = self.discard_damaged()
+        own = self.config_hash == run.config_hash and not rerun
+        return Claim(None, self.newest if own else None, source, damaged)
 
     def conclusion(self, config_hash: str | None = None) -> Result | None:
         """The final result of an earlier run of a configuration; None for any configuration."""

@@ -56,15 +56,6 @@ class Command:
         """The identity of the run."""
         return identity_hash(self.stored)
 
-    @property
-    def outputs(self) -> Path | None:
-        """Where another folder may have the run's result; None if its own alone counts.
-
-        With a logger each cell of a table is to be seen by it.
-        """
-        alone = self.config.logger or "search" in self.config or "study" in self.config
-        return None if alone else Path(self.config.paths.output_dir)
-
     def call(self, work: Callable[[DictConfig], Any], logs: bool, others: Sequence[str]) -> Any:
         """Call `work` as a job of Hydra's, with other overrides, which are of Hydra's keys."""
         config = compose_with_hydra([*self.overrides, *others])
@@ -89,6 +80,15 @@ class Command:
             HydraConfig.instance().cfg = before
 
 
+def outputs_of(config: DictConfig) -> Path | None:
+    """Where a run's result may be besides its own folder; None if that alone counts.
+
+    A logger is to see each cell of a table, so that none is copied.
+    """
+    alone = config.logger or "search" in config or "study" in config
+    return None if alone else Path(config.paths.output_dir)
+
+
 def finished(
     run: Command, folder: Path, known: Mapping[str, list[Path]] | None = None
 ) -> RunDirectory | None:
@@ -100,9 +100,9 @@ def finished(
     for here in (place, place.aside(run.config_hash)):
         if here.conclusion(run.config_hash):
             return here
-    if run.outputs is None:
+    if (outputs := outputs_of(run.config)) is None:
         return None
-    other = place.elsewhere(run.outputs, run.config_hash, known)
+    other = place.elsewhere(outputs, run.config_hash, known)
     return other if other and other.conclusion(run.config_hash) else None
 
 

@@ -32,14 +32,16 @@ from curvlab.config.building import name_keys_in_errors
 from curvlab.config.options import decides, validate
 from curvlab.config.resolvers import data_name, register_resolvers
 from curvlab.config.trust import trust
+from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import DivergedError, UsageError, one_sentence, system_message
 from curvlab.files import atomic_write
 from curvlab.process import default_dtype
-from curvlab.results.folder import EARLIER, LAST, TRACEBACK, RunDirectory
+from curvlab.results.folder import EARLIER, LAST, TRACEBACK, Claim, RunDirectory
 from curvlab.results.identity import identity_hash, revisions_of, stored_config
 from curvlab.results.leases import SUFFIX, Holder, fenced
 from curvlab.results.result import FILE, INTERRUPTED, Result
 from curvlab.run import reporting, signals
+from curvlab.run.command import outputs_of
 from curvlab.run.group import launch, local_devices
 from curvlab.run.hardware import (
     peak_memory_mb,
@@ -59,6 +61,7 @@ from curvlab.run.parts import (
     save_best,
 )
 from curvlab.run.reporting import say, shown
+from curvlab.tasks.task import Task
 
 
 class RunFailedError(RuntimeError):
@@ -96,38 +99,16 @@ def train_in(
         say(f"{holder} is at work in {shown(folder.path)}: waiting for its end")
 
     with folder.locked(None if multirun else wait):
-        outputs = Path(config.paths.output_dir)
-        link = outputs / f".latest.{os.getpid()}"
-        with suppress(OSError, ValueError):  # a system without links
-            link.symlink_to(folder.path.resolve().relative_to(outputs.resolve()))
-            link.replace(outputs / "latest")
+        _link_latest(folder.path, Path(config.paths.output_dir))
         try:
             check_user_files(config)
-            if not config.rerun and (done := _finished_before(config, result, folder)) is not None:
-                if done.status != "finished" and not multirun:
-                    raise RunFailedError(
-                        f"{done.error} (so ended an earlier run; rerun=true repeats it)"
-                    )
-                reporting.report_run(done, folder.path, already=True)
-                return done
+            found = folder.claim(result, outputs_of(config), config.rerun)
+            if found.source is not None:
+                say(f"copying the same run from {shown(found.source)}")
+            if found.result is not None:
+                return _ended_before(found.result, folder.path, multirun)
             validate(config)
-            for path, reason in folder.discard_damaged().items():
-                way = f"goes on from {folder.newest.name}" if folder.newest else "starts over"
-                say(f"{shown(path)} was damaged ({reason}): the run {way}")
-            own = folder.config_hash == result.config_hash and not config.rerun
-            checkpoint = folder.newest if own else None
-            try:
-                run(config, result, folder, checkpoint)
-            except (DivergedError, CheckpointError) as error:
-                if checkpoint is None:
-                    raise
-                say(  # a disk may have spoilt the checkpoint
-                    f"{type(error).__name__} after going on from a checkpoint: the run is repeated "
-                    f"once from its start before this is its result ({error})"
-                )
-                folder.drop_last()
-                run(config, result, folder, None)
-            folder.drop_last()
+            _run_from(found, config, result, folder)
         except signals.Interrupted as error:
             write_interrupted(error, result, folder)
             raise
@@ -144,20 +125,40 @@ def train_in(
     return result
 
 
-def _finished_before(config: DictConfig, result: Result, folder: RunDirectory) -> Result | None:
-    """The finished result of the same run, from this folder or copied from another.
+def _link_latest(folder: Path, outputs: Path) -> None:
+    """Let `latest` in the outputs lead to a run's folder."""
+    link = outputs / f".latest.{os.getpid()}"
+    with suppress(OSError, ValueError):  # a system without links
+        link.symlink_to(folder.resolve().relative_to(outputs.resolve()))
+        link.replace(outputs / "latest")
 
-    With a logger only this folder counts: it shall see every cell of its table.
-    """
-    folder.restore(result.config_hash)
-    done = folder.conclusion(result.config_hash)
-    if done is not None or config.logger or "search" in config or "study" in config:
-        return done
-    other = folder.elsewhere(Path(config.paths.output_dir), result.config_hash)
-    if other is None:
-        return None
-    say(f"copying the same run from {shown(other.path)}")
-    return folder.take_over(other, result)
+
+def _ended_before(result: Result, folder: Path, multirun: bool) -> Result:
+    """Report a run that has ended already; alone, one without a score is an error."""
+    if result.status != "finished" and not multirun:
+        why = "so ended an earlier run; rerun=true repeats it"
+        raise RunFailedError(f"{result.error} ({why})")
+    reporting.report_run(result, folder, already=True)
+    return result
+
+
+def _run_from(found: Claim, config: DictConfig, result: Result, folder: RunDirectory) -> None:
+    """Run from a checkpoint or from the start; once more from the start if a checkpoint fails."""
+    for path, reason in found.damaged.items():
+        way = f"goes on from {folder.newest.name}" if folder.newest else "starts over"
+        say(f"{shown(path)} was damaged ({reason}): the run {way}")
+    try:
+        run(config, result, folder, found.checkpoint)
+    except (DivergedError, CheckpointError) as error:
+        if found.checkpoint is None:
+            raise
+        say(  # a disk may have spoilt the checkpoint
+            f"{type(error).__name__} after going on from a checkpoint: the run is repeated once "
+            f"from its start before this is its result ({error})"
+        )
+        folder.drop_last()
+        run(config, result, folder, None)
+    folder.drop_last()
 
 
 def run(config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None) -> None:
@@ -190,6 +191,7 @@ def _run_process(
 def _fit(
     first: bool, config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None
 ) -> None:
+    """Build, fit, evaluate, write."""
     options = config.trainer
     data = build_data(config)
     task = build_task(config, data)
@@ -205,8 +207,6 @@ def _fit(
     best = build_selection(config, data) if task.selects_checkpoint else None
     facts = {name: getattr(result, name) for name in ("config", "schema", "revisions")}
     last = LastCheckpoint(folder.path / LAST, folder.path / EARLIER, facts)
-    if options.cuda_graph and device.type != "cuda":
-        say("trainer.cuda_graph=true changes nothing: this run is not on a GPU")
     callbacks = [
         curves,
         timer,
@@ -215,7 +215,7 @@ def _fit(
         FiniteGuard(options.steps_per_epoch),
         RunProgress(curves, label, shown=options.progress and first),
         *([best] if best else []),
-        *([CudaGraphs()] if options.cuda_graph and device.type == "cuda" else []),
+        *_cuda_graphs(options.cuda_graph, device),
         last,  # after those whose state it holds
         EndsBySignal(),
     ]
@@ -223,15 +223,7 @@ def _fit(
     open_logger = build_logger(config.logger, result, folder.path, at) if first else nullcontext()
     with open_logger as logger, reporting.quiet():
         trainer = build_trainer(config, folder.path, callbacks, logger)
-        try:
-            with signals.wait():
-                trainer.fit(task, datamodule=data, ckpt_path=checkpoint, weights_only=True)
-        except MisconfigurationException as error:  # of a callback or a key of the user's
-            raise UsageError(f"Lightning refuses this: {one_sentence(error)}") from error
-        except Exception as error:
-            if checkpoint is None or last.started:
-                raise
-            raise CheckpointError(f"{checkpoint} does not fit: {one_sentence(error)}") from error
+        _train(trainer, task, data, checkpoint, last)
         result.best_step = result.steps = trainer.global_step
         if best:
             result.best_step = best.step
@@ -244,13 +236,8 @@ def _fit(
         result.val_score = result.metrics["val"][task.score] if best else None
         if not best and (tail := curves.tail_mean(task.score)) is not None:
             result.metrics["test"][f"{task.score}_tail"] = tail
-        result.parameters = sum(p.numel() for p in task.parameters())
-        result.curvatures = {name: kappa.tolist() for name, kappa in curvatures(task).items()}
-        result.ms_per_step, result.wall_seconds = timer.ms_per_step, timer.wall_seconds
-        result.peak_memory_mb = peak_memory_mb()
         result.device = str(trainer.strategy.root_device)
-        result.threads = torch.get_num_threads()
-        result.deterministic = torch.are_deterministic_algorithms_enabled()
+        _note_costs(result, task, timer)
         task.write_files(data.graph, folder.path)
         with signals.wait():
             save_best(folder.path, task, data, config, result)
@@ -260,6 +247,42 @@ def _fit(
             reporting.log_result(result, logger)
         if options.plots:
             reporting.draw(label, folder.path, logger)
+
+
+def _train(
+    trainer: Trainer,
+    task: Task,
+    data: GraphDataModule,
+    checkpoint: Path | None,
+    last: LastCheckpoint,
+) -> None:
+    """Fit; what Lightning or a checkpoint refuses is an error of its own."""
+    try:
+        with signals.wait():
+            trainer.fit(task, datamodule=data, ckpt_path=checkpoint, weights_only=True)
+    except MisconfigurationException as error:  # of a callback or a key of the user's
+        raise UsageError(f"Lightning refuses this: {one_sentence(error)}") from error
+    except Exception as error:
+        if checkpoint is None or last.started:
+            raise
+        raise CheckpointError(f"{checkpoint} does not fit: {one_sentence(error)}") from error
+
+
+def _cuda_graphs(asked: bool, device: torch.device) -> list[Callback]:
+    """The callback that records steps, on a GPU."""
+    if asked and device.type != "cuda":
+        say("trainer.cuda_graph=true changes nothing: this run is not on a GPU")
+    return [CudaGraphs()] if asked and device.type == "cuda" else []
+
+
+def _note_costs(result: Result, task: Task, timer: StepTimer) -> None:
+    """Note the size of the model, its curvatures, and what the run took."""
+    result.parameters = sum(p.numel() for p in task.parameters())
+    result.curvatures = {name: kappa.tolist() for name, kappa in curvatures(task).items()}
+    result.ms_per_step, result.wall_seconds = timer.ms_per_step, timer.wall_seconds
+    result.peak_memory_mb = peak_memory_mb()
+    result.threads = torch.get_num_threads()
+    result.deterministic = torch.are_deterministic_algorithms_enabled()
 
 
 class EndsBySignal(Callback):
