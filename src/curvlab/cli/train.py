@@ -115,7 +115,7 @@ def _run_words(words: Sequence[str]) -> int:
     if dry_run:
         return 0
     if multirun:
-        return _by_hydra(["-m", *mark_cell_keys(overrides)])
+        return _by_hydra([MULTIRUN[0], *mark_cell_keys(overrides)])
     hydras = [word for word in overrides if word.startswith("hydra")]
     if expected := forecast_of_run(first, first.folder(False, hydras)):
         print(expected, flush=True)
@@ -131,7 +131,7 @@ def _by_hydra(words: Sequence[str]) -> int:
     if sweep is None:
         return 1
     sweep.register()
-    sys.argv[1:] = words
+    sys.argv[1:] = sorted(words, key=lambda word: word not in MULTIRUN)  # Hydra's order
     hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=JOB)(run)()
     return 0
 
