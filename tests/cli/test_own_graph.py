@@ -107,8 +107,8 @@ def test_init_graph_prints_columns_shape_and_the_command(folder, capsys, tmp_pat
     said = capsys.readouterr().out
     for line in (
         "mine: 4 nodes, 3 edges, 1 features",
-        "nodes.csv: id 'name', label 'team'; features age",
-        "column 'amount' is not used",
+        "edges: 'a' - 'b' (header read; separator comma); weight: none; not used: amount",
+        "nodes: id 'name', label 'team' (separator comma); features age",
         "age: 1 missing",
         "2 classes: x 2, y 2",
         "direction: 0 of 3 edges are given both ways",
@@ -118,8 +118,8 @@ def test_init_graph_prints_columns_shape_and_the_command(folder, capsys, tmp_pat
     ):
         assert line in said
     assert init_graph(["nowhere"]) == 2
-    assert init_graph(["nowhere.pt", "--label", "x"]) == 2
-    assert "needs tables" in capsys.readouterr().err
+    assert init_graph(["nowhere.pt", "label=x"]) == 2
+    assert "is not there" in capsys.readouterr().err
 
 
 def command_of(capsys, *words):

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
-from curvlab.data.datasets.triple_folder import draw_validation
+from curvlab.data.datasets.triple_folder import draw_triples
 from curvlab.data.datasets.triples import MASKS, KnownTails, read_triples
 from curvlab.data.loaders.triple_batches import TripleDataModule, add_inverses
 from curvlab.errors import UsageError
@@ -59,16 +59,15 @@ def test_a_folder_is_numbered_by_first_appearance(folder):
         ({"test": None}, "kg lacks test.txt"),
         ({"valid": "a\tb\tc\n\na\tb\tc\td\n"}, "valid.txt .* Expected 3 fields in line 3, saw 4"),
         ({"valid": "\na\t\tb\n"}, "valid.txt, line 2, column 'relation': '' is not a name"),
-        ({"valid": None}, "kg lacks valid.txt .* valid_share=0.1 draws"),
-        ({"valid_share": 0.5}, "valid.txt has the validation triples already"),
+        ({"valid": None}, "kg lacks valid.txt .* valid_share=0.1 and test_share=0.1 draw"),
+        ({"valid_share": 0.5}, "valid.txt has the triples already"),
         (
             {"valid": None, "valid_share": 0.5, "train": "a\tr\tb\nc\tq\td\n"},
             "no training triple can be spared",
         ),
         ({"test": "a\thates\tb\n"}, "training triple has relation 'hates'.*relations: 1"),
-        ({"test": ""}, "test.txt is empty: it must have at least one triple"),
+        ({"test": ""}, "test.txt is empty: give the path of triples"),
         (dict.fromkeys(("train", "valid", "test"), "a\tlikes\ta\n"), "one entity"),
-        ({"valid": "Subject\tPredicate\tObject\n"}, "valid.txt, 'Subject .*header=True"),
     ],
 )
 def test_what_is_wrong_with_a_folder_is_one_sentence(folder, files, answer):
@@ -79,7 +78,7 @@ def test_what_is_wrong_with_a_folder_is_one_sentence(folder, files, answer):
 
 def test_a_name_keeps_every_character_and_a_line_ends_where_it_ends(folder):
     """What `splitlines` takes for the ends of lines, and a byte-order mark before each file."""
-    names = ["a\u2028b", "a\x0cb", "a\x85b", "a\x1cb", "\u00a0a", "a b"]
+    names = ["a\u2028b", "a\x0cb", "a\x85b", "a\x1cb", "a\u00a0a", "a b"]
     lines = [f"{one}\tlikes\t{two}\r\n" for one in names for two in names]
     parts = {"train": "".join(lines), "valid": lines[1], "test": lines[2].rstrip()}
     plain = folder(**parts).load()
@@ -107,12 +106,91 @@ def test_columns_and_separator_can_be_set(folder):
     assert other.relation_names == plain.relation_names
 
 
-def test_a_header_is_skipped_or_kept_once_somebody_says_what_it_is(folder):
+HEADERS = """h r t|head relation tail
+Subject Predicate Object|s p o|source relation target
+entity1 relation entity2|head_id rel tail_id|subj pred obj|person link person2
+Head\u00a0 Rel Tail"""
+
+
+@pytest.mark.parametrize("header", HEADERS.replace("\n", "|").split("|"))
+@pytest.mark.parametrize("separator", ["\t", ",", " ", ";"])
+def test_a_header_is_skipped_or_kept_once_somebody_says_what_it_is(folder, header, separator):
     parts = {"train": TRAIN, "valid": "b\tlikes\ta\n", "test": "c\tlikes\tb\n"}
-    headed = {name: "Subject\tPredicate\tObject\n" + text for name, text in parts.items()}
-    plain, skipped = folder(**parts).load(), folder(**headed, header=True).load()
+    plain = folder(**parts).load()
+    lines = {name: text.replace("\t", separator) for name, text in parts.items()}
+    named = header.replace(" ", separator).replace("_id", "")
+    headed = {name: f"{named}\n{text}" for name, text in lines.items()}
+    skipped = folder(**headed).load()
     assert torch.equal(skipped.edge_index, plain.edge_index)
+    assert skipped.relation_names == plain.relation_names
     assert folder(**headed, header=False).load().num_nodes == plain.num_nodes + 2
+
+
+def test_columns_follow_a_header_or_their_names(folder):
+    parts = {"train": TRAIN, "valid": "b\tlikes\ta\n", "test": "c\tlikes\tb\n"}
+    plain = folder(**parts).load()
+
+    def turned(text, header, row):
+        rows = (line.split("\t") for line in text.splitlines())
+        return "\n".join([header, *(row.format(h=h, r=r, t=t) for h, r, t in rows)])
+
+    forms = (
+        ("Source,Target,Type,Weight", "{h},{t},{r},1", {}),
+        ("when;who;what;whom", "2020;{h};{r};{t}", {"columns": ["who", "what", "whom"]}),
+        ("<x> <y> <z> .", "<{h}> <{r}> <{t}> .", None),
+    )
+    for header, row, options in forms:
+        start = "# of people" if options is None else header
+        files = {name: turned(text, start, row) for name, text in parts.items()}
+        data = folder(**files, **(options or {})).load()
+        assert torch.equal(data.edge_index, plain.edge_index)
+        assert data.vocabulary == plain.vocabulary
+
+
+def test_validation_and_test_are_drawn_of_one_file(source, tmp_path):
+    rows = {tuple(row) for row in np.random.default_rng(0).integers(0, 12, (300, 3)).tolist()}
+    file = tmp_path / "all.tsv"
+    file.write_text("".join(f"e{h}\tr{r}\te{t}\n" for h, r, t in sorted(rows)))
+    drawn = {"source.path": str(file), "source.test_share": 0.2, "source.valid_share": 0.1}
+    data = source("kg_folder", **drawn).load()
+    parts = {part: as_set(data, part) for part in MASKS}
+    assert len(set().union(*parts.values())) == len(rows) == sum(map(len, parts.values()))
+    assert len(parts["test"]) == round(0.2 * len(rows))
+    assert len(parts["val"]) == round(0.1 * len(rows))
+    for place in range(3):
+        known = {triple[place] for triple in parts["train"]}
+        known |= {triple[2 - place] for triple in parts["train"]} if place != 1 else set()
+        assert {triple[place] for part in parts.values() for triple in part} <= known
+
+
+@pytest.mark.parametrize("leak", ["inverse", "test only", "symmetric", "copy", "none"])
+def test_inverses_in_training_are_said_and_removed(folder, caplog, leak):
+    """Of 300 test triples the inverse is in training, by another relation or the same."""
+    generator = np.random.default_rng(1)
+    pairs = list({tuple(p) for p in generator.integers(0, 80, (2000, 2)).tolist() if p[0] < p[1]})
+    train, valid, test = pairs[300:], pairs[:20], pairs[20:320]
+    lines = {"train": [], "valid": [], "test": []}
+    for part, those in (("train", train), ("valid", valid), ("test", test)):
+        lines[part] += [f"e{a}\tlikes\te{b}" for a, b in those]
+        known = {"inverse": pairs, "test only": test, "copy": pairs}.get(leak, ())
+    lines["train"] += [f"e{b}\tliked_by\te{a}" for a, b in known if leak != "copy"]
+    lines["train"] += [f"e{a}\tlikes_too\te{b}" for a, b in known if leak == "copy"]
+    lines["train"] += [f"e{b}\tlikes\te{a}" for a, b in test if leak == "symmetric"]
+    lines["train"] += [f"e{a}\tsees\te{(a * 7 + 3) % 80}" for a in range(80)]
+    files = {part: "\n".join(dict.fromkeys(those)) for part, those in lines.items()}
+    with caplog.at_level(logging.WARNING):
+        folder(**files).load()
+    warned = "in training the other way round" in caplog.text
+    assert warned == (leak in ("inverse", "test only", "symmetric"))
+    if leak == "none":
+        return
+    if leak == "symmetric":
+        files["test"] += "\ne1\tlikes\te2" if (1, 2) not in test else ""
+    data = folder(**files, remove_inverses=True).load()
+    trained = as_set(data, "train")
+    known = {(h, t) for h, r, t in trained if data.relation_names[r] != "sees"}
+    assert not any((t, h) in known for h, _, t in as_set(data, "test") if h != t)
+    assert len(data.relation_names) == (3 if leak == "symmetric" else 2) - (leak == "symmetric")
 
 
 def test_repeated_training_triples_count_once_and_those_in_two_parts_are_counted(folder, caplog):
@@ -146,8 +224,8 @@ def test_validation_triples_are_drawn_of_those_that_can_be_spared(folder):
 def test_fewer_validation_triples_are_drawn_where_no_more_can_be_spared(caplog):
     chain = pd.DataFrame({"head": list("abc"), "relation": "r", "tail": list("bca")})
     with caplog.at_level(logging.WARNING):
-        assert draw_validation(chain, 0.9, seed=0).sum() == 1
-    assert "2 validation triples less than wanted" in caplog.text
+        assert draw_triples(chain, 3, "valid_share", seed=0).sum() == 1
+    assert "2 triples less than wanted could be drawn for valid_share" in caplog.text
 
 
 def test_unseen_entities_are_kept_and_counted(folder, caplog):

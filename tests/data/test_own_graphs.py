@@ -309,7 +309,8 @@ def test_columns_are_named_found_and_encoded(folder, options, columns):
     assert data.vocabulary.nodes == ("ann", "bob", "cem", "dan")
     assert data.vocabulary.features == (None if columns is None else tuple(columns))
     assert data.vocabulary.classes == (("x", "y") if "label" in options else None)
-    assert source.remarks[0].startswith("nodes.csv: id 'name'")
+    assert source.remarks[0].startswith("edges: 'from' - 'to' (header read; separator comma)")
+    assert source.remarks[1].startswith("nodes: id 'name'")
     if columns and "age" in columns:
         assert data.x[:, columns.index("age")].tolist() == [30, 40, 50, 40]
     if columns and "city=Rome" in columns:
@@ -398,10 +399,10 @@ def square(**changes):
 npy, TWO = partial(written, np.save), written(np.savez, a=np.eye(4), b=np.eye(4))
 REFUSED = [
     ({}, {}, "has no edges.csv.*dataset=kg_folder"),
-    ({"edges.csv": "ann;bob\nbob;cem\n"}, {}, "has no edges.*separator="),
+    ({"edges.csv": "ann\nbob\n"}, {}, "has no edges.*separator="),
     ({"edges.csv": "ann,bob\n\nbob\n"}, {}, "line 3, column 'target': '' is not an id"),
     ({"edges.csv": "head,relation,tail\na,r,b\n"}, {"header": True}, "dataset=kg_folder"),
-    ({"edges.csv": "bob,\xe9va\n".encode("latin1")}, {}, "cannot be read .*write a table in UTF-8"),
+    ({"edges.csv": b"bob,\0va\n"}, {}, "is not a text: write a table in UTF-8"),
     ({"edges.csv": EDGES}, {"weighted": True}, "no third column"),
     ({"edges.csv": "a,b,1\nb,c,-2\n"}, {"weighted": True}, "line 2.*'-2' is a weight"),
     ({"edges.csv": EDGES, "nodes.csv": "ann,x\nbob,y\n"}, {}, "has no column id"),
@@ -431,8 +432,8 @@ REFUSED = [
     ({"edges.csv": EDGES, "features.npz": TWO}, {}, "2 arrays"),
     ({"graph.pt": b"rubbish"}, {}, "torch.save"),
     ({"g.graphml": "<graphml"}, {}, "is not read as graphml"),
-    ({"g.xlsx": "a"}, {}, "ends in .xlsx"),
-    ({"g.edgelist": "a b\n"}, {"directed": True}, "is undirected: drop"),
+    ({"g.xlsx": "a"}, {}, "save the sheet with the edges as CSV"),
+    ({"g.gml": "graph [ node [ id 0 ] ]"}, {"directed": True}, "is undirected: drop"),
 ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from curvlab.config.folder import CONFIGS, choices, is_group
+from curvlab.data.readers.endings import READERS, TRIPLES, reader_name
 from curvlab.errors import UsageError
 
 ALIASES = {
@@ -21,13 +22,6 @@ HINTS = {
     "trainer.epochs where the task has batches",
 }
 """Answers to keys and choices that do not exist and could mean several things."""
-
-READERS = {
-    "pyg": (".pt", ".pth"),
-    "networkx": (".graphml", ".gml", ".gexf", ".net", ".edgelist", ".adjlist", ".edges", ".txt"),
-    "graph_folder": (".csv", ".tsv", ".parquet"),
-}
-"""Data sets that read a user's file, by its ending, `.gz` left out."""
 
 
 def resolve_aliases(words: Sequence[str]) -> list[str]:
@@ -63,7 +57,7 @@ def _add_reader(words: Sequence[str]) -> list[str]:
     """Add the data set that reads a user's files: `dataset=FOLDER`, `dataset=edges.csv`."""
     found = [word.partition("=")[2] for word in words if word.startswith("dataset=")]
     chosen = found[-1] if found else ""
-    readers = {_reader(value) for value in chosen.split(",")}
+    readers = {reader_name(value) for value in chosen.split(",")}
     names = {*READERS, *choices(CONFIGS, "dataset")}
     shown = any(word.lstrip("+").lower() == "print_config=true" for word in words)
     for said in _clashes(chosen.split(","), names):
@@ -74,7 +68,7 @@ def _add_reader(words: Sequence[str]) -> list[str]:
         value = chosen if re.fullmatch(r"[\w./~+,-]+", chosen) else f"'{chosen}'"
         kept = [word for word in words if not word.startswith("dataset=")]
         words, chosen = [*kept, f"dataset={reader}", f"{path}={value}"], reader
-    if not set(chosen.split(",")) <= READERS.keys():
+    if not set(chosen.split(",")) <= READERS.keys() - {"kg_folder"}:
         return list(words)
     kind = r"^dataset\.features=(?!null$)(?=[\w+,]+$)"
     return [re.sub(kind, "dataset.features.kind=", word) for word in words]
@@ -94,14 +88,5 @@ def _clashes(values: Sequence[str], names: Collection[str]) -> Iterator[str]:
 
 
 def _is_graph_folder(place: Path) -> bool:
-    return (place.is_dir() and any(place.glob("edges.*"))) or (place / "train.txt").is_file()
-
-
-def _reader(value: str) -> str:
-    """The data set that reads a path; empty if it is not a path."""
-    place = Path(value).expanduser()
-    if place.is_dir():
-        triples = any((place / f"train.txt{end}").exists() for end in ("", ".gz"))
-        return "kg_folder" if triples else "graph_folder"
-    ending = Path(place.name.removesuffix(".gz")).suffix
-    return next((name for name, endings in READERS.items() if ending in endings), "")
+    names = ("edges.*", *TRIPLES)
+    return place.is_dir() and any(any(place.glob(name)) for name in names)

@@ -1,10 +1,12 @@
 """Read your own graph and print its columns, its shape, and the command that trains on it.
 
 curvlab init-graph FOLDER                      edges.csv, perhaps nodes.csv and features.npy
-curvlab init-graph edges.csv --nodes people.csv --label team
+curvlab init-graph edges.csv nodes=people.csv label=team ignore=[email]
 curvlab init-graph graph.graphml               or .pt, a saved Data
+curvlab init-graph FOLDER                      with train.txt, valid.txt, test.txt: triples
 
-Nothing is written. Ids are any texts; see docs/your_graph.md for the files.
+The words that it advises can be typed after the path, with dataset.source. or without. Nothing is
+written. Ids are any texts; see docs/your_graph.md for the files.
 """
 
 import argparse
@@ -12,19 +14,22 @@ import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import OmegaConf
 
 from curvlab.cli.aliases import resolve_aliases
 from curvlab.cli.overrides import parse
 from curvlab.cli.verbs import Verb
+from curvlab.config.building import name_keys_in_errors
+from curvlab.config.compose import compose
+from curvlab.config.options import check_options
+from curvlab.data.readers.endings import reader_name, refuse_ending
 from curvlab.errors import UsageError
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-
-READERS = {"GraphFolder": "graph_folder", "PyGObject": "pyg", "NetworkXGraph": "networkx"}
-"""The data set of each class that reads a path."""
 
 OPTIONS = {
     "nodes": "the table of nodes, if it is not nodes.csv of the folder",
@@ -32,19 +37,54 @@ OPTIONS = {
     "label": "its column of classes",
 }
 
+SOURCE = "dataset.source."
+
 
 def _init_graph(args: argparse.Namespace) -> None:
-    from curvlab.data.datasets.reading import reader_of
+    refuse_ending(args.path)
+    place = Path(args.path).expanduser()
+    reader = reader_name(args.path) or "graph_folder"
+    own = _path_overrides(args.path, reader)
+    given = [f"{name}={value}" for name in OPTIONS if (value := getattr(args, name))]
+    if strange := [word for word in args.words if "=" not in word]:
+        raise UsageError(f"{strange[0]}: words after the path are KEY=VALUE, such as label=team")
+    words = [*map(_source_override, args.words)]
+    words += [_override(SOURCE + key, text) for key, _, text in (w.partition("=") for w in given)]
+    if not place.exists():
+        raise UsageError(f"{args.path} is not there: give the path of a folder or a file")
+    if reader == "graph_folder" and any("_share=" in word for word in words):
+        own = ["dataset=kg_folder", _override(f"{SOURCE}path", args.path)]
+    config = compose(resolve_aliases([*own, *words]))
+    check_options(config)
+    # These need torch, as `--help` does not.
+    from curvlab.run.parts import build_source
+
+    OmegaConf.resolve(config.dataset)
+    source: Any = build_source(config.dataset, {**config.paths, "data_dir": None})
+    typed = " ".join(map(shlex.quote, [*own, *words]))
+    with name_keys_in_errors(config.dataset.source):
+        if config.dataset.name == "kg_folder":
+            print(source.report(source.read()))
+            source.load()
+            print("\n# likely tails and heads, in flat space and in three kinds of space")
+            for model in ("distmult", "cat"):
+                print(f"curvlab train model={model} {typed}")
+            return
+        data = source.load(say=lambda _: None)
+    print(source.report(data))
+    _print_shape(data, source)
+    commands = {}
+    if data.y is not None:
+        commands["classes of the nodes, in a hyperbolic space"] = "hypformer"
+        commands["the same in flat space, to compare"] = "gcn"
+    commands["distances in the graph, in spaces of learned curvature"] = "fpst task=reconstruction"
+    for comment, command in commands.items():
+        print(f"\n# {comment}\ncurvlab train model={command} {typed}")
+
+
+def _print_shape(data: "Data", source: Any) -> None:
     from curvlab.data.transforms.features import OwnFeatures
 
-    options = {name: value for name in OPTIONS if (value := getattr(args, name))}
-    try:
-        source = reader_of(args.path)(path=args.path, **options)
-    except TypeError:
-        given = ", ".join(f"--{name}" for name in options)
-        raise UsageError(f"{args.path}: {given} needs tables of edges and nodes") from None
-    data = source.load(say=lambda _: None)
-    print(source.report(data))
     pairs, both = data.num_edges // 2, source.counts["both_ways"]
     direction = "direction: every edge is given both ways, as in an undirected graph"
     if both != pairs:
@@ -54,21 +94,25 @@ def _init_graph(args: argparse.Namespace) -> None:
         )
     for line in (*OwnFeatures().remarks(data), direction, *_shape(data)):
         print(f"  {line}")
-    words = _path_overrides(args.path, READERS[type(source).__name__])
-    words += [_override(f"dataset.source.{name}", value) for name, value in options.items()]
-    commands = {}
-    if data.y is not None:
-        commands["classes of the nodes, in a hyperbolic space"] = "hypformer"
-        commands["the same in flat space, to compare"] = "gcn"
-    commands["distances in the graph, in spaces of learned curvature"] = "fpst task=reconstruction"
-    for comment, command in commands.items():
-        print(f"\n# {comment}\ncurvlab train model={command} {' '.join(map(shlex.quote, words))}")
+
+
+def _source_override(word: str) -> str:
+    """A word as `train` takes it: `label=team` is `dataset.source.label=team`."""
+    key, _, value = word.partition("=")
+    if key in ("features.kind", "features.scale"):
+        return f"dataset.{word}"
+    key = key if key.startswith("dataset.") else SOURCE + key
+    with suppress(UsageError):
+        parse(f"{key}={value}")
+        return f"{key}={value}"
+    return _override(key, value)
 
 
 def _path_overrides(path: str, reader: str) -> list[str]:
     """Overrides that choose a path with its reader, and not a data set of the same name."""
     place = path if Path(path).is_absolute() else f"./{Path(path).as_posix()}"
-    full = [f"dataset={reader}", _override("dataset.path", place)]
+    key = f"{SOURCE}path" if reader == "kg_folder" else "dataset.path"
+    full = [f"dataset={reader}", _override(key, place)]
     short = f"dataset={place}"
     return [short] if "," not in place and resolve_aliases([short]) == full else full
 
@@ -111,5 +155,6 @@ def _shape(data: "Data") -> Iterator[str]:
 
 main = Verb("init-graph", __doc__, _init_graph)
 main.add_argument("path", metavar="PATH", help="a folder, or a file")
+main.add_argument("words", metavar="KEY=VALUE", nargs="*", help="options such as ends=[a,b]")
 for name, what in OPTIONS.items():
     main.add_argument(f"--{name}", help=what)

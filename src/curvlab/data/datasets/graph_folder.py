@@ -1,19 +1,22 @@
 """A user's graph: a table of edges, optionally of nodes, and features."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
-import pandas as pd
 from scipy.sparse import load_npz
 from torch_geometric.data import Data
 
-from curvlab.data.datasets.graph_tables import TableGraph, named_columns
-from curvlab.data.files.tables import Table, check_file, read_table
+from curvlab.data.datasets.graph_tables import TableGraph
+from curvlab.data.readers.endings import refuse_ending
+from curvlab.data.readers.lists import edge_columns, read_header
+from curvlab.data.readers.tables import Separator, check_file, read_table
 from curvlab.errors import UsageError
 from curvlab.options import UserFile
 
-TABLES = ("csv", "tsv", "csv.gz", "tsv.gz", "parquet")
+TEXTS = ("csv", "tsv", "txt", "edges", "edgelist", "el", "dat")
+TABLES = (*TEXTS, *(f"{end}.gz" for end in TEXTS), "parquet")
 ENDINGS = {"edges": TABLES, "nodes": TABLES, "features": ("npz", "npy")}
 EDGES = tuple(f"edges.{ending}" for ending in TABLES)
 
@@ -21,7 +24,8 @@ EDGES = tuple(f"edges.{ending}" for ending in TABLES)
 class GraphFolder(TableGraph):
     """A folder with `edges.csv` and optionally `nodes.csv`, `features.npy` or `features.npz`.
 
-    A table may end in `.csv`, `.tsv`, either with `.gz`, or `.parquet`. A line of `edges.csv` has
+    A table is a text (`.csv`, `.tsv`, `.txt`, ..., each perhaps with `.gz`), whose separator,
+    encoding, comments and header are found and reported, or `.parquet`. A line of `edges.csv` has
     two ids, any texts, and perhaps a weight. `nodes.csv` names its columns in the first line: `id`,
     perhaps `label` (a class; empty for a node without) and `split` (train, val, test, or empty),
     all others are features.
@@ -29,9 +33,11 @@ class GraphFolder(TableGraph):
     Args:
         path: of the folder, or of a table of edges by any name.
         nodes: path of the table of nodes; null: `nodes.csv` of the folder, if it is there.
+        ends: columns of the two ends of an edge, by name or from 1; null: source and target, from
+            and to, and similar names, else two columns that share values, else the first two.
         id: column of the ids; null: `id`, `node`, `node_id` or one with the ids of the edges.
         header: whether the first line of edges.csv names the columns; null: by what it says.
-        separator: between columns of texts; null: tabs in .tsv, else commas.
+        separator: between columns of edges.csv; null: the one that gives as many in every line.
     """
 
     file_names: ClassVar[tuple[str, ...]] = tuple(
@@ -39,30 +45,29 @@ class GraphFolder(TableGraph):
     )
 
     nodes: UserFile[str | None] = None
+    ends: Sequence[str | int] | None = None
     id: str | None = None
     header: bool | None = None
-    separator: Literal["tab", "comma", "semicolon", "space", "bar"] | None = None
+    separator: Separator | None = None
 
     def download(self) -> list[Path]:
         return list(self._files().values())
 
     def read(self) -> Data:
         files = self._files()
-        nodes = None
-        if "nodes" in files:
-            nodes = read_table(files["nodes"], self.separator, True)
+        nodes = read_table(files["nodes"]) if "nodes" in files else None
+        if nodes is not None and not nodes.headed:
+            nodes = nodes.with_header()
         array = features_of(files["features"]) if "features" in files else None
-        edges = read_table(files["edges"], self.separator)
-        if edges.unit == "line":
-            names = list(edges.frame.iloc[0].fillna("").str.strip())
-            headed = Table(edges.path, edges.frame.iloc[1:].set_axis(names, axis=1))
-            if self._has_header(names, headed, nodes):
-                edges = headed
+        table, said = read_header(read_table(files["edges"], self.separator), self.header, nodes)
+        edges, line = edge_columns(table, self.ends, self.weighted, said)
+        self.remarks.append(line)
         return self.from_tables(edges, nodes, array, self.id)
 
     def _files(self) -> dict[str, Path]:
         """The existing files, by `edges`, `nodes` and `features`."""
         place, files = self.place, dict[str, Path]()
+        refuse_ending(self.path or "")
         if place.is_file() and place.name in EDGES:
             place = place.parent
         if place.is_file():
@@ -90,20 +95,6 @@ class GraphFolder(TableGraph):
                 "by dataset=kg_folder dataset.source.path=FOLDER."
             )
         return files
-
-    def _has_header(self, names: list[str], below: Table, nodes: Table | None) -> bool:
-        called = {"source", "target"} <= named_columns(names).keys()
-        repeated = below.frame.isin(names if called else names[:2]).any(axis=None)
-        if self.header is not None or repeated:
-            return bool(self.header)
-        if nodes is not None and not called:
-            called = not any(nodes.texts(name).isin(names[:2]).any() for name in nodes.frame)
-        if called:
-            return True
-        words = pd.to_numeric(pd.Series(names), errors="coerce").isna().to_numpy()
-        numbers = below.frame.head(1000).apply(pd.to_numeric, errors="coerce").notna().all()
-        above = words & numbers.to_numpy() & (len(below.frame) > 0)
-        return bool(above[:2].all() or above[2:3].any())
 
 
 def features_of(path: Path) -> np.ndarray:

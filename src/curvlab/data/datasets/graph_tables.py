@@ -1,9 +1,10 @@
 """Graphs in tables of edges and of nodes: roles of columns, ids to numbers, columns to features."""
 
+import re
 from abc import ABC
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from textwrap import shorten
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,9 +14,9 @@ from torch_geometric.data import Data
 
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.datasets.own_graph import OwnGraph
-from curvlab.data.files.tables import ROLES, Table
+from curvlab.data.readers.lists import named_columns
+from curvlab.data.readers.tables import Table
 from curvlab.data.vocabulary import Vocabulary
-from curvlab.errors import UsageError
 
 PARTS = {
     **dict.fromkeys(("train", "training"), "given_train"),
@@ -48,6 +49,8 @@ class TableGraph(OwnGraph, ABC):
         fill: false refuses missing values.
     """
 
+    names_of_no_role: ClassVar[tuple[str, ...]] = ()
+
     label: str | None = None
     features: Sequence[str] | None = None
     ignore: Sequence[str] = ()
@@ -62,18 +65,11 @@ class TableGraph(OwnGraph, ABC):
         id_column: str | None = None,
     ) -> Data:
         """Make the graph of the tables; one error lists all faults."""
-        edges = edge_table(edges)
-        weights = [name for name in edges.frame if name not in ("source", "target")]
-        if weights and not self.weighted:
-            self.remarks.append(
-                f"{edges.path.name}: column {weights[0]!r} is not used; "
-                "dataset.source.weighted=true takes it as weights"
-            )
         if nodes is None:
             numbered = self._number(edges, None, array)
             edges.check()
             return self.assemble(*numbered, array)
-        nodes = replace(nodes, faults=edges.faults)
+        nodes = nodes.replace(faults=edges.faults)
         roles = self._roles(nodes, edges, id_column)
         ids = pd.Index(nodes.ids(roles["id"]))
         nodes.refuse(ids.duplicated(), roles["id"], "is a second line: keep one line per node")
@@ -104,11 +100,16 @@ class TableGraph(OwnGraph, ABC):
         )
         if masks and "split" not in roles:
             roles["split"] = "train_mask, val_mask, test_mask"
-        said = [f"{nodes.path.name}: {', '.join(f'{r} {name!r}' for r, name in roles.items())}"]
+        said = f"nodes: {', '.join(f'{r} {name!r}' for r, name in roles.items())}"
+        said += f" ({'; '.join(nodes.form)})" if nodes.form else ""
         if not encoded.empty:
             array = encoded.to_numpy()
-            said[0] += f"; features {shorten(', '.join(columns), 160, placeholder=' ...')}"
-        self.remarks[:0] = said
+            said += f"; features {shorten(', '.join(columns), 160, placeholder=' ...')}"
+        unused = [*map(str, nodes.frame.columns.drop([*roles.values(), *columns], errors="ignore"))]
+        unused = [name for name in unused if name not in mask_columns(nodes).values()]
+        if unused:
+            said += f"; not used: {shorten(', '.join(unused), 160, placeholder=' ...')}"
+        self.remarks.insert(1, said)
         features = tuple(map(str, encoded)) or None
         return self.assemble(ids, ends, weight, array, features, labels, classes, masks)
 
@@ -135,7 +136,7 @@ class TableGraph(OwnGraph, ABC):
         if nodes.frame.empty or id_column not in {None, *nodes.frame}:
             nodes.check()
         free = nodes.frame.columns.drop([*self.ignore, *(self.features or ())], errors="ignore")
-        named = named_columns(free)
+        named = named_columns(free, self.names_of_no_role)
         roles = {
             "id": id_column or named.get("id") or self._column_of_ids(nodes, edges),
             "label": self.label or named.get("label", ""),
@@ -152,6 +153,8 @@ class TableGraph(OwnGraph, ABC):
             if texts.is_unique or str(column).casefold() == "name":
                 shares[str(column)] = float(ends.isin(texts).mean())
         best = max(shares, key=lambda name: (shares[name], name == "name"))
+        if best and sum(share == shares[best] for share in shares.values()) > 1:
+            self.remarks.append(f"{best}: ids (guess: dataset.source.id=COLUMN names another)")
         if not best:
             nodes.faults.append(
                 f"{nodes.path} has no column id, and no other has the ids of {edges.path.name} "
@@ -176,17 +179,11 @@ class TableGraph(OwnGraph, ABC):
         ends = np.stack([ids.get_indexer(pd.Index(texts)) for texts in found.values()])
         for (column, texts), numbers in zip(found.items(), ends, strict=True):
             edges.refuse((numbers < 0) & texts.ne(""), column, remedy)
-        others = [*edges.frame.columns.drop(["source", "target"])]  # numbers where none has a name
         weight = None
-        if self.weighted and not others:
-            edges.faults.append(
-                f"weighted=True, but {edges.path} has no third column: write the weight there, or "
-                "drop the option"
-            )
-        elif self.weighted:
-            column = "weight" if "weight" in others else others[0]
-            weight = edges.numbers(column, "correct it, or drop weighted=True")
-            edges.refuse(weight <= 0, column, "is a weight that is not positive: take the edge out")
+        if "weight" in edges.frame:
+            weight = edges.numbers("weight", "correct it, or drop weighted=True")
+            positive = "is a weight that is not positive: take the edge out"
+            edges.refuse(weight <= 0, "weight", positive)
         return ids, ends.astype(np.int64), weight
 
     def _feature_columns(self, nodes: Table, roles: Mapping[str, str]) -> list[str]:
@@ -195,6 +192,8 @@ class TableGraph(OwnGraph, ABC):
         names = []
         others = [*roles.values(), *self.ignore, *mask_columns(nodes).values()]
         for name in nodes.frame.columns.drop(others, errors="ignore"):
+            if name in self.names_of_no_role[:1] or re.fullmatch(r"column \d+", str(name)):
+                continue
             counts = nodes.texts(name)[~nodes.blank(name)].value_counts()
             free = len(counts) > MOST_TEXTS or bool(counts.max() == 1 and len(counts) > 2)
             if self.one_hot and free and nodes.is_text(name):
@@ -275,13 +274,6 @@ class TableGraph(OwnGraph, ABC):
         return numbers
 
 
-def named_columns(columns: Iterable[str]) -> dict[str, str]:
-    """Columns by role, found by name; the first existing name of a role counts."""
-    folded = {str(name).casefold(): name for name in reversed([*columns])}
-    found = {role: [folded[n] for n in names if n in folded] for role, names in ROLES.items()}
-    return {role: names[0] for role, names in found.items() if names}
-
-
 def mask_columns(nodes: Table) -> dict[str, str]:
     """Columns that are true for the nodes of a part, by part."""
     names = ((str(name).casefold(), name) for name in nodes.frame)
@@ -293,26 +285,6 @@ def _is_copy(nodes: Table, column: str, label: str) -> bool:
     pairs = pd.DataFrame({"value": nodes.values(column), "class": nodes.values(label)})
     pairs = pairs[pairs["class"].ne("")].drop_duplicates()
     return len(pairs) == pairs["value"].nunique() == pairs["class"].nunique()
-
-
-def edge_table(table: Table) -> Table:
-    """A table of edges with columns `source`, `target` and optionally `weight`."""
-    found = named_columns(table.frame.columns)
-    roles = {found[r]: r for r in ("source", "target", "weight", "relation") if r in found}
-    frame = table.frame.rename(columns=roles)
-    if frame.shape[1] < 2 or frame.empty:
-        raise UsageError(
-            f"{table.path} has no edges: write two ids in every line, as in a,b, or name another "
-            "separator by separator=tab, semicolon, space or bar."
-        )
-    if not {"source", "target"} <= {*frame}:
-        frame = frame.set_axis(["source", "target", *frame.columns[2:]], axis=1)
-    if "relation" in frame:
-        raise UsageError(
-            f"{table.path} has a column of relations, as a knowledge graph has: use "
-            "dataset=kg_folder dataset.source.path=FOLDER (train.txt, valid.txt, test.txt)."
-        )
-    return replace(table, frame=frame)
 
 
 def encode_classes(

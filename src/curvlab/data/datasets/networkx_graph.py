@@ -1,58 +1,49 @@
-"""Graphs of networkx: GraphML, GML, and lists of edges or neighbours."""
+"""Graphs of networkx: GraphML, GML, GEXF, Pajek, and lists of neighbours."""
 
 from pathlib import Path
+from typing import ClassVar
 
-import networkx as nx
-import pandas as pd
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.graph_tables import TableGraph
-from curvlab.data.files.tables import Table, check_file
+from curvlab.data.readers.endings import READERS, ending_of, refuse_ending
+from curvlab.data.readers.lists import edge_columns
+from curvlab.data.readers.networkx import read_networkx
+from curvlab.data.readers.tables import check_file
 from curvlab.errors import UsageError
-
-FORMATS = {".edges": "edgelist", ".txt": "edgelist", ".net": "pajek"}
-FORMATS |= {f".{name}": name for name in ("graphml", "gml", "gexf", "edgelist", "adjlist")}
-"""networkx format by file ending, without `.gz`."""
 
 
 class NetworkXGraph(TableGraph):
-    """A file that networkx reads, by its ending: .graphml, .gml, .gexf, .net, .edgelist, .adjlist.
+    """A file that networkx reads, by its ending: .graphml, .gml, .gexf, .net, .adjlist.
 
-    Attributes of nodes are the columns of `curvlab.data.datasets.graph_folder.GraphFolder`: `label`
-    (in GML `class`, since `label` is the id there) and `split` are class and part, all others are
-    features.
+    Attributes of nodes are the columns of `curvlab.data.datasets.graph_folder.GraphFolder`: `class`
+    and `split` are class and part, all others are features. `label` and `y` are a name and a
+    coordinate in these formats, and classes only if the option `label` says so.
 
     Args:
         path: of the file.
     """
 
+    names_of_no_role: ClassVar[tuple[str, ...]] = ("label", "y")
+
     def download(self) -> list[Path]:
+        refuse_ending(self.path or "")
         check_file(self.place, "a graph, such as graph.graphml")
         return [self.place]
 
     def read(self) -> Data:
         (path,) = self.download()
-        ending = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-        if ending not in FORMATS:
+        if ending_of(path) not in READERS["networkx"]:
             raise UsageError(
-                f"{path} ends in {ending or 'nothing'}: networkx reads "
-                f"{', '.join(FORMATS)}; tables are read by dataset=graph_folder."
+                f"{path} ends in {ending_of(path) or 'nothing'}: networkx reads "
+                f"{', '.join(READERS['networkx'])}; tables are read by dataset=graph_folder."
             )
-        try:
-            graph = getattr(nx, f"read_{FORMATS[ending]}")(path)  # which unpacks .gz
-        except Exception as error:  # each format fails in its own way
-            why = " ".join(str(error).split())[:160] or type(error).__name__
-            raise UsageError(
-                f"{path} is not read as {ending.removeprefix('.')} ({why}): correct the file, or "
-                "write it again by networkx."
-            ) from error
-        if self.directed and not graph.is_directed():
-            raise UsageError(f"{path} is undirected: drop directed=True.")
-        columns = ["source", "target", "weight"] if self.weighted else ["source", "target"]
-        ends = pd.DataFrame(graph.edges(data="weight"), columns=["source", "target", "weight"])
-        rows = pd.DataFrame([attributes for _, attributes in graph.nodes(data=True)])
-        rows = rows.drop(columns="id", errors="ignore")
-        rows.insert(0, "id", [str(node) for node in graph])
-        nodes = Table(path, rows.set_axis([repr(node) for node in rows["id"]]), "node")
-        edges = Table(path, ends[columns].astype({"source": str, "target": str}), "edge")
+        table, nodes, says = read_networkx(path, self.directed)
+        edges, line = edge_columns(table, ("source", "target"), self.weighted, "")
+        self.remarks += [line, *says]
+        self.remarks.extend(
+            f"{name}: classes only by dataset.source.label={name}"
+            for name in self.names_of_no_role
+            if name in nodes.frame and name != self.label
+        )
         return self.from_tables(edges, nodes, id_column="id")

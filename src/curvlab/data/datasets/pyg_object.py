@@ -19,7 +19,7 @@ from curvlab.checksums import raw_files
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.files.sources import pyg_root
-from curvlab.data.files.tables import check_file
+from curvlab.data.readers.tables import MISSING, check_file
 from curvlab.errors import UsageError, refuse
 
 PARTS = [DataEdgeAttr, DataTensorAttr, BaseStorage, NodeStorage, EdgeStorage, GlobalStorage]
@@ -36,13 +36,17 @@ class PyGObject(OwnGraph):
     (`node_ids`, a list) and classes (`class_names`). Every edge goes both ways but for `directed`.
     A file is read without running any code that it may hold.
 
+    Of a graph from networkx, `weight` are weights, and `label` names texts that are classes.
+
     Args:
+        label: attribute with the classes, numbers from 0 or a list of texts; null: `y`.
         path: of the file; of a class the folder, its `root`, where its raw files lie ready as it
             would download them, such as `Cora/raw/`; null: it downloads them.
         target: of the class, such as torch_geometric.datasets.Planetoid; null for a file.
         options: arguments of the class other than its folder, such as {name: Cora}.
     """
 
+    label: str | None = None
     target: str | None = None
     options: Mapping[str, Any] | None = None
 
@@ -92,6 +96,19 @@ class PyGObject(OwnGraph):
 
     def _graph(self, raw: Data) -> Data:
         x, y, weight, ends = (raw.get(name) for name in ("x", "y", "edge_weight", "edge_index"))
+        weight = raw.get("weight") if weight is None else weight
+        used = {"x", "edge_index", "edge_weight", "weight", self.label or "y", "num_nodes"}
+        used |= {"node_ids", "class_names", "train_mask", "val_mask", "test_mask"}
+        if left := [str(name) for name in raw.to_dict() if name not in used]:
+            self.remarks.append(
+                f"not used: {', '.join(left)} (dataset.source.label=NAME takes one as classes)"
+            )
+        if weight is not None and not self.weighted:
+            self.remarks.append(
+                "weight: none (dataset.source.weighted=true takes the edges' weights)"
+            )
+        if self.label is not None:
+            y, raw = self._named_classes(raw)
         if self.weighted and (weight is None or not bool((weight > 0).all())):
             raise UsageError(
                 f"{self.what} has no edge_weight, or one that is not positive: add it, or drop "
@@ -119,6 +136,23 @@ class PyGObject(OwnGraph):
             classes=classes,
             masks=given,
         )
+
+    def _named_classes(self, raw: Data) -> tuple[Tensor, Data]:
+        """The classes that `label` names, as numbers, and the graph with their names."""
+        values = raw.get(str(self.label))
+        if values is None or len(values) != raw.num_nodes:
+            has = ", ".join(str(name) for name in raw.to_dict())
+            raise UsageError(
+                f"label={self.label} names no attribute with a value for each node of {self.what}: "
+                f"it has {has}."
+            )
+        if isinstance(values, Tensor):
+            return values, raw
+        texts = pd.Series([str(value) for value in values])
+        numbers, names = pd.factorize(texts.mask(texts.isin(MISSING)), sort=True)
+        raw = raw.clone()
+        raw.class_names = [*map(str, names)]
+        return torch.from_numpy(numbers), raw
 
     def _classes(self, raw: Data, numbers: Tensor) -> tuple[Tensor, tuple[str, ...]]:
         """Labels by the numbers that a trained model has for the classes, and their names."""

@@ -5,21 +5,18 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from curvlab.data.datasets.graph_folder import TABLES, GraphFolder
+from curvlab.data.datasets.graph_folder import GraphFolder
 from curvlab.data.datasets.networkx_graph import NetworkXGraph
 from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.datasets.pyg_object import PyGObject
+from curvlab.data.readers.endings import reader_name
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
 
 
 def reader_of(path: str | Path) -> type[OwnGraph]:
     """The class that reads a path: folders and tables, a saved `Data`, or networkx's files."""
-    place = Path(path).expanduser()
-    if place.suffix in (".pt", ".pth"):
-        return PyGObject
-    if place.is_dir() or not place.suffix or place.name.endswith(TABLES):
-        return GraphFolder
-    return NetworkXGraph
+    readers: dict[str, type[OwnGraph]] = {"pyg": PyGObject, "networkx": NetworkXGraph}
+    return readers.get(reader_name(path), GraphFolder)
 
 
 def read_graph(

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,84 +13,109 @@ from torch_geometric.data import Data
 
 from curvlab.checked import CheckedFields
 from curvlab.checksums import checksum
-from curvlab.data.datasets.triples import COLUMNS, MASKS, check_triples, read_triples
+from curvlab.data.datasets.triples import MASKS, check_names, check_triples
+from curvlab.data.readers.endings import refuse_ending
+from curvlab.data.readers.lists import triple_table
+from curvlab.data.readers.tables import Separator
 from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
 from curvlab.options import Fraction, Seed, UserFile
 
 log = logging.getLogger(__name__)
 
-FILES = {"train": "train.txt", "val": "valid.txt", "test": "test.txt"}
+PARTS = {"train": "train", "val": "valid", "test": "test"}
+ENDINGS = tuple(f"{end}{gz}" for gz in ("", ".gz") for end in (".txt", ".tsv", ".csv", ".nt"))
 
 
 class TripleFolder(CheckedFields):
-    """A folder with `train.txt`, `valid.txt` and `test.txt`, each may end in `.gz`.
+    """A folder with `train.txt`, `valid.txt` and `test.txt`, or one file of triples.
 
-    A line is head, relation and tail. Entities and relations are numbered by first appearance over
-    the three files. A triple that `train.txt` has more than once counts once. Only triples whose
-    entities and relation are in others that stay are drawn for validation.
+    Files may end in `.txt`, `.tsv`, `.csv` or `.nt` (N-Triples), each perhaps with `.gz`. A line is
+    head, relation and tail. Separator and header are found and reported. Entities and relations are
+    numbered by first appearance over the three files. A training triple that is there more than
+    once counts once. Only triples whose entities and relation are in others that stay are drawn for
+    validation and test.
 
     Args:
-        path: of the folder.
-        columns: order of head, relation and tail in a line.
-        separator: between the columns.
-        header: whether the first line of a file names the columns; null: refuse what looks so.
-        valid_share: share of train.txt's triples that is drawn for validation; null: valid.txt.
-        seed: of their draw, not of the run.
+        path: of the folder, or of one file.
+        columns: order of head, relation and tail in a line, or the three columns by name or from 1;
+            null: by the header, else this order.
+        separator: between the columns; null: the one that gives as many in every line.
+        header: whether the first line of a file names the columns; null: by what it says.
+        valid_share: share of the training triples that is drawn for validation; null: valid.txt.
+        test_share: share of all triples that is drawn for the test; null: test.txt.
+        seed: of their draws, not of the run.
+        remove_inverses: keep one relation of those that are each other's inverse or copy, and take
+            validation and test triples out whose inverse by the same relation is in training.
     """
 
-    revision: ClassVar[int] = 2  # 2: other draws of validation triples
+    revision: ClassVar[int] = 3  # 3: header and separator are found
     file_names: ClassVar[tuple[str, ...]] = tuple(
-        f"{name}{end}" for name in FILES.values() for end in ("", ".gz")
+        f"{name}{end}" for name in PARTS.values() for end in ENDINGS
     )
 
     path: UserFile[str | Path] = "data/kg"
-    columns: Sequence[str] = COLUMNS
-    separator: Literal["tab", "comma", "semicolon", "space", "bar"] = "tab"
+    columns: Sequence[str | int] | None = None
+    separator: Separator | None = None
     header: bool | None = None
     valid_share: Fraction | None = None
+    test_share: Fraction | None = None
     seed: Seed = 0
+    remove_inverses: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if sorted(self.columns) != sorted(COLUMNS):
+        if self.columns is not None and len({*self.columns}) != 3:
             raise UsageError(
                 f"columns={list(self.columns)} must be head, relation and tail in the order of the "
-                "files"
+                "files, or three names of columns"
             )
         self.folder = Path(self.path).expanduser()
 
     def download(self) -> list[Path]:
+        refuse_ending(str(self.path))
         files = self.files()
-        if self.valid_share is not None and "val" in files:
-            raise UsageError(
-                f"{files['val']} has the validation triples already: leave valid_share=None, or "
-                "take the file away."
-            )
-        drawn_part = {"val"} if self.valid_share else set()
-        missing = [FILES[part] for part in FILES.keys() - files.keys() - drawn_part]
+        shares = {"val": self.valid_share, "test": self.test_share}
+        for part, share in shares.items():
+            if share is not None and part in files:
+                raise UsageError(
+                    f"{files[part]} has the triples already: leave "
+                    f"{PARTS[part]}_share=None, or take the file away."
+                )
+        drawn = {part for part, share in shares.items() if share is not None}
+        missing = [f"{PARTS[part]}.txt" for part in PARTS.keys() - files.keys() - drawn]
         if missing:
             raise UsageError(
                 f"{self.folder} lacks {' and '.join(sorted(missing))} "
-                "(or .gz): path=FOLDER names a folder with train.txt, valid.txt and test.txt, one "
-                "triple per line; valid_share=0.1 draws validation triples of train.txt."
+                "(or .tsv, .csv, .nt, .gz): path=FOLDER names a folder with train.txt, valid.txt "
+                "and test.txt, one triple per line; valid_share=0.1 and test_share=0.1 draw "
+                "triples of train.txt, or of the one file that path names."
             )
         return list(files.values())
 
     def files(self) -> dict[str, Path]:
-        return {
-            part: self.folder / f"{name}{end}"
-            for part, name in FILES.items()
-            for end in (".gz", "")  # the plain one if there are both
-            if (self.folder / f"{name}{end}").is_file()
-        }
+        if self.folder.is_file():
+            return {"train": self.folder}
+        files = dict[str, Path]()
+        for part, name in PARTS.items():
+            there = [path for end in ENDINGS if (path := self.folder / f"{name}{end}").is_file()]
+            if len(there) > 1 and there[1].name != f"{there[0].name}.gz":
+                raise UsageError(
+                    f"{self.folder} has {there[0].name} and {there[1].name}: take one of them away."
+                )
+            if there:
+                files[part] = there[0]
+        return files
 
     @property
     def num_train(self) -> int:
         return int((self.read().part == "train").sum())
 
     def load(self) -> Data:
-        data = numbered_graph(self.read())
+        triples = self.read()
+        log.info("%s", self.report(triples))
+        warn_of_inverses(triples)
+        data = numbered_graph(triples)
         check_triples(data)
         entities = data.vocabulary.entities
         known = data.edge_index[:, data.train_mask].unique()
@@ -105,32 +130,64 @@ class TripleFolder(CheckedFields):
             )
         return data
 
+    def report(self, triples: pd.DataFrame) -> str:
+        """What was understood of the files, and their sizes."""
+        sizes = " / ".join(f"{int((triples.part == part).sum()):,}" for part in PARTS)
+        entities = pd.unique(triples[["head", "tail"]].to_numpy(object).ravel())
+        counts = f"{len(entities):,} entities, {triples.relation.nunique():,} relations"
+        return f"{self.folder}: {counts}, {sizes} triples\n  triples: {triples.attrs['said']}"
+
     def read(self) -> pd.DataFrame:
         self.download()
-        files, form = self.files(), (tuple(self.columns), self.separator, self.header)
-        given = checksum([*files.values()]), form, self.valid_share, self.seed
-        return _read(tuple(files.items()), *given)
+        files = self.files()
+        columns = None if self.columns is None else tuple(self.columns)
+        form = (columns, self.separator, self.header)
+        shares = {"test": self.test_share, "val": self.valid_share}
+        given = checksum([*files.values()]), form, tuple(shares.items()), self.seed
+        return _read(tuple(files.items()), *given, self.remove_inverses)
 
 
 @lru_cache(maxsize=1)
 def _read(
     files: Sequence[tuple[str, Path]],
     content: str | None,  # noqa: ARG001 - another content is another entry
-    form: tuple[Sequence[str], str, bool | None],
-    valid_share: float | None,
+    form: tuple[Sequence[str | int] | None, str | None, bool | None],
+    shares: Sequence[tuple[str, float | None]],
     seed: int,
+    remove_inverses: bool,
 ) -> pd.DataFrame:
     """Triples of files and their part, those of training each once."""
-    parts = {part: read_triples(path, *form) for part, path in files}
+    columns, separator, header = form
+    tables = {part: triple_table(path, columns, separator, header) for part, path in files}
+    parts = {part: check_names(table) for part, (table, _) in tables.items()}
+    said = "; ".join(dict.fromkeys(said for _, said in tables.values()))
+    if header is None and _begin_alike([*parts.values()]) and "header read" not in said:
+        parts = {part: triples.iloc[1:] for part, triples in parts.items()}
+        said += " (guess: each file's first line is a header, dataset.source.header=false)"
     if "train" in parts:
         every = parts["train"]
         train = parts["train"] = every.drop_duplicates(ignore_index=True)
         if repeated := len(every) - len(train):
             log.warning("%d training triples repeat another one: each counts once", repeated)
-        if valid_share is not None:
-            taken = draw_validation(train, valid_share, seed)
-            parts = {**parts, "train": train[~taken], "val": train[taken]}
-    return pd.concat([parts[part].assign(part=part) for part in FILES if part in parts])
+        if remove_inverses:
+            whole = pd.concat([parts[p].assign(part=p) for p in PARTS if p in parts])
+            gone = redundant_relations(whole)
+            log.warning("relations taken out: %s", ", ".join(map(repr, gone)) or "none")
+            parts = {p: t[~t["relation"].isin(gone)] for p, t in parts.items()}
+        total = len(parts["train"])
+        for part, share in shares:
+            if share is not None:
+                train = parts["train"].reset_index(drop=True)
+                taken = draw_triples(train, round(share * total), f"{PARTS[part]}_share", seed)
+                parts = {**parts, "train": train[~taken], part: train[taken]}
+    triples = pd.concat([parts[part].assign(part=part) for part in PARTS if part in parts])
+    if remove_inverses:
+        triples = triples[~trained_inverses(triples)["same"]]
+        if {*triples.part} != {*parts}:
+            raise UsageError("remove_inverses=True leaves a part without triples: drop it.")
+    triples = triples.reset_index(drop=True)
+    triples.attrs["said"] = said
+    return triples
 
 
 def numbered_graph(triples: pd.DataFrame) -> Data:
@@ -148,9 +205,20 @@ def numbered_graph(triples: pd.DataFrame) -> Data:
     )
 
 
-def draw_validation(triples: pd.DataFrame, share: float, seed: int) -> np.ndarray:
-    """Training triples `[triples]` for validation, `round(share * triples)` or fewer."""
-    wanted = max(1, round(share * len(triples)))
+def _begin_alike(parts: Sequence[pd.DataFrame]) -> bool:
+    """Whether all files have one first line, whose names are in no other line."""
+    first = parts[0].iloc[0]
+    return len(parts) > 1 and all(
+        len(part) > 1
+        and part.iloc[0].equals(first)
+        and not part.iloc[1:].isin({*first}).any(axis=None)
+        for part in parts
+    )
+
+
+def draw_triples(triples: pd.DataFrame, wanted: int, option: str, seed: int) -> np.ndarray:
+    """Training triples `[triples]` for another part, `wanted` or fewer."""
+    wanted = max(1, wanted)
     order = np.random.default_rng(seed).permutation(len(triples))
     drawn = triples.iloc[order]
     ends = pd.Series(drawn[["head", "tail"]].to_numpy(object).ravel())
@@ -161,9 +229,89 @@ def draw_validation(triples: pd.DataFrame, share: float, seed: int) -> np.ndarra
     taken = np.isin(np.arange(len(triples)), chosen)
     if not taken.any():
         raise UsageError(
-            "valid_share=FRACTION: no training triple can be spared, since each has an "
-            "entity or a relation of its own: write a valid.txt."
+            f"{option}=FRACTION: no training triple can be spared, since each has an "
+            f"entity or a relation of its own: write a {option.removesuffix('_share')}.txt."
         )
     if lacking := wanted - len(chosen):
-        log.warning("%d validation triples less than wanted could be drawn", lacking)
+        log.warning("%d triples less than wanted could be drawn for %s", lacking, option)
     return taken
+
+
+INVERSE = 0.8
+"""Share of a relation's pairs that another one has, from which it is its inverse or its copy."""
+
+
+def relation_pairs(triples: pd.DataFrame, inverse: bool = True) -> pd.DataFrame:
+    """Pairs of relations `relation`, `other`, of which `other` is the inverse, or the copy.
+
+    That is, it has 80 % of the pairs of the first one, reversed, of training or of another part,
+    and five times as many as chance would have.
+    """
+    ends = ["tail", "head"] if inverse else ["head", "tail"]
+    known = triples[["head", "tail", "relation"]].drop_duplicates()
+    joined = triples.merge(known.set_axis([*ends, "other"], axis=1), on=["head", "tail"])
+    joined = joined[joined["relation"] != joined["other"]]
+    found = list[pd.DataFrame]()
+    for parts in (tuple(PARTS), ("val", "test")):
+        sizes = triples.loc[triples["part"].isin(parts), "relation"].value_counts()
+        shared = joined[joined["part"].isin(parts)].groupby(["relation", "other"]).size()
+        counts = shared.rename("shared").reset_index()
+        found.append(
+            counts.assign(share=counts["shared"] / counts["relation"].map(sizes).astype(float))
+        )
+    pairs = pd.concat(found)
+    entities = triples[["head", "tail"]].stack().nunique()
+    density = pairs["other"].map(known["relation"].value_counts()).astype(float) / entities**2
+    likely = (pairs["share"] >= INVERSE) & (pairs["share"] > 5 * density)
+    pairs = pairs[likely].sort_values("share", ascending=False)
+    return pairs.drop_duplicates(["relation", "other"], ignore_index=True)
+
+
+def redundant_relations(triples: pd.DataFrame) -> list[str]:
+    """Relations to take out, so that none is the inverse or the copy of another one that stays."""
+    pairs = pd.concat([relation_pairs(triples, inverse) for inverse in (True, False)])
+    partners: dict[str, set[str]] = {}
+    for one, other in pairs[["relation", "other"]].itertuples(index=False):
+        partners.setdefault(one, set()).add(other)
+        partners.setdefault(other, set()).add(one)
+    kept, gone = set[str](), list[str]()
+    for name in triples["relation"].value_counts().index:  # the largest stays
+        (gone.append if partners.get(name, set()) & kept else kept.add)(name)
+    return gone
+
+
+def trained_inverses(triples: pd.DataFrame) -> pd.DataFrame:
+    """Whether training has the inverse of an evaluated triple: `other` relation, or `same`."""
+    columns = ["head", "tail", "relation"]
+    rows = triples.reset_index(drop=True).reset_index()
+    train = rows.loc[rows["part"].eq("train"), columns].drop_duplicates()
+    mirrored = train.set_axis(["tail", "head", "other"], axis=1)
+    joined = rows[rows["part"].ne("train")].merge(mirrored, on=["head", "tail"])
+    same = joined["relation"] == joined["other"]
+    same &= joined["head"] != joined["tail"]
+    pairs = relation_pairs(triples)[["relation", "other"]].assign(inverse=True)
+    inverse = joined.merge(pairs, on=["relation", "other"])
+    found = {"same": joined.loc[same, "index"], "other": inverse["index"]}
+    marks = {name: np.isin(np.arange(len(rows)), places) for name, places in found.items()}
+    return pd.DataFrame(marks, index=triples.index)
+
+
+def warn_of_inverses(triples: pd.DataFrame) -> None:
+    """Warn of test triples whose inverse trains the model (Toutanova and Chen 2015)."""
+    test = triples["part"].eq("test")
+    marks = trained_inverses(triples)[test.to_numpy()]
+    count = int(marks.any(axis=1).sum())
+    if not count or marks.any(axis=1).mean() < 0.05:
+        return
+    pairs = relation_pairs(triples)
+    named = [
+        f"{one!r} and {other!r}" for one, other in zip(pairs.relation, pairs.other, strict=True)
+    ]
+    which = f"inverse relations such as {named[0]}" if named else "symmetric relations"
+    log.warning(
+        "%d of %d test triples are in training the other way round (%s), which makes them easy: "
+        "dataset.source.remove_inverses=true takes such relations and triples out",
+        count,
+        int(test.sum()),
+        which,
+    )

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.data.files.tables import ROLES, Table, read_table
+from curvlab.data.readers.lists import triple_table
+from curvlab.data.readers.tables import Table
 from curvlab.errors import UsageError
 
 log = logging.getLogger(__name__)
@@ -25,34 +26,24 @@ def read_triples(
     path: Path,
     columns: Sequence[str] = COLUMNS,
     separator: str = "tab",
-    header: bool | None = False,
+    header: bool = False,
 ) -> pd.DataFrame:
     """Read triples of names from a text file in UTF-8 (or `.gz`): columns head, relation and tail.
 
     Spaces around names do not count; quotes are part of a name. `header` says whether the first
-    line names the columns; None refuses one that looks like it.
+    line names the columns.
     """
-    if path.is_file() and not path.stat().st_size:
-        raise UsageError(f"{path} is empty: it must have at least one triple.")
-    frame = read_table(path, separator, plain=True).frame
-    if frame.shape[1] != 3:
-        raise UsageError(
-            f"{path} has {frame.shape[1]} columns: write {', '.join(columns)} in every line, "
-            f"separated by {separator}s."
-        )
-    frame = frame.set_axis(list(columns), axis=1).fillna("")
-    frame = frame.apply(lambda names: names.str.strip(" ")).iloc[int(header is True) :]
-    table = Table(path, frame)
-    for column in columns:
+    table, _ = triple_table(path, columns, separator, header)
+    return check_names(table, strip=" ")
+
+
+def check_names(table: Table, strip: str | None = None) -> pd.DataFrame:
+    """Triples of a table whose names are all there, without blanks around them."""
+    frame = table.frame.fillna("").apply(lambda names: names.str.strip(strip))
+    for column in frame:
         table.refuse(frame[column].eq(""), column, "is not a name: write one")
     table.check()
-    named = {"subject", "object", *ROLES["source"], *ROLES["relation"], *ROLES["target"]}
-    if header is None and {name.casefold() for name in frame.iloc[0]} <= named:
-        raise UsageError(
-            f"the first line of {path}, {' '.join(frame.iloc[0])!r}, looks like a header: skip the "
-            "first line of every file by header=True, or take it for a triple by header=False."
-        )
-    return frame[list(COLUMNS)]
+    return frame
 
 
 def check_triples(data: Data) -> None:

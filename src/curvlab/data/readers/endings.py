@@ -1,0 +1,54 @@
+"""Which reader takes a path: by its ending, and by the files of a folder."""
+
+from pathlib import Path
+
+from curvlab.errors import UsageError
+
+READERS = {
+    "pyg": (".pt", ".pth"),
+    "networkx": (".graphml", ".gml", ".gexf", ".net", ".paj", ".adjlist"),
+    "graph_folder": (".csv", ".tsv", ".txt", ".edges", ".edgelist", ".el", ".dat", ".parquet"),
+    "kg_folder": (".nt",),
+}
+"""Data sets that read a user's file, by its ending, `.gz` left out."""
+
+PACKED = dict.fromkeys((".zip", ".tar", ".tgz", ".7z", ".rar", ".bz2", ".xz", ".zst"), "unpack it")
+
+WAYS_OUT = PACKED | {
+    ".mtx": "read it by scipy.io.mmread and write its row and col as the lines of edges.csv",
+    ".json": "read it by networkx.node_link_graph and write it by networkx.write_graphml",
+    ".xlsx": "save the sheet with the edges as CSV",
+    ".xls": "save the sheet with the edges as CSV",
+    ".npz": "features.npz of a folder has features; write the edges as edges.csv",
+    ".npy": "features.npy of a folder has features; write the edges as edges.csv",
+    ".mat": "read it by scipy.io.loadmat and write its edges as edges.csv",
+    ".pkl": "write the graph by networkx.write_graphml, or a Data by torch.save as graph.pt",
+    ".pickle": "write the graph by networkx.write_graphml, or a Data by torch.save as graph.pt",
+}
+"""What to do with files that no reader takes, by ending."""
+
+TRIPLES = tuple(f"train.{end}" for end in ("txt", "tsv", "csv", "nt", "txt.gz", "tsv.gz", "csv.gz"))
+"""Files that a folder of triples has one of."""
+
+
+def ending_of(path: str | Path) -> str:
+    """The ending of a file in lower case, without `.gz`."""
+    return Path(Path(path).name.lower().removesuffix(".gz")).suffix
+
+
+def reader_name(path: str | Path) -> str:
+    """The data set that reads a path; empty if it is neither a place nor a known ending."""
+    place, ending = Path(path).expanduser(), ending_of(path)
+    if place.is_dir():
+        return "kg_folder" if any((place / name).exists() for name in TRIPLES) else "graph_folder"
+    named = next((name for name, endings in READERS.items() if ending in endings), "")
+    refused = "://" in str(path) or ending in WAYS_OUT
+    return named or ("graph_folder" if place.is_file() or refused else "")
+
+
+def refuse_ending(path: str | Path) -> None:
+    """Refuse an address and a file that no reader takes, with the way out."""
+    if ":/" in str(path):
+        raise UsageError(f"{path} is an address: download the file, and give its path.")
+    if way := WAYS_OUT.get(ending_of(path)):
+        raise UsageError(f"{path} is not read as a graph: {way}.")

@@ -1,0 +1,318 @@
+"""Lists of edges and of triples: which line names the columns, and which columns they have."""
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from pathlib import Path
+from textwrap import shorten
+
+import numpy as np
+import pandas as pd
+
+from curvlab.data.readers.tables import Table, check_file, read_table, read_text, split_lines
+from curvlab.errors import UsageError
+
+ROLES = {
+    "weight": ("weight", "weights", "w", "value", "strength"),
+    "relation": ("relation", "predicate", "rel"),
+    "id": ("id", "node", "nodeid"),
+    "label": ("label", "class", "y", "category"),
+    "split": ("split", "part", "subset"),
+}
+"""Names of columns, in any case, without blanks and signs."""
+
+ENDS = {
+    "source": ("target", "destination", "dest", "sink"),
+    "src": ("dst", "dest", "tgt", "trg", "target"),
+    "from": ("to",),
+    "head": ("tail",),
+    "parent": ("child",),
+    "citing": ("cited",),
+    "cites": ("cited",),
+    "origin": ("destination", "dest"),
+    "start": ("end",),
+    "sender": ("receiver", "recipient"),
+    "follower": ("followee", "followed", "following"),
+    "subject": ("object",),
+    "buyer": ("seller",),
+    "who": ("whom",),
+    "left": ("right",),
+    "first": ("second",),
+    "u": ("v",),
+    "i": ("j",),
+    "a": ("b",),
+    "1": ("2",),
+    "0": ("1",),
+}
+"""Words for the first end of an edge, and those for its second."""
+
+TRIPLE = {
+    "head": "head h subject subj s source src from entity1 e1 node1 start",
+    "relation": "relation r predicate pred p rel relationship type edge edgetype property label",
+    "tail": "tail t object obj o target dst to entity2 e2 node2 end",
+}
+"""Names of the columns of triples, in any case, without blanks and signs."""
+
+N_TRIPLE = re.compile(
+    r"\s*(<[^>]*>|_:\S+)\s+(<[^>]*>)\s+"
+    r'(<[^>]*>|_:\S+|"(?:[^"\\]|\\.)*"(?:@[\w-]+|\^\^<[^>]*>)?)\s*\.\s*(?:#.*)?'
+)
+
+SHARED = 0.5
+"""Share of one column's values that another one has, if both are ends of edges."""
+
+
+def plain_name(name: str) -> str:
+    """A name of a column without signs, blanks and capitals."""
+    return re.sub(r"[\W_]", "", str(name)).casefold()
+
+
+def named_columns(columns: Iterable[str], without: Sequence[str] = ()) -> dict[str, str]:
+    """Columns by role, found by name; the first existing name of a role counts."""
+    plain = {plain_name(name): name for name in reversed([*columns])}
+    found = {
+        role: [plain[n] for n in names if n in plain and n not in without]
+        for role, names in ROLES.items()
+    }
+    return {role: names[0] for role, names in found.items() if names}
+
+
+def named_ends(columns: Sequence[str]) -> list[str]:
+    """The first two columns that are called as the two ends of an edge, such as from and to."""
+    words = {}
+    for name in columns:
+        spaced = re.sub(r"([a-z])([A-Z0-9])|([A-Za-z])(\d)", r"\1\3 \2\4", str(name))
+        words[name] = re.sub(r"[\W_]+", " ", spaced).casefold().split()
+    for first, second in ((a, b) for a in columns for b in columns if a != b):
+        if len(words[first]) != len(words[second]):
+            continue
+        pairs = [(a, b) for a, b in zip(words[first], words[second], strict=True) if a != b]
+        if len(pairs) == 1 and pairs[0][1] in ENDS.get(pairs[0][0], ()):
+            return [first, second]
+    return []
+
+
+def read_header(table: Table, header: bool | None, nodes: Table | None = None) -> tuple[Table, str]:
+    """Name the columns by the first line of a list of edges if it does; and what was understood.
+
+    It does if its words are those of two ends, if it has texts above numbers, or if its two names
+    are in no other line, as of no other edge.
+    """
+    if table.headed:  # by its format
+        return table, ""
+    first = [*table.frame.iloc[0].fillna("").str.strip()]
+    if header is None and (named := _commented_header(table)):
+        frame = table.frame.rename(columns=dict(zip(table.frame.columns, named, strict=False)))
+        return table.replace(frame=frame, headed=True), "header in a comment"
+    if header is not None or len(first) < 2 or "" in first[:2]:
+        return (table.with_header(), "header read") if header else (table, "no header")
+    below = table.frame.iloc[1:]
+    lone = False
+    if len({*first}) < len(first):
+        found = False
+    elif (ends := named_ends(first)) and all(len(name) > 1 for name in ends):
+        positions = [first.index(name) for name in ends]
+        found = not below.iloc[:, positions].isin(ends).any(axis=None)
+    elif below.iloc[:, :2].isin(first[:2]).any(axis=None):
+        found = False
+    elif nodes is not None:
+        found = not any(nodes.texts(name).isin(first[:2]).any() for name in nodes.frame)
+    else:
+        words = pd.to_numeric(pd.Series(first), errors="coerce").isna().to_numpy()
+        top = Table(table.path, below.head(1000), form=table.form)
+        numbers = np.array([top.parsed(c).notna().all() for c in top.frame]) & (len(below) > 0)
+        found = bool((words & numbers)[:2].all() or (words & numbers)[2:3].any())
+        lone = not found and bool(words[:2].all()) and _pairs_are_rare(below)
+        found = found or lone
+    guess = " (guess: dataset.source.header=false takes it for an edge)" if lone else ""
+    return (table.with_header(), f"header read{guess}") if found else (table, "no header")
+
+
+def _pairs_are_rare(below: pd.DataFrame) -> bool:
+    """Whether fewer than one edge in twenty joins two nodes that no other edge has."""
+    ends = below.iloc[:, :2].astype("str")
+    counts = pd.Series(ends.to_numpy(object).ravel()).value_counts()
+    single = ends.apply(lambda names: names.map(counts)).eq(1).all(axis=1)
+    return len(below) > 1 and float(single.mean()) < 0.05
+
+
+def _commented_header(table: Table) -> list[str]:
+    """Names in the last comment, if they name two ends and are as many as the columns."""
+    for line in table.comments[-1:]:
+        separator = table.form[0].split()[1]
+        for by in (separator, "tab", "comma", "space"):
+            names = [*map(str.strip, split_lines([line.strip()], by)[0])] if line.strip() else []
+            if 1 < len(names) <= table.frame.shape[1] and named_ends(names):
+                return names
+    return []
+
+
+def edge_columns(
+    table: Table, ends: Sequence[str | int] | None, weighted: bool, said: str
+) -> tuple[Table, str]:
+    """A table of columns `source`, `target` and perhaps `weight`, and what was understood."""
+    frame, guess = table.frame, ""
+    if frame.shape[1] < 2 or frame.empty:
+        raise UsageError(
+            f"{table.path} has no edges: write two ids in every line, as in a,b, or name another "
+            "separator by separator=tab, semicolon, space or bar."
+        )
+    if ends is not None:
+        chosen = [f"column {end}" if isinstance(end, int) else end for end in ends]
+        table.has(chosen, "ends")
+        if len({*chosen}) != 2:
+            table.faults.append(f"ends={chosen} must name two columns of {table.path}")
+        table.check()
+    else:
+        _refuse_blanks_in_names(table)
+        chosen, guess = named_ends([*frame]), ""
+        if not chosen:
+            chosen, guess = _shared_columns(frame)
+    others = [str(name) for name in frame if name not in chosen]
+    if "relation" in named_columns(others):
+        raise UsageError(
+            f"{table.path} has a column of relations, as a knowledge graph has: use "
+            "dataset=kg_folder dataset.source.path=FOLDER (train.txt, valid.txt, test.txt)."
+        )
+    numbers = [c for c in others if not (table.blank(c).all() or table.is_text(c))]
+    named = named_columns(others).get("weight")
+    weight = [named] if named else numbers[:1]
+    form = "; ".join(filter(None, (said, *table.form)))
+    line = f"edges: {_shown(chosen[0])} - {_shown(chosen[1])}{guess}{f' ({form})' if form else ''}"
+    line += f"; weight: {_shown(weight[0]) if weighted and weight else 'none'}"
+    unused = [name for name in others if not weighted or name not in weight]
+    if unused:
+        line += f"; not used: {shorten(', '.join(unused), 160, placeholder=' ...')}"
+    if weight and not weighted:
+        line += f" (dataset.source.weighted=true takes {_shown(weight[0])} as weights)"
+    frame = frame[[*chosen, *weight]] if weighted else frame[chosen]
+    if weighted and not weight:
+        table.faults.append(
+            f"weighted=True, but {table.path} has no third column: write the weight there, or "
+            "drop the option"
+        )
+    names = ["source", "target", "weight"][: frame.shape[1]]
+    return table.replace(frame=frame.set_axis(names, axis=1)), line
+
+
+def _refuse_blanks_in_names(table: Table) -> None:
+    """Refuse a list of edges in which names seem to have blanks, which nothing marks."""
+    frame = table.frame
+    if table.headed or frame.shape[1] < 4 or not table.form[0].startswith("separator space"):
+        return
+    if any(table.is_text(name) for name in frame.columns[2:4] if name in frame.columns):
+        raise UsageError(
+            f"{table.path} has {frame.shape[1]} words in a line, as if names had blanks: write "
+            "names with blanks in quotes, or with tabs or commas between them; ends=[1,2] takes "
+            "the first two words."
+        )
+
+
+def _shared_columns(frame: pd.DataFrame) -> tuple[list[str], str]:
+    """The first two columns, or if they share no value the two that share most of theirs."""
+    first = [*map(str, frame.columns[:2])]
+    values = {name: {*frame[name].dropna().astype("str")} for name in frame.columns[:12]}
+
+    def share(pair: Sequence[str]) -> float:
+        sizes = [len(values[name]) for name in pair]
+        return len(values[pair[0]] & values[pair[1]]) / max(3, min(sizes))
+
+    best = max(combinations(values, 2), key=share)
+    if share(first) > 0 or share(best) < SHARED:
+        return first, ""
+    return [*best], f" (guess: dataset.source.ends={hydra_list(first)})"
+
+
+def hydra_list(names: Sequence[str]) -> str:
+    """A list of names as a command line has it."""
+    return f"[{','.join(hydra_text(name) for name in names)}]"
+
+
+def hydra_text(text: str) -> str:
+    """A text as a command line has it, quoted if need be."""
+    if found := re.fullmatch(r"column (\d+)", text):
+        return found[1]
+    if re.fullmatch(r"[A-Za-z_./~][\w./~+-]*", text, re.ASCII) and text.casefold() not in NO_TEXTS:
+        return text
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+NO_TEXTS = ("null", "true", "false", "nan", "inf")
+
+
+def _shown(name: str) -> str:
+    return name if re.fullmatch(r"column \d+", name) else repr(name)
+
+
+def triple_table(
+    path: Path,
+    columns: Sequence[str | int] | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+) -> tuple[Table, str]:
+    """A table of columns `head`, `relation` and `tail`, and what was understood.
+
+    `columns` are these three in the order of the file, or the file's columns for them.
+    """
+    if (table := _read_n_triples(path)) is not None:
+        return table, "N-Triples"
+    table = read_table(path, separator, plain=True)
+    if table.frame.empty:
+        raise UsageError(f"{path} is empty: it must have at least one triple.")
+    first = [*table.frame.iloc[0].fillna("").str.strip()]
+    given = columns or ()
+    order = [*map(str, given)]
+    by_name = bool(order) and sorted(order) != sorted(TRIPLE)
+    roles = triple_roles(first)
+    if header is None:
+        below = table.frame.iloc[1:]
+        repeated = (
+            bool(roles) and below.iloc[:, roles["relation"]].eq(first[roles["relation"]]).any()
+        )
+        header = (bool(roles) and not repeated) or (by_name and {*order} <= {*first})
+    said = "header read" if header else "no header"
+    table = table.with_header() if header else table
+    names = [*map(str, table.frame)]
+    if by_name:
+        chosen = [f"column {c}" if isinstance(c, int) else c for c in given]
+        table.has(chosen, "columns")
+        table.check()
+    elif not order and header and roles:
+        chosen = [names[roles[role]] for role in TRIPLE]
+    elif len(names) != 3:
+        raise UsageError(
+            f"{path} has {len(names)} columns: write head, relation and tail in every line, or "
+            "name three by columns=[HEAD,RELATION,TAIL], as 1, 2, 3 without a header."
+        )
+    else:
+        chosen = [names[(order or [*TRIPLE]).index(role)] for role in TRIPLE]
+    unused = [name for name in names if name not in chosen]
+    said = f"{' - '.join(map(_shown, chosen))} ({'; '.join((said, *table.form))})"
+    said += f"; not used: {', '.join(unused)}" if unused else ""
+    frame = table.frame[chosen].set_axis([*TRIPLE], axis=1)
+    return table.replace(frame=frame), said
+
+
+def triple_roles(names: Sequence[str]) -> dict[str, int]:
+    """Positions of head, relation and tail among names of columns, or nothing."""
+    found = {
+        role: [i for i, name in enumerate(names) if plain_name(name) in usual.split()]
+        for role, usual in TRIPLE.items()
+    }
+    return {role: at[0] for role, at in found.items()} if all(found.values()) else {}
+
+
+def _read_n_triples(path: Path) -> Table | None:
+    """Triples as `<a> <b> <c> .`, without the brackets; None for other files."""
+    check_file(path, "triples")
+    rows, lines = dict[int, list[str]](), read_text(path)[0].split("\n")
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        found = N_TRIPLE.fullmatch(line)
+        if not found and not rows:
+            return None
+        if not found:
+            raise UsageError(f"{path}, line {number}: {line[:60]!r} is not `<a> <b> <c> .`.")
+        rows[number] = [re.sub(r"^<(.*)>$", r"\1", name) for name in found.groups()]
+    return Table(path, pd.DataFrame.from_dict(rows, orient="index", columns=[*TRIPLE], dtype=str))

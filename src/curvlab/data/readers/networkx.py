@@ -1,0 +1,119 @@
+"""Files that networkx reads: GraphML, GML, GEXF, Pajek, and lists of neighbours."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pandas as pd
+
+from curvlab.data.readers.endings import ending_of
+from curvlab.data.readers.tables import Table, blank_comments, find_separator, read_text
+from curvlab.errors import UsageError
+
+LAYOUT = ("id", "x", "y", "shape")
+"""Attributes of a Pajek file that say where and how nodes are drawn."""
+
+
+def read_networkx(path: Path, directed: bool) -> tuple[Table, Table, list[str]]:
+    """Tables of edges and of nodes (ids in `id`), and what was understood."""
+    text, _ = read_text(path)
+    ending, says = ending_of(path), list[str]()
+    try:
+        if ending == ".gml":
+            graph = _parse_gml(text, says)
+        elif ending == ".adjlist":
+            graph = _parse_neighbours(text, directed)
+        elif ending in (".net", ".paj"):
+            graph = _parse_pajek(text, says)
+        elif ending == ".gexf":
+            graph = _named(nx.read_gexf(path), says)
+        else:
+            graph = nx.read_graphml(path)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    except Exception as error:  # each format fails in its own way
+        why = " ".join(str(error).split())[:160] or type(error).__name__
+        raise UsageError(
+            f"{path} is not read as {ending.removeprefix('.')} ({why}): correct the file, or "
+            "write it again by networkx."
+        ) from error
+    if directed and not graph.is_directed():
+        raise UsageError(f"{path} is undirected: drop directed=True.")
+    pairs = [(str(a), str(b), facts) for a, b, facts in graph.edges(data=True)]
+    facts = pd.DataFrame([facts for *_, facts in pairs], index=range(len(pairs)))
+    facts = facts.drop(columns=["id", "key"], errors="ignore")
+    facts = facts.rename(columns=lambda name: f"{name} " if name in ("source", "target") else name)
+    ends = pd.DataFrame([pair[:2] for pair in pairs], columns=["source", "target"], dtype=str)
+    rows = pd.DataFrame([facts for _, facts in graph.nodes(data=True)], index=range(len(graph)))
+    rows = rows.drop(columns="id", errors="ignore")
+    rows.insert(0, "id", [str(node) for node in graph])
+    rows = rows.set_axis([repr(node) for node in rows["id"]])
+    return Table(path, ends.join(facts), "edge"), Table(path, rows, "node"), says
+
+
+def _parse_gml(text: str, says: list[str]) -> nx.Graph:
+    """GML by the labels of its nodes, else by their ids; repeated edges are kept."""
+    many = re.sub(r"\bgraph\s*\[", "graph [ multigraph 1", text, count=1)
+    many = text if re.search(r"\bmultigraph\b", text) else many
+    tries = [(form, label) for label in ("label", "id") for form in (text, many)]
+    for form, label in tries:
+        try:
+            graph = nx.parse_gml(form.split("\n"), label=label)
+        except nx.NetworkXError:
+            if (form, label) == tries[-1]:
+                raise
+        else:
+            if label == "id":
+                says.append("nodes are called by their id, since labels are missing or repeated")
+            return graph
+    raise AssertionError
+
+
+def _parse_neighbours(text: str, directed: bool) -> nx.Graph:
+    """A line for each node with its neighbours, separated as lists of edges are."""
+    text, comments = blank_comments(text)
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    separator, _ = find_separator(lines, quoted=False)
+    mark = {"tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}.get(separator)
+    mark = mark if mark is not None and any(mark in line for line in lines) else None
+    rows = [[name.strip() for name in line.split(mark)] for line in lines]
+    heads = {row[0] for row in rows}
+    if any(" GMT " in line for line in comments) and not heads.issuperset(set().union(*rows)):
+        raise UsageError(
+            "a neighbour has no line of its own, as if names had blanks: write it by "
+            "networkx.write_adjlist(graph, path, delimiter=',')"
+        )
+    graph = nx.DiGraph() if directed else nx.MultiGraph()
+    graph.add_nodes_from(row[0] for row in rows)
+    graph.add_edges_from((row[0], name) for row in rows for name in row[1:] if name)
+    return graph
+
+
+def _parse_pajek(text: str, says: list[str]) -> nx.Graph:
+    """Pajek's network without its layout; partitions become columns."""
+    network, *parts = re.split(r"(?im)^(?=\*(?:partition|vector|cluster|permutation)\b)", text)
+    graph = nx.parse_pajek(network.split("\n"))
+    for _, facts in graph.nodes(data=True):
+        for name in LAYOUT:
+            facts.pop(name, None)
+    for part in parts:
+        title, *lines = part.strip().split("\n")
+        kind, _, name = title.partition(" ")
+        values = [line.strip() for line in lines if line.strip() and not line.startswith("*")]
+        if kind.casefold() == "*partition" and len(values) == len(graph):
+            column = name.strip() or "partition"
+            nx.set_node_attributes(graph, dict(zip(graph, values, strict=True)), column)
+            says.append(f"{title} is the column {column!r}")
+        else:
+            says.append(f"{title} is not used")
+    return graph
+
+
+def _named(graph: Any, says: list[str]) -> nx.Graph:
+    """Call the nodes of GEXF by their labels if those are all there and differ."""
+    labels = {node: facts.pop("label", "") for node, facts in graph.nodes(data=True)}
+    if all(labels.values()) and len({*labels.values()}) == len(labels):
+        return nx.relabel_nodes(graph, labels)
+    says.append("nodes are called by their id, since labels are missing or repeated")
+    return graph

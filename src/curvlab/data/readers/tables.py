@@ -1,0 +1,306 @@
+"""Tables of a user's files: their separator, encoding, comments and quotes are found by content.
+
+pandas parses; errors name file and line.
+"""
+
+import codecs
+import csv
+import gzip
+import io
+import re
+import warnings
+from ast import literal_eval
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from curvlab.errors import FAULT, UsageError
+
+Separator = Literal["tab", "semicolon", "comma", "bar", "space"]
+
+SEPARATORS = {"tab": "\t", "semicolon": ";", "comma": ",", "bar": "|", "space": " "}
+"""Separators between columns, the less likely part of a text first."""
+
+SAMPLE = 1000
+"""Lines by which a separator is chosen."""
+
+COMMENTS = ("#", "%")
+
+MISSING = {"", "NULL", "Null", "null", "None", "none", r"\N", ".", "-"}
+MISSING |= {"NA", "na", "<NA>", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "NaT"}
+"""Texts of a missing value in columns of numbers, labels and texts; never of an id."""
+
+DECIMAL_COMMA = r"[+-]?\d+(?:,\d+)?(?:[eE][+-]?\d+)?"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a file.
+
+    Attributes:
+        path: of the file.
+        frame: texts, or values where the file has typed columns; its index numbers the lines.
+        unit: what the index counts: `line`, `row`, `node`, `edge`.
+        faults: sentences on what is wrong, of this table and of those that share the list.
+        form: how the file is written, as `separator comma`; empty for typed files.
+        headed: whether the file has named the columns.
+        comments: lines of comment.
+    """
+
+    path: Path
+    frame: pd.DataFrame
+    unit: str = "line"
+    faults: list[str] = field(default_factory=list)
+    form: tuple[str, ...] = ()
+    headed: bool = True
+    comments: tuple[str, ...] = ()
+
+    def refuse(self, wrong: Any, column: Hashable, remedy: str) -> None:
+        """Note the place and value of the first invalid row; the remedy continues the sentence."""
+        rows = np.flatnonzero(wrong)
+        if len(rows):
+            value = str(self.frame[column].astype(object).fillna("").iloc[rows[0]])[:40]
+            more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+            place = f"{self.unit} {self.frame.index[rows[0]]}, column {column!r}"
+            self.faults.append(f"{self.path}, {place}: {value!r}{more} {remedy}")
+
+    def has(self, columns: Sequence[str], key: str) -> None:
+        """Note a fault for each missing column that an option names."""
+        shown = ", ".join(map(str, self.frame.columns[:12]))
+        strange = [name for name in columns if name not in self.frame]
+        self.faults.extend(
+            f"{key}=[{name}] names a column, but {self.path} has {shown}" for name in strange
+        )
+
+    def check(self) -> None:
+        """Raise all faults in one `UsageError`, if there are some."""
+        if len(self.faults) == 1:
+            raise UsageError(f"{self.faults[0]}.")
+        if self.faults:
+            raise UsageError(FAULT.join([f"{len(self.faults)} faults:", *self.faults]))
+
+    def texts(self, column: Hashable) -> "pd.Series[Any]":
+        """A column as texts, empty where a typed column has no value."""
+        values = self.frame[column]
+        values = values.convert_dtypes() if pd.api.types.is_float_dtype(values) else values
+        return values.astype("str").fillna("").str.strip()
+
+    def values(self, column: Hashable) -> "pd.Series[Any]":
+        """A column as texts, empty where its text is one of `MISSING`."""
+        return self.texts(column).mask(self.blank(column), "")
+
+    def ids(self, column: Hashable) -> "pd.Series[Any]":
+        texts = self.texts(column)
+        self.refuse(texts.eq(""), column, "is not an id: write one, or take the line out")
+        return texts
+
+    def blank(self, column: Hashable) -> np.ndarray:
+        """Where a column has no value `[rows]`; `-` is one next to `+`."""
+        texts = self.texts(column)
+        signs = {"-"} if texts.eq("+").any() else set()
+        return texts.isin(MISSING - signs).to_numpy(dtype=bool)
+
+    def parsed(self, column: Hashable) -> "pd.Series[Any]":
+        """A column as numbers, true as 1 and false as 0; NaN where it has another text.
+
+        Where all values are numbers with a decimal comma, they are read so, but for a file whose
+        separator is a comma: there it separates thousands.
+        """
+        values = self.frame[column]
+        if not pd.api.types.is_numeric_dtype(values) and values.dtype.kind not in "mM":
+            texts = self.values(column)
+            given = texts[texts.ne("")]
+            truth = texts.str.casefold().map({"": np.nan, "true": 1.0, "false": 0.0})
+            values = truth if truth[given.index].notna().all() else texts
+            commas = given.str.contains(",", regex=False).any()
+            if commas and given.str.fullmatch(DECIMAL_COMMA).all():
+                mark = "" if "separator comma" in self.form else "."
+                values = texts.str.replace(",", mark, regex=False)
+        return pd.to_numeric(values, errors="coerce")
+
+    def is_text(self, column: str) -> bool:
+        """Whether fewer than half of a column's values are numbers."""
+        return bool(self.parsed(column)[~self.blank(column)].isna().mean() > 0.5)
+
+    def numbers(self, column: Hashable, remedy: str, blank: bool = False) -> np.ndarray:
+        """A column as float64 numbers, finite in float32; NaN where `blank` allows none."""
+        parsed, missing = self.parsed(column), self.blank(column)
+        numbers = np.where(missing, np.nan, parsed.to_numpy(np.float64, na_value=np.nan))
+        with np.errstate(over="ignore"):
+            wrong = ~np.isfinite(numbers.astype(np.float32))
+        wrong &= ~missing | (not blank)
+        self.refuse(wrong, column, f"is not a finite number: {remedy}")
+        return numbers
+
+    def with_header(self) -> "Table":
+        """The table whose first line names the columns."""
+        names = [*self.frame.iloc[0].fillna("").str.strip()] if len(self.frame) else []
+        names = [name or f"column {i}" for i, name in enumerate(names, 1)]
+        if twice := [name for name, count in Counter(names).items() if count > 1]:
+            raise UsageError(f"{self.path} has two columns {twice[0]!r}: rename one.")
+        return self.replace(frame=self.frame.iloc[1:].set_axis(names, axis=1), headed=True)
+
+    def replace(self, **changes: Any) -> "Table":
+        return Table(**{**vars(self), **changes})
+
+
+def check_file(path: Path, what: str) -> None:
+    """Refuse a missing or empty file, with a sentence on `what` it should be."""
+    if not path.is_file() or not path.stat().st_size:
+        found = "is a folder" if path.is_dir() else "is empty" if path.exists() else "is not there"
+        raise UsageError(f"{path} {found}: give the path of {what}.")
+
+
+def read_text(path: Path) -> tuple[str, str]:
+    """The text of a file, perhaps compressed by gzip, and its encoding."""
+    raw = path.read_bytes()
+    try:
+        raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
+        if raw[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            text, encoding = raw.decode("utf-16"), "UTF-16"
+        else:
+            text, encoding = raw.decode("utf-8-sig"), "UTF-8"
+    except UnicodeDecodeError:
+        text, encoding = raw.decode("cp1252", errors="replace"), "Windows-1252"
+    except (OSError, EOFError) as error:
+        raise UsageError(f"{path} cannot be read ({error}): it is not a complete .gz.") from None
+    if "\0" in text:
+        raise UsageError(f"{path} is not a text: write a table in UTF-8.")
+    return text.replace("\r\n", "\n").replace("\r", "\n"), encoding
+
+
+def blank_comments(text: str) -> tuple[str, tuple[str, ...]]:
+    """Empty the lines of comment, so that lines keep their numbers; return what they said.
+
+    Those are the lines at the beginning that start with # or %, and later ones with a blank after
+    it. Where a later field starts with such a mark, the mark belongs to names (`#tag`).
+    """
+    marks = [m for m in COMMENTS if not re.search(rf"(?m)^[^{m}\n].*[\t;,| ]\"?{m}\w", text)]
+    if not marks:
+        return text, ()
+    start = rf"[ \t]*[{''.join(marks)}]"
+    lead = re.match(rf"(?:[ \t]*\n|{start}.*(?:\n|\Z))*", text)
+    end = lead.end() if lead else 0
+    head, body = text[:end], text[end:]
+    if not body.strip():
+        return text, ()
+    said = [*re.findall(rf"(?m)^{start}(.*)", head)]
+    later = rf"(?m)^{start}(?:[ \t].*|$)"
+    said += [line.strip()[1:] for line in re.findall(later, body)]
+    return re.sub(r".+", "", head) + re.sub(later, "", body), tuple(said)
+
+
+def split_lines(lines: Sequence[str], separator: str, quoted: bool = True) -> list[list[str]]:
+    """Fields of lines; blanks in a row separate once."""
+    if separator == "space":
+        lines = [re.sub(r"[ \t]+", " ", line.strip()) for line in lines]
+    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    marks = {"delimiter": SEPARATORS[separator], "quoting": quoting, "skipinitialspace": True}
+    return [*csv.reader(lines, **marks)]  # type: ignore[arg-type]
+
+
+def find_separator(lines: Sequence[str], quoted: bool) -> tuple[str, str]:
+    """The separator with which most lines have as many columns, and a second choice or nothing."""
+    shares, rows = dict[str, float](), dict[str, list[list[str]]]()
+    for name in SEPARATORS:
+        rows[name] = split_lines(lines, name, quoted)
+        counts = Counter(len(row) for row in rows[name] if len(row) > 1)
+        if counts:
+            shares[name] = max(counts.values()) / len(lines)
+    best = [name for name, share in shares.items() if share == max(shares.values())]
+    if not best:
+        return "comma", ""
+    first, spaced = best[0], rows["space"]
+    numbers = all(re.fullmatch(r"[+-]?[\d.,eE+-]+", text) for row in spaced for text in row)
+    wide = "space" in best and len(spaced[-1]) > len(rows[first][-1])
+    if wide and first == "tab" and numbers:
+        first = "space"
+    decimals = [text for row in spaced[1:] or spaced for text in row[2:] if "," in text]
+    if wide and first == "comma" and all(re.fullmatch(DECIMAL_COMMA, text) for text in decimals):
+        first = (
+            "space" if decimals and not any("," in t for row in spaced for t in row[:2]) else first
+        )
+    others = [name for name in best if name not in (first, "space")]
+    return first, others[0] if others else ""
+
+
+def read_table(path: Path, separator: str | None = None, plain: bool = False) -> Table:
+    """Read a table of text, perhaps with `.gz`, or of Parquet, without blank lines.
+
+    Columns of a file of text are texts, so that an id keeps its zeros, and are called `column 1`
+    and so on. `plain`: lines of comment are not special, and quotes only between commas.
+    """
+    check_file(path, "a table")
+    if path.suffix == ".parquet":
+        try:
+            frame = pd.read_parquet(path)
+        except ImportError as error:
+            raise UsageError(f"{path}: {error}: pip install 'curvlab[parquet]'") from None
+        except Exception as error:  # each kind of damage raises its own
+            why = " ".join(str(error).split())[:120]
+            raise UsageError(f"{path} cannot be read ({why}): write it again.") from error
+        return Table(path, frame.set_axis(frame.columns.astype(str), axis=1), "row")
+    text, encoding = read_text(path)
+    text, comments = (text, ()) if plain else blank_comments(text)
+    skipped = re.match(r"(?:[ \t]*\n)*", text).group().count("\n")  # type: ignore[union-attr]
+    quoted = not plain and text.count('"') % 2 == 0
+    text, attributes = _split_dictionaries(text)
+    lines = [line for line in text[: 2**20].split("\n")[:SAMPLE] if line.strip()]
+    found, other = find_separator(lines, quoted) if separator is None else (separator, "")
+    if plain and found in ("comma", "semicolon") and text.count('"') % 2 == 0:
+        quoted = '"' in text
+        found, other = find_separator(lines, quoted) if separator is None else (separator, "")
+    guess = f" (guess: dataset.source.separator={other})" if other else ""
+    form = [f"separator {found}{guess}"]
+    if encoding != "UTF-8":
+        form.append(f"encoding {encoding}{' (guess: write UTF-8)' if encoding[0] == 'W' else ''}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # of lines that are too long
+            frame = pd.read_csv(
+                io.StringIO(text),
+                sep=r"\s+" if found == "space" else SEPARATORS[found],
+                quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
+                header=None,
+                skiprows=skipped,
+                dtype=str,
+                keep_default_na=False,
+                na_values=[""],
+                skip_blank_lines=False,
+                skipinitialspace=True,
+            )
+    except Exception as error:  # each kind of damage raises its own
+        why = " ".join(str(error).split())[:120]
+        raise UsageError(
+            f"{path} cannot be read ({why}): write as many fields in every line, "
+            f"texts with the separator ({found}) in quotes, or name another by separator=tab."
+        ) from error
+    frame.index = pd.RangeIndex(skipped + 1, skipped + 1 + len(frame))
+    frame = frame.dropna(how="all")
+    empty = [column for column in frame.columns[2:] if frame[column].isna().all()]
+    frame = frame.drop(columns=empty)  # a separator at the end of every line is no column
+    frame = frame.set_axis([f"column {i}" for i in range(1, frame.shape[1] + 1)], axis=1)
+    if attributes is not None:
+        frame = frame.join(attributes)
+    return Table(path, frame, form=tuple(form), headed=False, comments=comments)
+
+
+def _split_dictionaries(text: str) -> tuple[str, pd.DataFrame | None]:
+    """Take the dictionaries off that networkx writes at the end of the lines of a list of edges."""
+    form = re.compile(r"[ \t;,|]*(\{.*\})[ \t]*$")
+    if not re.match(r"\s*\S.*" + form.pattern, text, re.MULTILINE):
+        return text, None
+    kept, rows = [], {}
+    for number, line in enumerate(text.split("\n"), 1):
+        found = form.search(line)
+        try:
+            rows[number] = literal_eval(found[1]) if found else {}
+        except (ValueError, SyntaxError):
+            return text, None
+        kept.append(line[: found.start()] if found else line)
+    return "\n".join(kept), pd.DataFrame.from_dict(rows, orient="index").rename(columns=str)
