@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from curvlab.checksums import DamagedError, add_facts, check_archive
+from curvlab.errors import system_remedy
 from curvlab.files import arriving, atomic_write
 
 KILLED = """
@@ -111,3 +112,10 @@ def test_the_array_that_is_damaged_is_named(archive):
     archive.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
     with pytest.raises(DamagedError, match=r"^the checksum of data/\d in it does not match$"):
         check_archive(archive)
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"), [(errno.ENOSPC, "Free disk space"), (errno.EMFILE, "ulimit -n")]
+)
+def test_the_remedy_is_that_of_the_error(number, remedy):
+    assert remedy in system_remedy(OSError(number, "why"))

@@ -1,5 +1,6 @@
 """Errors that the user reads as one sentence."""
 
+import errno
 import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -12,9 +13,8 @@ LONGEST = 400
 
 FAULT = "\n  - "  # the begin of each fault in an error with several of them
 
-NO_ROOM = (
-    "existing files are unchanged. Free disk space, or name another folder that can be written."
-)
+NO_ROOM = "Free disk space, or name another folder that can be written."
+NO_HANDLES = "Raise the limit of open files (ulimit -n)."
 
 
 class UsageError(ValueError):
@@ -66,6 +66,12 @@ def import_message(error: Exception) -> str:
     package = [name for name in names if name not in sys.stdlib_module_names][-1]
     reason = f"{type(error).__name__}: {shorten_sentence(str(error))}"
     return f"{package} cannot be imported ({reason}): mend its installation"
+
+
+def system_remedy(error: OSError) -> str:
+    """What to do after a system error that kept a file from being written."""
+    handles = error.errno in (errno.EMFILE, errno.ENFILE)
+    return f"existing files are unchanged. {NO_HANDLES if handles else NO_ROOM}"
 
 
 def system_message(error: OSError, otherwise: object = "a file") -> str:

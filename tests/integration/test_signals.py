@@ -2,7 +2,7 @@
 
 import re
 import signal
-from signal import SIGINT, SIGTERM, SIGUSR1
+from signal import SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1
 
 import pytest
 from fault_trials import RUNS
@@ -30,6 +30,18 @@ def test_a_signal_ends_every_kind_of_run_with_one_sentence_and_its_code(command,
         assert all(result["steps"] % 5 == 0 for result in results)
         assert any(result["steps"] for result in results)
         assert not list(command.outputs.rglob(".last.ckpt*"))
+
+
+@pytest.mark.parametrize(("number", "expected"), [(SIGHUP, 129), (SIGQUIT, 131)])
+def test_a_closed_terminal_and_a_request_to_quit_end_a_run_as_sigterm_does(
+    command, number, expected
+):
+    code, _, errors = command.ended_by(number, *KINDS["one"])
+    assert code == expected
+    assert re.fullmatch(rf"curvlab train: ended by {signal.Signals(number).name}; .*\.\n", errors)
+    (result,) = command.results().values()
+    assert result["status"] == "interrupted"
+    assert result["steps"]
 
 
 def test_a_run_that_a_signal_ended_goes_on_and_ends_as_if_none_had(command):

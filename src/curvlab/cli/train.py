@@ -29,7 +29,13 @@ from curvlab.cli.overrides import (
 from curvlab.config.compose import JOB
 from curvlab.config.folder import CONFIGS
 from curvlab.config.resolvers import register_resolvers
-from curvlab.errors import NO_ROOM, UsageError, import_message, omegaconf_message, system_message
+from curvlab.errors import (
+    UsageError,
+    import_message,
+    omegaconf_message,
+    system_message,
+    system_remedy,
+)
 from curvlab.run import signals
 from curvlab.run.command import complete
 from curvlab.run.group import end_others, end_with_parent, follow, group
@@ -168,7 +174,8 @@ def _refuse_in_sentences() -> Iterator[None]:
             raise
         folders = [word.partition("=") for word in sys.argv if word.startswith("paths.output_dir=")]
         place = folders[-1][2] if folders else "the folder of paths.output_dir"
-        print(f"curvlab train: {system_message(cause, place)}; {NO_ROOM}", file=sys.stderr)
+        said = f"{system_message(cause, place)}; {system_remedy(cause)}"
+        print(f"curvlab train: {said}", file=sys.stderr)
         sys.exit(1)
     finally:
         del os.environ["HYDRA_FULL_ERROR"]

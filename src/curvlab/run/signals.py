@@ -13,13 +13,25 @@ from signal import Signals
 from types import FrameType
 from typing import Any
 
-GRACE_SECONDS = {Signals.SIGTERM: 20.0, Signals.SIGUSR1: 60.0, Signals.SIGINT: 0.0}
+GRACE_SECONDS = {
+    Signals.SIGTERM: 20.0,
+    Signals.SIGHUP: 20.0,  # a terminal was closed; under nohup it is ignored
+    Signals.SIGQUIT: 20.0,
+    Signals.SIGUSR1: 60.0,
+    Signals.SIGINT: 0.0,
+}
 """How long a training may take to its next checkpoint; SLURM kills 30 s after SIGTERM."""
 
 REQUEUE = 75
 """Exit code after SIGUSR1 in a job of SLURM, for `scontrol requeue`: EX_TEMPFAIL, try again."""
 
-EXIT_CODES = {Signals.SIGTERM: 143, Signals.SIGUSR1: 143, Signals.SIGINT: 130}
+EXIT_CODES = {
+    Signals.SIGTERM: 143,
+    Signals.SIGHUP: 129,
+    Signals.SIGQUIT: 131,
+    Signals.SIGUSR1: 143,
+    Signals.SIGINT: 130,
+}
 
 
 class Interrupted(SystemExit):
