@@ -190,7 +190,7 @@ def _fork_worker(words: Sequence[str], kept: Sequence[int], env: Mapping[str, st
 def _child(work: Callable[[], None], kept: Sequence[int]) -> NoReturn:
     """Let a fork be what an interpreter would be, with no files but those that are kept."""
     gc.freeze()  # what is freed later would close files by numbers that others have by then
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_DFL)
     null = os.open(os.devnull, os.O_RDWR)
     for number in [int(path.name) for path in Path("/dev/fd").iterdir()]:
