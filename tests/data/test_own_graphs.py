@@ -603,3 +603,17 @@ def test_a_direction_or_weight_that_a_model_does_not_see_is_refused(folder, tmp_
     torch.save(ring, tmp_path / "ring.pt")
     read, _ = read_graph(tmp_path / "ring.pt", directed=True)
     assert read.edge_index[:, read.edge_forward].T.tolist() == [[0, 1], [1, 2], [2, 0]]
+
+
+@pytest.mark.parametrize("separator", ["\t", ",", "; ", " ", "|"])
+@pytest.mark.parametrize("form", ["{}", "node{:02d}"])
+@pytest.mark.parametrize("header", ["", "source target", "parent child", "FromNodeId ToNodeId"])
+def test_one_graph_in_forty_dialects(tmp_path, separator, form, header):
+    """With a mark of byte order, comments, each separator, and headers over texts and numbers."""
+    pairs = nx.gnm_random_graph(30, 90, seed=0).edges
+    names = [tuple(map(form.format, pair)) for pair in pairs]
+    lines = ["# a comment", "% bip", header.replace(" ", separator), *map(separator.join, names)]
+    path = tmp_path / "graph.txt"
+    path.write_bytes(b"\xef\xbb\xbf" + "\n".join(lines).encode())
+    data, _ = read_graph(path)
+    assert edges_by_id(data) == {frozenset(pair) for pair in names}
