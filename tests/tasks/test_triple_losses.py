@@ -158,6 +158,35 @@ def test_filtered_samples_are_no_training_triples(monkeypatch):
     assert torch.equal(seen["left"], ~known)
 
 
+@pytest.mark.parametrize("negatives", [40, 100])
+@pytest.mark.parametrize("shared", [False, True])
+def test_as_many_samples_as_entities_are_drawn_with_replacement(negatives, shared, monkeypatch):
+    how = {"training": "negative_sampling", "corruption": "tail"}
+    data = module(**how)
+    assert data.num_nodes == 40
+    batch = data.batch(torch.arange(20))
+    model = ComplEx(**data.inputs, dim=4, dropout=0.0)
+    task = KnowledgeGraphCompletion(model, **how, negatives=negatives, shared_negatives=shared)
+    drawn, randint = [], torch.randint
+
+    def kept(*args, **options):
+        drawn.append(randint(*args, **options))
+        return drawn[-1]
+
+    monkeypatch.setattr(torch, "randint", kept)
+    loss = task.training_step(batch, 0)
+    samples = drawn[0].expand(20, negatives)
+    assert all(len(row.unique()) < negatives for row in samples)
+    head, relation = batch.head[batch.query], batch.relation[batch.query]
+    tails = torch.cat([batch.tail.unsqueeze(1), samples], 1)
+    rows = {"head": head, "relation": relation}
+    columns = Data(
+        tail=tails.flatten(), **{k: v.repeat_interleave(negatives + 1) for k, v in rows.items()}
+    )
+    scores = model.triple_scores(columns).view(20, -1)
+    torch.testing.assert_close(loss, F.cross_entropy(scores, torch.zeros(20, dtype=torch.long)))
+
+
 @pytest.mark.parametrize("filtered", [False, True])
 def test_shared_samples_are_scored_with_every_query(filtered, monkeypatch):
     """The loss is that of each triple against the same tails, but for known ones."""
@@ -190,7 +219,6 @@ def test_shared_samples_are_scored_with_every_query(filtered, monkeypatch):
             "set task.corruption=tail",
         ),
         ({"loss": "margin"}, "set task.training=negative_sampling"),
-        ({"training": "negative_sampling", "negatives": 40}, "task.negatives=40: there are 40"),
         ({"reciprocal": False}, r"set task\.inverse_relations=true"),
     ],
 )
@@ -243,6 +271,40 @@ def test_each_loss_is_torchs_of_all_targets(smoothing, binary, per_query, block,
     torch.testing.assert_close(
         torch.autograd.grad(3 * loss, leaves), torch.autograd.grad(3 * expected, leaves)
     )
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+def test_factors_to_torchs_losses(smoothing):
+    """Torch smooths over all entities, and its binary loss is their mean."""
+    queries, candidates, query, tail = problem()
+    scores, entities = (queries @ candidates.T)[query], len(candidates)
+    own = smoothing * (entities - 1) / entities
+    found = product_loss(queries, candidates, query, tail, own)
+    torch.testing.assert_close(found, F.cross_entropy(scores, tail, label_smoothing=smoothing))
+    if smoothing:
+        assert found != product_loss(queries, candidates, query, tail, smoothing)
+    target = F.one_hot(tail, entities).double() * (1 - smoothing) + smoothing / entities
+    expected = entities * F.binary_cross_entropy_with_logits(scores, target)
+    found = product_loss(queries, candidates, query, tail, own, True)
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("binary", [False, True])
+def test_factors_to_torchs_losses_of_whole_queries(smoothing, binary):
+    queries, candidates, query, _ = problem()
+    tail, entities = torch.arange(8), len(candidates)
+    scores, true = queries @ candidates.T, torch.zeros(5, entities, dtype=torch.float64)
+    true[query, tail] = 1.0
+    if binary:
+        target = true * (1 - smoothing) + smoothing / entities
+        expected = entities * F.binary_cross_entropy_with_logits(scores, target)
+    else:
+        share = true / true.sum(1, keepdim=True)
+        expected = F.cross_entropy(scores, share, label_smoothing=smoothing)
+    own = smoothing * (entities - 1) / entities
+    found = product_loss(queries, candidates, query, tail, own, binary, True)
+    torch.testing.assert_close(found, expected)
 
 
 def test_large_scores_do_not_overflow():

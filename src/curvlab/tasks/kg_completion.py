@@ -64,15 +64,17 @@ class KnowledgeGraphCompletion(SelectedTask):
 
     Args:
         metric: metric that weights are chosen by, a fraction.
-        label_smoothing: share of the target that all other entities have together.
+        label_smoothing: share e of the target that all other entities have together; with E
+            entities, e = e' (E - 1) / E is the smoothing e' of torch's cross-entropy.
         inverse_relations: train on and rank (tail, inverse relation, ?) too, not tails only.
         ties: ranks of equal scores: their mean, the lowest or the highest.
         hits: further k of Hits@k, in addition to 1, 3 and 10.
         scheduler: of the learning rate, by the metric after every epoch; null for none.
         training: compare a triple with: `one_vs_all`, every tail; `k_vs_all`, every tail, where all
             training tails are targets; `negative_sampling`, triples with another head or tail.
-        loss: `softmax` or `bce`; of negative samples also `margin` and `self_adversarial`.
-        negatives: samples of a triple.
+        loss: `softmax` or `bce` (summed over entities or samples; torch's is the mean); of
+            negative samples also `margin` and `self_adversarial`.
+        negatives: samples of a triple, drawn with replacement.
         corruption: which end a sample replaces: `tail`; `uniform`, either; `bernoulli`, by the
             relation's tails per head; `both`.
         filtered: leave out samples that are training triples.
@@ -172,11 +174,6 @@ class KnowledgeGraphCompletion(SelectedTask):
                 raise UsageError(
                     f"task.loss={self.loss} compares samples: set task.training=negative_sampling"
                 )
-        elif self.sampling[0] >= self.encoder.num_entities:
-            raise UsageError(
-                f"task.negatives={self.sampling[0]}: there are {self.encoder.num_entities} "
-                "entities; set fewer, or task.training=one_vs_all for all of them"
-            )
         elif self.shared_negatives and self.sampling[1] != "tail":
             raise UsageError("task.shared_negatives=true replaces tails: set task.corruption=tail")
 

@@ -40,7 +40,7 @@ def one_vs_all_loss(
     """The mean cross-entropy of true tails against all entities; one block of scores at a time.
 
     The target of a triple is 1 - e for its tail and e / (E - 1) for each other of the E entities
-    (CAT, Section 4.5; torch's `label_smoothing` spreads e over all E), so that
+    (CAT, Section 4.5), so that
 
         loss = mean_b [ logsumexp(S_b) - (1 - e - k) S_bt - k sum_i S_bi ],  k = e / (E - 1).
 
@@ -48,6 +48,10 @@ def one_vs_all_loss(
     their number. The `binary` loss sums softplus(S_bi) - y S_bi over all entities, of the same
     targets y. `per_query` weighs each row once, however many tails it has, which all are its
     targets ("KvsAll", Dettmers et al. 2018).
+
+    `cross_entropy` of torch, and PyKEEN's softmax loss, spread their `label_smoothing` e' over all
+    E entities: this loss has e = e' (E - 1) / E. `binary_cross_entropy_with_logits`, in PyKEEN too,
+    is the mean over entities: E times as much is this loss.
 
     `scores` makes those of a slice of the rows from the detached sources; `shape` are the numbers
     of rows and entities, `query` the row of each triple `[triples]`, `tail` its true tail,
