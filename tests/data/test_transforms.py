@@ -122,6 +122,14 @@ def test_where_eigenvalues_repeat_no_solver_decides_the_basis(network, k):
     np.testing.assert_allclose(matrix @ vectors, vectors * values, atol=1e-12)
 
 
+def test_eigenvectors_of_a_large_component_have_the_basis_that_no_solver_decides():
+    data = graph_of(nx.grid_2d_graph(24, 24))
+    matrix = normalised_adjacency_matrix(data.edge_index, data.num_nodes)
+    values, vectors = largest_eigenpairs(matrix, 16, dense=True)
+    assert (-np.diff(values) < 1e-12).any()
+    np.testing.assert_allclose(eigenvectors(data, 16), vectors, atol=1e-6)
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(1, 30), st.floats(0, 0.5))
 def test_identity_features_are_the_identity_within_the_noise(nodes, noise):

@@ -23,8 +23,7 @@ def smallest_eigenvectors(adjacency: csr_array, k: int) -> np.ndarray:
     for nodes in members:
         matrix, some = adjacency[nodes][:, nodes], min(k, len(nodes))
         dense = len(nodes) <= DENSE_EIGEN_NODES or some > len(nodes) // 4
-        solve = largest_eigenpairs if dense else _solve
-        solved.append(solve(matrix, some, dense))
+        solved.append(largest_eigenpairs(matrix, some, dense))
     # Rounding makes the components' trivial eigenvalues, all 0, differ in the last digits.
     values = np.concatenate([np.round(1 - values, 10) for values, _ in solved])
     owner = np.repeat(np.arange(count), [len(values) for values, _ in solved])

@@ -148,13 +148,14 @@ class LaplacianEigenvectors(GraphTransform):
     `L = I - D^{-1/2} A D^{-1/2}`, degrees clipped at 1, trivial eigenvector included, columns by
     ascending eigenvalue, each of unit norm, its largest entry positive. Each component is solved
     alone, so that eigenvalue 0 has the indicator-like basis; a node without neighbours has
-    eigenvalue 1. Where an eigenvalue repeats within a component of at most 512 nodes, see
-    `largest_eigenpairs`. Source: TokenGT's node identifiers, FPS-T Sec. 4.3.
+    eigenvalue 1. Where an eigenvalue repeats within a component, see `largest_eigenpairs`: the
+    basis is the same on every machine. Source: TokenGT's node identifiers, FPS-T Sec. 4.3.
 
     Args:
         k: number of eigenvectors; a graph of fewer nodes has columns of zeros after its own.
     """
 
+    revision = 2  # 2: the basis where an eigenvalue repeats is the same on every machine
     cacheable = True
     reads = ("edge_index",)
     writes = ("eigenvectors",)

@@ -70,6 +70,7 @@ class EigenvectorFeatures(GraphTransform):
         count: number of eigenvectors.
     """
 
+    revision = LaplacianEigenvectors.revision
     reads = ("x", "edge_index")
     writes = ("x",)
 
