@@ -87,6 +87,7 @@ WRONG_IN_A_SWEEP = {
     "search=fpst model=gcn dataset=cora": "model=gcn .* has no model.heads to search",
     "search=gcn dataset=cora model.dropout=0.3": "the search varies model.dropout; fix it",
     "search=gcn dataset=cora search.space.model.layers=2": "must be a list of values",
+    "search=gcn dataset=cora search.space.model.layers=[2,2]": "must be a list of different values",
     "search=gcn dataset=cora search.space.model.width=[2]": "no key search.space.model.width",
     "search=gcn dataset=cora search.seeds=[1,1]": "must be a list of different seeds",
     "dataset=cora trainer=ddp batching=partition search=gcn": "a search have one device each",

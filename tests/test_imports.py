@@ -12,12 +12,12 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "curvlab"
 ORDER = ("manifolds", "optim", "graph", "layers", "models", "tasks", "run", "cli")
 """Each may import those before it."""
 
-GROUND = ("checked", "errors", "files", "options", "results", "metrics")
+GROUND = ("checked", "errors", "files", "leases", "options", "results", "metrics")
 """They import none of the above."""
 
 
 BELOW_RUN = (*ORDER[: ORDER.index("run")], "data", "metrics")
-"""They know no configuration."""
+"""They know no configuration and no stored results."""
 
 
 def module_name(file):
@@ -62,7 +62,7 @@ def imported(package):
 ABOVE = {package: ORDER[i + 1 :] for i, package in enumerate(ORDER)}
 ABOVE |= dict.fromkeys(GROUND, ORDER) | {"data": ("layers", "models", "tasks", "run", "cli")}
 for package in BELOW_RUN:
-    ABOVE[package] = (*ABOVE[package], "config")
+    ABOVE[package] = (*ABOVE[package], "config", "results")
 
 
 @pytest.mark.parametrize("package", ABOVE)

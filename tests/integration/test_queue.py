@@ -10,7 +10,7 @@ import pytest
 from forked import Process
 from tiny_runs import FAST, ROOT, TINY, Command
 
-from curvlab.results.leases import look, take
+from curvlab.leases import look, take
 from curvlab.results.result import read_result
 
 CELL = (

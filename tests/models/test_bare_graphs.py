@@ -12,7 +12,9 @@ from torch_geometric.data import Data
 from composing import composed, different_models, target_of, tasks_of
 from curvlab.config.building import build
 from curvlab.config.options import transforms_of
+from curvlab.config.schema import options_of
 from curvlab.data.datasets.synthetic import SyntheticWeb
+from curvlab.data.transforms.graph import LaplacianEigenvectors
 from curvlab.errors import UsageError
 from curvlab.models import FPST, LDS
 from curvlab.models.encoder import Encoder
@@ -50,7 +52,7 @@ def test_a_model_with_its_defaults_embeds_a_bare_graph_and_computes_what_it_need
     points = model(bare)
     assert points.shape == (NODES, model.dim_out)
     assert torch.isfinite(points).all()
-    assert model.gives_logits == (target.rpartition(".")[2] in ("IDGL", "LDS"))
+    assert model.dim_out == CLASSES or not model.gives_logits
     kept = {name: bare[name] for name in set(bare.keys()) - before}
     needed = {name for transform in model.transforms for name in transform.writes}
     assert set(kept) == needed
@@ -130,14 +132,15 @@ def test_a_compiled_model_and_its_gradient_are_the_models(trained, bare):
     torch.testing.assert_close(compiled(bare), trained(bare))
 
 
-# LDS has a row for each node; the signs of FPS-T's eigenvectors depend on the order.
-@pytest.mark.parametrize("target", [t for t in TARGETS if not t.endswith(("FPST", "GT", "LDS"))])
+@pytest.mark.parametrize("target", [t for t in TARGETS if not t.endswith("LDS")])  # rows of nodes
 def test_nodes_in_another_order_are_embedded_alike(target, bare):
     order = torch.randperm(NODES)
     edges = order.argsort()[bare.edge_index]
     moved = Data(x=bare.x[order].double(), edge_index=edges, y=bare.y[order])
     bare.x = bare.x.double()
     model = made(target, bare).double().eval()
+    if any(isinstance(transform, LaplacianEigenvectors) for transform in model.transforms):
+        pytest.skip("the signs of eigenvectors depend on the order")
     torch.testing.assert_close(model(moved), model(bare)[order])
 
 
@@ -170,7 +173,7 @@ def test_half_precision_trains(target, bare):
     assert_finite(loss, model.parameters())
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", [t for t in TARGETS if "dropout" in options_of(t)])
 def test_dropout_acts_in_training_only(target, bare):
     bare.inner_mask = bare.train_mask = torch.arange(NODES) < 9  # LDS trains on both
     model = made(target, bare, dropout=0.5)

@@ -250,6 +250,35 @@ def test_flat_block_is_the_pre_norm_transformer_with_linear_attention(space, lay
     torch.testing.assert_close(made(x), expected, atol=1e-12, rtol=0)
 
 
+MAPS = ("expmap0", "expmap0_and_log", "clamp_tangent", "logmap0")
+
+
+@pytest.mark.parametrize(
+    ("layer_norm", "rows", "calls"),
+    [
+        (True, None, (0, 2, 1, 3)),
+        (True, 2, (1, 1, 2, 3)),
+        (False, None, (0, 1, 0, 3)),
+        (False, 2, (0, 1, 0, 3)),
+    ],
+)
+def test_a_block_computes_no_map_of_a_point_twice(monkeypatch, layer_norm, rows, calls):
+    """Points and logarithms that are both read come from one call of `expmap0_and_log`.
+
+    Logarithms alone are read of the normalised input of the feed-forward layer and, of all tokens
+    but the first `rows`, of the block's input. The three points that have a logarithm of their own
+    are the heads' means, the attention's sum and the hidden layer.
+    """
+    block, seen = worked_block(Stereographic(2, learnable=True), layer_norm), []
+    for name in MAPS:
+        computed = getattr(Stereographic, name)
+        monkeypatch.setattr(
+            Stereographic, name, lambda *a, name=name, f=computed: seen.append(name) or f(*a)
+        )
+    block(matrix(0.1), rows)
+    assert tuple(map(seen.count, MAPS)) == calls
+
+
 @pytest.mark.parametrize("options", [*VARIANTS.values(), {"layers": 2, "dropout": 0.5}])
 @pytest.mark.parametrize("kappa", [None, -1.0, 0.5])
 def test_rows_of_edges_that_nobody_reads_are_not_computed(graph, kappa, options):

@@ -7,9 +7,9 @@ import torch
 
 import stored_runs
 from curvlab.checksums import add_checksum, add_facts
+from curvlab.leases import take
 from curvlab.results.folder import EARLIER, LAST, Claim, RunDirectory
 from curvlab.results.identity import identity_hash
-from curvlab.results.leases import take
 from curvlab.results.result import read_result
 
 

@@ -53,6 +53,7 @@ def test_what_the_command_line_says_wins():
         ("manifold=sphere", "manifold=sphere: study= chooses .* study.spaces"),
         ("study.models=[fpts]", "must name choices of model=.*there is no fpts"),
         ("study.models=[]", "must name choices of model="),
+        ("study.models=[gcn,gcn]", "must be different models"),
         ("study.seeds=1", "gives no interval"),
         ("study.seeds=0", "study.seeds=0 must be a whole number of at least 1"),
         ("study.steps=many", "study.steps"),

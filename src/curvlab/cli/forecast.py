@@ -16,12 +16,12 @@ from curvlab.cli.overrides import Complete, cells_of, parse
 from curvlab.config.folder import REPOSITORY
 from curvlab.config.options import decides
 from curvlab.errors import UsageError
+from curvlab.leases import SUFFIX as LEASE
+from curvlab.leases import look
 from curvlab.program import format_time
 from curvlab.results.costs import FILE as COSTS
 from curvlab.results.costs import Cost, cost_of, read_costs
 from curvlab.results.folder import RunDirectory, folders_by_hash
-from curvlab.results.leases import SUFFIX as LEASE
-from curvlab.results.leases import look
 from curvlab.results.result import SET_ASIDE, load, result_files
 from curvlab.run.command import Command, complete, finished
 from curvlab.study.flat_counterpart import overrides_of_runs, spaces_of

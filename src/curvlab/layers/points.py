@@ -25,6 +25,8 @@ class Points:
             out on a ball or a sphere the logarithms are shorter.
         x: coordinates.
         log: logarithms at the origin.
+        both: whether coordinates and logarithms of tangent vectors will be asked for: one call
+            makes them.
     """
 
     def __init__(
@@ -34,9 +36,12 @@ class Points:
         *,
         x: Tensor | None = None,
         log: Tensor | None = None,
+        both: bool = False,
     ) -> None:
         self.space = space
         self._tangent, self._x, self._log = tangent, x, log
+        if both and tangent is not None:
+            self._x, self._log = space.expmap0_and_log(tangent)
 
     @property
     def x(self) -> Tensor:

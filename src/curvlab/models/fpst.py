@@ -106,7 +106,7 @@ class FPSTBlock(Compilable):
 
         Of the first `rows` tokens; None: of all. The others are keys and values.
         """
-        x = Points(self.space, tangent)  # exp_0
+        x = Points(self.space, tangent, both=rows is None)  # exp_0
         x = self.attention(self.norm1(x), rows) + x.first(rows)  # Eq. 9
         return (self.feed_forward(self.norm2(x)) + x).x  # Eq. 10
 

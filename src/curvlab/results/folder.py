@@ -13,8 +13,8 @@ import yaml
 
 from curvlab.checksums import DamagedError, check_archive, read_json
 from curvlab.files import atomic_write, check_fences, remove
+from curvlab.leases import SUFFIX, HeldError, Holder, fenced, take
 from curvlab.results.identity import identity_hash
-from curvlab.results.leases import SUFFIX, HeldError, Holder, fenced, take
 from curvlab.results.migrations import SCHEMA, migrated
 from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, read_result
 from curvlab.results.run_tables import FILES, row_of, runs_in_tables

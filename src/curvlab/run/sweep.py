@@ -20,9 +20,9 @@ from omegaconf import DictConfig, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.errors import UsageError, omegaconf_message, one_sentence
+from curvlab.leases import SUFFIX, HeldError, look
 from curvlab.results.folder import RunDirectory
 from curvlab.results.identity import identity_hash, stored_config
-from curvlab.results.leases import SUFFIX, HeldError, look
 from curvlab.results.result import read_result
 from curvlab.run import reporting, signals
 from curvlab.run.command import complete

@@ -35,10 +35,10 @@ from curvlab.config.trust import trust
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import DivergedError, UsageError, one_sentence, system_message
 from curvlab.files import atomic_write
+from curvlab.leases import SUFFIX, Holder, fenced
 from curvlab.process import default_dtype
 from curvlab.results.folder import EARLIER, LAST, TRACEBACK, Claim, RunDirectory
 from curvlab.results.identity import identity_hash, revisions_of, stored_config
-from curvlab.results.leases import SUFFIX, Holder, fenced
 from curvlab.results.result import FILE, INTERRUPTED, Result
 from curvlab.run import reporting, signals
 from curvlab.run.command import outputs_of

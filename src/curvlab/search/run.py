@@ -28,8 +28,8 @@ from curvlab.config.building import build
 from curvlab.config.options import validate
 from curvlab.errors import UsageError, one_sentence
 from curvlab.files import atomic_write
+from curvlab.leases import SUFFIX, HeldError, Holder, look, take
 from curvlab.results.folder import RunDirectory
-from curvlab.results.leases import SUFFIX, HeldError, Holder, look, take
 from curvlab.results.result import Result, git_commit
 from curvlab.run.hardware import prepare_process
 from curvlab.run.parts import build_data, build_selection, build_task, build_trainer

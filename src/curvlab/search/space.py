@@ -43,6 +43,8 @@ def check_search(config: DictConfig, words: Mapping[str, str] = MappingProxyType
     for key, values in leaves(config.search.space):
         if values is not None and not (isinstance(values, ListConfig) and values):
             raise UsageError(f"{SPACE}.{key}={values} must be a list of values, as in [1,2]")
+        if values is not None and any(value in values[:i] for i, value in enumerate(values)):
+            raise UsageError(f"{SPACE}.{key}={values} must be a list of different values")
     space = values_by_key(config)
     if not space:
         raise UsageError(f"the search has nothing to vary: give {SPACE} some keys with values")

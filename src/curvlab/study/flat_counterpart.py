@@ -82,6 +82,8 @@ def check_study(config: DictConfig, words: Sequence[str], models: Sequence[str])
             f"study.models={list(options.models)} must name choices of model=, such as fpst and "
             f"kappa_gcn{f'; there is no {unknown[0]}' if unknown else ''}"
         )
+    if len(set(options.models)) < len(options.models):
+        raise UsageError(f"study.models={list(options.models)} must be different models")
     if options.seeds < 2:
         raise UsageError("study.seeds=1 gives no interval: use at least 2, better 6")
     if is_of_triples(config):

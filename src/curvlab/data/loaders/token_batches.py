@@ -19,8 +19,8 @@ from curvlab.data.transforms.polynomial_tokens import DTYPES, PolynomialTokens, 
 from curvlab.errors import UsageError
 from curvlab.graph.polynomials import next_polynomial
 from curvlab.graph.sparse_matrix import neighbour_sums
+from curvlab.leases import take
 from curvlab.options import Incidental, NonNegativeInt, PositiveFloat
-from curvlab.results.leases import take
 
 log = logging.getLogger(__name__)
 

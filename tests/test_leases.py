@@ -9,15 +9,14 @@ import time
 
 import pytest
 
-from curvlab import files
-from curvlab.results import leases
-from curvlab.results.leases import HeldError, look, take
+from curvlab import files, leases
+from curvlab.leases import HeldError, look, take
 
 pytestmark = pytest.mark.slow
 
 HOLDING = """
 import os, pathlib, sys, time
-from curvlab.results import leases
+from curvlab import leases
 leases.RENEWED, leases.ABANDONED = map(float, sys.argv[2:])
 lease = leases.take(pathlib.Path(sys.argv[1]))
 print("held", flush=True)
@@ -26,7 +25,7 @@ time.sleep(60)
 WRITING = """
 import pathlib, sys
 from curvlab.files import atomic_write
-from curvlab.results import leases
+from curvlab import leases
 from curvlab.results.folder import RunDirectory
 leases.RENEWED, leases.ABANDONED = map(float, sys.argv[2:])
 leases.WATCHED = float(sys.argv[4]) if sys.argv[4:] else 3600.0  # else nothing but the fence
@@ -38,7 +37,7 @@ with RunDirectory(folder).locked(None):
 """
 RACING = """
 import pathlib, sys, time
-from curvlab.results.leases import HeldError, take
+from curvlab.leases import HeldError, take
 path, log = map(pathlib.Path, sys.argv[1:])
 taken = 0
 end = time.monotonic() + 30
