@@ -138,7 +138,9 @@ class FPST(Encoder):
     Differences from the paper: queries, keys and linear layers have biases, attention an output
     projection and the feed-forward layer no expansion (the authors' code, which has a curvature
     vector in every linear layer, not in every block); midpoints of attention stay on the values'
-    side of a sphere; node identifiers have a projection for each end of an edge.
+    side of a sphere; node identifiers have a projection for each end of an edge. Queries and keys
+    start as the stereographic linear layers do (Xavier, gain `1 / sqrt 2`, biases 0); the authors'
+    code keeps the initialisation of `nn.Linear`.
     """
 
     revision = 3  # 2: midpoints of attention stay on the values' side of a sphere; 3: as `Encoder`
