@@ -72,13 +72,19 @@ class Encoder(TakesManifold, nn.Module):
         """Embeddings `[some nodes, dim_out]` of nodes, indices `[some nodes]`."""
         return self(batch).index_select(0, nodes)
 
-    def auxiliary_loss(self) -> Tensor | None:
-        """Term that the last forward pass adds to the loss of a training step; None for none."""
-        return None
+    def training_loss(
+        self, batch: Data, loss: Callable[[Tensor], Tensor], nodes: Tensor | None = None
+    ) -> Tensor:
+        """Loss of a training step: the task's loss of the embeddings.
 
-    def later_embeddings(self) -> list[Tensor]:
-        """Further embeddings of the last training pass, whose mean loss is added to its loss."""
-        return []
+        A model that has terms of its own, or several embeddings, overrides this.
+
+        Args:
+            batch: the prepared graph.
+            loss: the task's loss of embeddings, points of `manifold_out`.
+            nodes: nodes `[some nodes]` whose embeddings `loss` takes; None: all, in their order.
+        """
+        return loss(self(batch) if nodes is None else self.forward_nodes(batch, nodes))
 
     def __call__(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`; what the graph lacks is computed once and kept on it.
