@@ -1,7 +1,7 @@
 """The base of all models."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
@@ -42,7 +42,8 @@ class Encoder(TakesManifold, nn.Module):
         unused_parameters: whether a step may leave parameters without a gradient.
         gives_logits: whether the embeddings are the logits, so that no decoder follows.
         linear_maps: number of equal-width branches concatenated in the embedding.
-        transforms: make the attributes that `forward` reads next to `x` and `edge_index`.
+        transforms: make the attributes that `forward` reads next to `x` and `edge_index`; where
+            they depend on options, `required_transforms` returns them.
         dim_out: number of coordinates of an embedding, time included. A constructor sets it.
         space: of the embeddings. A constructor sets it, or a property gives `manifold_out`.
     """
@@ -63,6 +64,18 @@ class Encoder(TakesManifold, nn.Module):
     @property
     def manifold_out(self) -> Manifold:
         return self.space
+
+    @classmethod
+    def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:  # noqa: ARG003
+        """Transforms that a model with these options needs, known before the model is built.
+
+        A run applies them once to its graph. A change of what a transform writes raises the
+        `revision` of the models that need it.
+
+        Args:
+            options: The constructor's options by name, defaults included.
+        """
+        return cls.transforms
 
     @abstractmethod
     def forward(self, batch: Data) -> Tensor:

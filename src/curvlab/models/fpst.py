@@ -5,14 +5,16 @@ Layer `l` lives on a product of one constant-curvature space per head, with lear
 curvatures `kappa^l`. On the Euclidean space it is TokenGT with kernelised attention.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.compilation import Compilable
-from curvlab.data.transforms.graph import LaplacianEigenvectors
+from curvlab.data.transforms.graph import GraphTransform, LaplacianEigenvectors
 from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.elementwise import activation_function
 from curvlab.layers.feature_linear import FeatureLinear
@@ -164,7 +166,7 @@ class FPST(Encoder):
     ) -> None:
         super().__init__()
         self.tokens = GraphTokens(in_channels, eigenvectors, dim, sign_flips, shared_identifiers)
-        self.transforms = (LaplacianEigenvectors(eigenvectors),)
+        self.transforms = self.required_transforms({"eigenvectors": eigenvectors})
         blocks, function = [], activation_function(activation)
         for _ in range(layers):
             space = make_space(manifold, "heads", heads, dim)
@@ -176,6 +178,10 @@ class FPST(Encoder):
         self.spaces = [block.space for block in blocks]
         self.blocks = nn.Sequential(*blocks)
         self.dim_out = dim + self.manifold_out.codimension
+
+    @classmethod
+    def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:
+        return (LaplacianEigenvectors(options["eigenvectors"]),)
 
     @property
     def manifold_out(self) -> Manifold:

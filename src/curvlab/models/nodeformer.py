@@ -5,7 +5,8 @@ the kernel of the softmax, so that its sums over nodes are made once; Gumbel noi
 them samples of edges; the edges of the graph enter by a bias and by a term of the loss.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import add_self_loops, degree
 
-from curvlab.data.transforms.graph import complete
+from curvlab.data.transforms.graph import GraphTransform, complete
 from curvlab.data.transforms.relations import NeighbourRelations
 from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.graph.sparse_matrix import SparseMatrix, as_matrix
@@ -209,9 +210,13 @@ class NodeFormer(FlatEncoder):
         )
         self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(layers))
         self.dropout, self.edge_loss, self.orders = dropout, edge_loss, orders
-        self.transforms = (NeighbourRelations(orders),) if orders else ()
+        self.transforms = self.required_transforms({"orders": orders})
         self.jumping_knowledge = jumping_knowledge
         self.dim_out = (layers + 1) * dim if jumping_knowledge else dim
+
+    @classmethod
+    def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:
+        return (NeighbourRelations(options["orders"]),) if options["orders"] else ()
 
     def training_loss(
         self, batch: Data, loss: Callable[[Tensor], Tensor], nodes: Tensor | None = None

@@ -64,7 +64,59 @@ def untied_reconstructions(config: Config, revisions: Revisions) -> tuple[Config
     return config, revisions
 
 
-REWRITES: tuple[Rewrite, ...] = (class_names, skip_average_stated, untied_reconstructions)
+LOOPED = ("HyboNet", "LRN", "Hypformer")
+"""Classes whose option `self_loops` was a requirement."""
+
+REQUIRED = {
+    **dict.fromkeys(("HyboNet", "LRN", "SGC", "GraphSAGE"), "SparseAdjacency"),
+    **dict.fromkeys((*CURVED_NETWORKS, "KappaGCN"), "SparseAdjacency"),
+    **dict.fromkeys(("Hypformer", "BernNet", "ChebNetII", "GPRGNN"), "NormalisedAdjacency"),
+    **dict.fromkeys(("IDGL", "SGFormer", "LRNSGFormer"), "NormalisedAdjacency"),
+    "NodeFormer": "NeighbourRelations",
+    "Graphormer": "ShortestPaths",
+    **dict.fromkeys(("FPST", "TokenGT"), "LaplacianEigenvectors"),
+}
+"""The transform that each of these classes names itself; configurations had named it, too."""
+
+OPTION_OF_MODEL = {"orders": "orders", "longest": "longest_path", "k": "eigenvectors"}
+BARE = ("SGC", "GraphSAGE", "BernNet", "ChebNetII")  # their adjacencies have no self-loops
+
+
+def transforms_of_classes(config: Config, revisions: Revisions) -> tuple[Config, Revisions]:
+    """Leave out transforms that the model's class names, and make `self_loops` its option."""
+    model = dict(config.get("model") or {})
+    requirements = dict(model.pop("requires", None) or {})
+    if not requirements:
+        return config, revisions
+    requirements.pop("self_loops", None)
+    name = class_name(str(model.get("_target_")))
+    others = []
+    for transform in requirements.pop("transforms", None) or []:
+        is_required = class_name(str(transform.get("_target_"))) == REQUIRED.get(name)
+        if is_required and name in LOOPED:
+            model["self_loops"] = transform["self_loops"]
+        elif not is_required or not _has_the_models_options(transform, name, model):
+            others.append(transform)
+    if others:
+        requirements["transforms"] = others
+    if requirements:
+        model["requires"] = requirements
+    return {**config, "model": model}, revisions
+
+
+def _has_the_models_options(transform: Config, name: str, model: Config) -> bool:
+    options = {key: value for key, value in transform.items() if key != "_target_"}
+    if "self_loops" in options:
+        return options == {"self_loops": name not in BARE}
+    return all(model[OPTION_OF_MODEL[key]] == value for key, value in options.items())
+
+
+REWRITES: tuple[Rewrite, ...] = (
+    class_names,
+    skip_average_stated,
+    untied_reconstructions,
+    transforms_of_classes,
+)
 
 SCHEMA = OLDEST + len(REWRITES)  # of what this version stores
 
