@@ -1,24 +1,33 @@
 #!/usr/bin/env python
-"""Rewrite stored tables of runs as this version would store them.
+"""Rewrite stored tables of runs and shipped weights as this version would store them.
 
-scripts/migrate.py [FOLDER ...]     default: docs/results
+scripts/migrate.py [FOLDER ...]     default: docs/results and src/curvlab/weights
 """
 
 import sys
 from pathlib import Path
 
-from curvlab.results.migrations import migrate_table
+import torch
+
+from curvlab.results.migrations import migrate_table, migrated
 from curvlab.results.run_tables import SUFFIX
 
-RESULTS = Path(__file__).resolve().parents[1] / "docs" / "results"
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = (ROOT / "docs" / "results", ROOT / "src" / "curvlab" / "weights")
 
 
 def main(folders: list[str]) -> int:
-    """Rewrite every table below the folders and print how many rows changed."""
-    for folder in map(Path, folders or [str(RESULTS)]):
+    """Rewrite all tables and weights below the folders and print what has changed."""
+    for folder in map(Path, folders or FOLDERS):
         for table in sorted(folder.rglob(f"*{SUFFIX}")):
             if count := migrate_table(table):
                 print(f"{table}: {count} rows rewritten")
+        for weights in sorted(folder.rglob("*.ckpt")):
+            stored = torch.load(weights, weights_only=True)
+            new = migrated(stored)
+            if new is not stored:
+                torch.save(new, weights)
+                print(f"{weights}: rewritten")
     return 0
 
 

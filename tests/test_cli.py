@@ -68,7 +68,12 @@ WRONG |= {
         "kapa=-3": "no key model.requires.kapa; did you mean model.requires.kappa",
         "weights=learnt": "model.requires.weights=learnt must be",
         "row_normalise=2": "model.requires.row_normalise=2 must be true or false",
+        "self_loops=false": "no key model.requires.self_loops",
     }.items()
+}
+WRONG |= {
+    "model=lrn dataset=airport model.self_loops=2": "model.self_loops=2 must be true or false",
+    "model=gcn dataset=cora model.self_loops=true": "no key model.self_loops with model=gcn",
 }
 WRONG_IN_A_SWEEP = {
     "model=gcn,gta": "no model=gta; did you mean gat",

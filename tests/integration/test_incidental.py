@@ -1,14 +1,24 @@
 """Options that decide no number: with each of them a run has the same scores."""
 
-import pytest
-from tiny_runs import TINY, TREE, TRIPLES
+from fnmatch import fnmatchcase
 
-from curvlab.config.schema import options_of
+import pytest
+from tiny_runs import LARGE, PIXELS, TINY, TREE, TRIPLES
+
+from composing import CONFIGS
+from curvlab.config.folder import choices
+from curvlab.config.schema import options_of, stored_signatures
+
+RUN = "curvlab.run.options"
+PATHS = f"{RUN}.PathsOptions"
+LOADERS = "curvlab.data.loaders"
+OPTIMIZERS = "curvlab.optim.options"
 
 TASKS = {
     "reconstruction": ("model=fpst", "dataset=synthetic_web", *TINY),
     "node_classification": ("model=hgcn", *TREE),
     "link_prediction": ("model=hgcn", "task=link_prediction", *TREE[:3], *TREE[4:]),
+    "filter_regression": ("model=polyformer", *PIXELS),
     "kg_completion": ("model=murp", "dataset=synthetic_kg", "trainer.epochs=2", *TRIPLES[1:]),
 }
 SHORT = ("trainer.plots=false", "trainer.progress=false", "trainer.threads=1")
@@ -26,6 +36,67 @@ VALUES = {
 ROUNDING = ("accelerator", "threads", "compile", "cuda_graph")
 """Options that may change the order of sums; the others change no bit."""
 
+OTHERS = {
+    f"{LOADERS}.batches.PartitionDataModule.workers": (
+        ("model=gcn", "batching=partition", "batching.size=100", *LARGE),
+        "batching.workers=2",
+    ),
+    f"{LOADERS}.triple_batches.TripleDataModule.workers": (
+        TASKS["kg_completion"],
+        "batching.workers=2",
+    ),
+    f"{LOADERS}.token_batches.TokenDataModule.workers": (
+        ("model=polyformer", "batching=tokens", "batching.size=100", "batching.workers=0", *LARGE),
+        "batching.workers=2",
+    ),
+    # The tokens of 600 nodes, of three columns at a time and of all eight.
+    f"{LOADERS}.token_batches.TokenDataModule.memory_gb": (
+        ("model=polyformer", "batching=tokens", "batching.size=100", "batching.workers=0", *LARGE),
+        "batching.memory_gb=1.5e-5",
+    ),
+    **{
+        f"{OPTIMIZERS}.{name}.fused": (
+            ("model=gcn", *TREE, "optimizer=adam", f"optimizer._target_={OPTIMIZERS}.{name}"),
+            "optimizer.fused=false",
+        )
+        for name in ("Adagrad", "Adam", "AdamW", "SGD")
+    },
+    f"{PATHS}.data_dir": (TASKS["reconstruction"], "paths.data_dir={here}/elsewhere"),
+    f"{PATHS}.mirror": (("model=gcn", *TREE), "paths.mirror={here}/elsewhere"),
+    f"{PATHS}.output_dir": (("model=gcn", *TREE), "paths.output_dir={here}/elsewhere"),
+    f"{RUN}.RunOptions.experiment": (("model=gcn", *TREE), "experiment=fpst/table1"),
+    f"{RUN}.RunOptions.rerun": (TASKS["reconstruction"], "rerun=true"),
+    f"{RUN}.DatasetOptions.label": (("model=gcn", *TREE), "dataset.label=Elsewhere"),
+    f"{RUN}.DatasetOptions.tasks": (("model=gcn", *TREE), "dataset.tasks=[node_classification]"),
+}
+"""A run, and an override that sets an incidental option to another value, by the option."""
+
+RAW_FILES = "says where raw files are from and what they must hold; their content is identified"
+
+REASONS = {
+    f"{LOADERS}.neighbour_batches.NeighbourDataModule.workers": "is refused but for 0",
+    f"{RUN}.RunOptions.print_config": "prints the configuration and trains nothing",
+    f"{RUN}.DatasetOptions.recipe": "names values that are in the configuration, as others are",
+    f"{RUN}.DatasetOptions.path": "is the path of a source, whose content is identified",
+    "curvlab.data.datasets.*.path": "names the user's files, whose content is identified",
+    "curvlab.data.datasets.*.nodes": "names the user's files, whose content is identified",
+    "curvlab.data.datasets.*.folder": RAW_FILES,
+    "curvlab.data.datasets.*.files": RAW_FILES,
+    "curvlab.data.datasets.*.versions": RAW_FILES,
+    "curvlab.data.datasets.*.binary": RAW_FILES,
+    "curvlab.data.datasets.*.both_directions": RAW_FILES,
+    "curvlab.data.datasets.*.url": RAW_FILES,
+    "curvlab.data.datasets.*.statistics": RAW_FILES,
+    "curvlab.data.datasets.*.given": "names the splits of the files, which a split may require",
+    "curvlab.data.splits.*.kind": "is the name that it requires",
+    "curvlab.data.splits.*.name": "stands in messages, and chooses recipes, as `recipe` does",
+    "curvlab.callbacks.*.project": "says where a logger sends what it logs",
+    "curvlab.callbacks.*.entity": "says where a logger sends what it logs",
+    "curvlab.callbacks.*.experiment": "says where a logger sends what it logs",
+    "curvlab.callbacks.*.tracking_uri": "says where a logger sends what it logs",
+}
+"""Why no run here tests other options: those of sources have tests in test_file_contents.py."""
+
 
 def words_of(task, option=None):
     own = [word for word in (*TASKS[task], *SHORT) if not word.startswith(f"trainer.{option}=")]
@@ -40,6 +111,9 @@ def scores(result):
 
 
 def check(found, expected, rounding):
+    """Two runs, each of which was trained, have one identity and the same scores."""
+    assert {found.status, expected.status} == {"finished"}
+    assert found.wall_seconds != expected.wall_seconds
     if rounding:
         assert scores(found) == pytest.approx(scores(expected), rel=1e-3, abs=1e-4)
     else:
@@ -47,13 +121,33 @@ def check(found, expected, rounding):
     assert found.config_hash == expected.config_hash
 
 
-def test_every_incidental_option_of_the_trainer_is_here():
-    for trainer in ("FixedSteps", "EarlyStopping", "Passes"):
-        options = options_of(f"curvlab.run.options.{trainer}")
-        assert {name for name, option in options.items() if option.incidental} == VALUES.keys()
+def incidental():
+    """Every incidental option, as `curvlab.module.Class.option`."""
+    return {
+        f"{target}.{name}"
+        for target in stored_signatures()
+        for name, option in options_of(target).items()
+        if option.incidental
+    }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.smoke
+def test_every_incidental_option_is_tested_or_listed_with_a_reason():
+    trainers = [f"{RUN}.{name}" for name in ("FixedSteps", "EarlyStopping", "Passes")]
+    tested = {f"{trainer}.{name}" for trainer in trainers for name in VALUES} | OTHERS.keys()
+    assert tested <= incidental()
+    left = incidental() - tested
+    assert {name for name in left if not any(fnmatchcase(name, r) for r in REASONS)} == set()
+    assert {r for r in REASONS if not any(fnmatchcase(name, r) for name in left)} == set()
+
+
+@pytest.mark.smoke
+def test_there_is_a_run_of_every_task_with_a_score():
+    tasks = {name for name in choices(CONFIGS, "task") if "__" not in name}
+    assert tasks - {"inference", "residual_cost"} == TASKS.keys()  # which measure time
+
+
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("task", TASKS)
 def test_scores_do_not_depend_on_options_that_are_incidental(run_here, task):
     expected = run_here(*words_of(task), folder="plain")
@@ -62,3 +156,15 @@ def test_scores_do_not_depend_on_options_that_are_incidental(run_here, task):
     others = {"compile", "cuda_graph"} if task == "kg_completion" else {"compile"}
     for option in VALUES.keys() - others:
         check(run_here(*words_of(task, option), folder=option), expected, option in ROUNDING)
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("option", OTHERS)
+def test_scores_do_not_depend_on_other_options_that_are_incidental(run_here, tmp_path, option):
+    own, changed = OTHERS[option]
+    words = tuple(dict.fromkeys((*own, *SHORT)))
+    expected = run_here(*words, folder="plain")
+    # Nothing is read that the first run has cached, but by a repeated run, which finds all of it.
+    data = () if option.endswith("rerun") else (f"paths.data_dir={tmp_path / 'anew'}",)
+    found = run_here(*words, *data, changed.format(here=tmp_path), folder="changed")
+    check(found, expected, rounding=option.endswith(("fused", "memory_gb")))

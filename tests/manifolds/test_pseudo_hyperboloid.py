@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from mpmath import mp, mpf
 from torch.func import jacrev
 
 from curvlab.manifolds import PseudoHyperboloid, lorentz
@@ -107,6 +108,104 @@ def test_moving_keeps_to_the_space_and_moves_the_origin_to_the_vectors_point(tim
     torch.testing.assert_close(space.expmap(space.expmap0(0 * v), v), space.expmap0(v))
     if time_dims == DIM:  # a sphere, on which transport keeps lengths
         torch.testing.assert_close(space.sqdist(x, moved), v.square().sum().expand(len(x)))
+
+
+def in_digits(x):
+    return [mpf(value) for value in x.tolist()]
+
+
+def exact_dist(x, y, time_dims, kappa):
+    """The distance in 50 digits, case by case, of points in digits."""
+    signs = [-1] * time_dims + [1] * (len(x) - time_dims)
+    a = -kappa * sum(sign * p * q for sign, p, q in zip(signs, x, y, strict=True))
+    radius = 1 / mp.sqrt(-kappa)
+    if a < -1:
+        return radius * mp.acosh(-a)
+    return radius * (mp.acos(-a) if a < 1 else mp.pi + mp.acosh(a))
+
+
+def exact_share(share, x, y, time_dims, kappa):
+    """A point of the geodesic of a sphere times a flat space: an arc, and a straight line."""
+    root = mp.sqrt(-kappa)
+    ends = []
+    for point in (x, y):
+        length = mp.sqrt(sum(value**2 for value in point[:time_dims]))
+        ends.append([value / length for value in point[:time_dims]])
+    cosine = sum(p * q for p, q in zip(*ends, strict=True))
+    angle = mp.acos(min(cosine, mpf(1)))
+    weights = (1 - share, share)
+    if angle > mpf(10) ** -20:
+        weights = [mp.sin(w * angle) / mp.sin(angle) for w in weights]
+    unit = [weights[0] * p + weights[1] * q for p, q in zip(*ends, strict=True)]
+    space = [(1 - share) * p + share * q for p, q in zip(x[time_dims:], y[time_dims:], strict=True)]
+    time = mp.sqrt(1 + sum((root * value) ** 2 for value in space)) / root
+    return [time * value for value in unit] + space
+
+
+@pytest.mark.parametrize("time_dims", range(1, DIM + 1))
+@pytest.mark.parametrize("kappa", KAPPAS)
+def test_maps_are_of_a_sphere_times_a_flat_space(time_dims, kappa):
+    """In 50 digits; and they agree with each other."""
+    space = PseudoHyperboloid(time_dims, kappa)
+    x, y = (space.expmap0(tangents(scale=0.4, seed=seed)) for seed in (0, 1))
+    for share in (0.0, 0.3, 0.5, 1.0):
+        found = space.geodesic(share, x, y)
+        torch.testing.assert_close(space.inner(found, found), torch.full((len(x),), 1 / kappa))
+        with mp.workdps(50):
+            rows = zip(x, y, strict=True)
+            exact = [
+                exact_share(mpf(share), in_digits(p), in_digits(q), time_dims, mpf(kappa))
+                for p, q in rows
+            ]
+        torch.testing.assert_close(found, torch.tensor([[float(c) for c in row] for row in exact]))
+    torch.testing.assert_close(space.expmap(x, space.logmap(x, y)), y)
+    torch.testing.assert_close(space.add(x, y), space.expmap(x, space.logmap0(y)))
+    v = tangents(scale=0.1, seed=2)
+    torch.testing.assert_close(space.logmap(x, space.expmap(x, v)), v)
+
+
+@pytest.mark.parametrize("time_dims", range(1, DIM + 1))
+@pytest.mark.parametrize("kappa", KAPPAS)
+def test_distances_are_of_the_pseudo_hyperboloid(time_dims, kappa):
+    """Along the axes closed forms; between drawn points 50 digits."""
+    space, v = PseudoHyperboloid(time_dims, kappa), tangents(scale=0.3)
+    along, s = v.clone(), v.clone()
+    along[:, time_dims - 1 :] = 0
+    s[:, : time_dims - 1] = 0
+    torch.testing.assert_close(space.dist0(space.expmap0(along)), along.norm(dim=1))
+    reached = space.dist0(space.expmap0(s))
+    torch.testing.assert_close(reached, s.norm(dim=1).asinh() / math.sqrt(-kappa))
+    x, y = (space.expmap0(tangents(scale=1.0, seed=seed)) for seed in (0, 1))
+    with mp.workdps(50):
+        pairs = zip(x, y, strict=True)
+        exact = [
+            float(exact_dist(in_digits(p), in_digits(q), time_dims, mpf(kappa))) for p, q in pairs
+        ]
+    torch.testing.assert_close(space.dist(x, y), torch.tensor(exact))
+
+
+@pytest.mark.parametrize("time_dims", range(1, DIM + 1))
+def test_half_the_way_is_half_the_distance_on_a_sphere_alone(time_dims):
+    """The share of the distance along a straight line of space, in closed form, and of others."""
+    space = PseudoHyperboloid(time_dims, -0.7)
+    x, y = (space.expmap0(tangents(200, 0.8, seed)) for seed in (0, 1))
+    ratio = space.dist(x, space.geodesic(0.5, x, y)) / space.dist(x, y)
+    if time_dims == DIM:
+        torch.testing.assert_close(ratio, torch.full_like(ratio, 0.5))
+        return
+    low, high = ratio.quantile(torch.tensor([0.05, 0.95])).tolist()
+    assert low < 0.47
+    assert high > 0.53
+    origin, v = space.expmap0(torch.zeros(DIM - 1)), torch.zeros(DIM - 1)
+    v[-1] = 2.0
+    end = space.expmap0(v)
+    middle = space.geodesic(0.5, origin, end)
+    share = math.asinh(1) / math.asinh(2)  # 0.61
+    assert (space.dist0(middle) / space.dist0(end)).item() == pytest.approx(share)
+    assert space.dist0(end).item() == pytest.approx(math.asinh(2) / math.sqrt(0.7))
+    mean = space.weighted_mean(torch.stack([x, y], 1), lambda w: w.sum(-2, keepdim=True))[:, 0]
+    apart = (space.dist(x, mean) - space.dist(y, mean)).abs()
+    assert apart.median() > 0.01
 
 
 @pytest.mark.slow

@@ -10,15 +10,13 @@ from torch.optim.swa_utils import AveragedModel
 from torch_geometric.data import Data
 
 from composing import composed, different_models, target_of, tasks_of
-from curvlab.config.building import build
-from curvlab.config.options import transforms_of
 from curvlab.config.schema import options_of
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.data.transforms.graph import LaplacianEigenvectors
 from curvlab.errors import UsageError
 from curvlab.models import FPST, LDS
 from curvlab.models.encoder import Encoder
-from curvlab.run.parts import DataSpec, build_encoder
+from curvlab.run.parts import DataSpec, build_encoder, build_transforms
 from drawn import assert_finite
 from modes import LargestTensor
 
@@ -189,7 +187,7 @@ def test_memory_is_linear_in_the_nodes(target):
     large = Data(x=torch.randn(nodes, FEATURES), edge_index=edges, num_nodes=nodes)
     model = made(target, large, dim=4)
     with LargestTensor() as largest:
-        (model(large).square().sum() + (model.auxiliary_loss() or 0)).backward()
+        model.training_loss(large, lambda embedded: embedded.square().sum()).backward()
     assert largest.elements < nodes**2 / 8
 
 
@@ -197,12 +195,37 @@ def test_memory_is_linear_in_the_nodes(target):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OF_GRAPHS)
 def test_a_run_gives_a_model_what_it_computes_itself(name, bare):
-    """A configuration names the transforms that the class does, with the same options."""
+    """A run prepares the graph by the same transforms as the model, with the same options."""
     config = composed(f"model={name}")
     taken = {"num_classes": CLASSES, "classes": CLASSES, "graph": bare, "steps_per_pass": 1}
     model = build_encoder(config, DataSpec({"inputs": {"in_channels": FEATURES}, "taken": taken}))
-    asked = {build(transform).cache_key for transform in transforms_of(config)}
-    assert {transform.cache_key for transform in model.transforms} <= asked
+    prepared = [transform.cache_key for transform in build_transforms(config)]
+    assert len(prepared) == len(set(prepared))  # none of them twice
+    assert {transform.cache_key for transform in model.transforms} <= set(prepared)
+
+
+SELF_LOOPS = {
+    ("lrn", "chameleon"): False,
+    ("lrn", "squirrel"): False,
+    ("hybonet", "squirrel"): False,
+    ("lrn", "airport"): True,
+    ("hypformer", "ogbn_arxiv"): True,
+    ("hypformer_softmax", "newsgroups20__k5"): True,
+    ("hypformer", "cora"): False,
+}
+"""Whether a node is its own neighbour in published settings (docs/protocol.md)."""
+
+
+@pytest.mark.parametrize(("name", "dataset"), SELF_LOOPS)
+def test_a_published_setting_is_in_the_constructors_options_alone(name, dataset, bare):
+    config = composed(f"model={name}", f"dataset={dataset}")
+    assert {"self_loops", "transforms"}.isdisjoint(config.model.get("requires", {}))
+    model = build_encoder(config, DataSpec({"inputs": {"in_channels": FEATURES}, "taken": {}}))
+    (transform,) = model.transforms
+    assert transform.self_loops == SELF_LOOPS[name, dataset]
+    assert build_transforms(config)[-1].cache_key == transform.cache_key
+    matrix = transform(bare)[transform.writes[0]].to_dense()
+    assert bool((matrix.diagonal() > 0).all()) == SELF_LOOPS[name, dataset]
 
 
 def test_arguments_are_named_as_where_they_were_written():

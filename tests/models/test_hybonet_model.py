@@ -110,3 +110,20 @@ def test_the_first_layer_is_activated_in_lrn_alone(operator, silent):
     points = encoder.features(-torch.rand(5, 4) - 0.1)
     at_origin = torch.isclose(points, lorentz.origin(5, -1.0).expand(5, -1), atol=1e-5)
     assert bool(at_origin.all()) is silent
+
+
+@pytest.mark.parametrize("operator", [None, "centroid"])
+@pytest.mark.parametrize("self_loops", [False, True])
+def test_self_loops_decide_whether_a_node_is_its_own_neighbour(operator, self_loops):
+    """Of a bare graph; heterophilous graphs have none in the published settings."""
+    bare = random_graph(30, 40, 4, alone=3)
+    encoder = model(operator=operator, self_loops=self_loops)
+    torch.testing.assert_close(encoder(bare), encoder(graph_of(bare, self_loops)))
+    other = encoder(graph_of(bare, not self_loops))
+    assert not torch.allclose(encoder(bare), other)
+
+
+def graph_of(bare, self_loops):
+    data = SparseAdjacency(self_loops)(bare.clone())
+    data.adj_t = data.adj_t.to(data.x.dtype)
+    return data

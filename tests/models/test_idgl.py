@@ -108,26 +108,26 @@ def test_every_graph_is_its_formula(graph):
     logits, similarities = by_matrices(made, graph)
     torch.testing.assert_close(made.eval()(graph), logits[-1], rtol=1e-6, atol=1e-6)
     torch.testing.assert_close(made.train()(graph), logits[0], rtol=1e-6, atol=1e-6)
-    for found, expected in zip(made.later_embeddings(), logits[1:], strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+    assert len(logits) == 4
     costs = [graph_cost(s, half_squared_distances(graph.x), 0.2, 0.1, 0.3) for s in similarities]
-    torch.testing.assert_close(made.auxiliary_loss(), costs[0] + sum(costs[1:]) / 3)
-    assert made.later_embeddings() == []
-    assert made.auxiliary_loss() is None
+    nodes = torch.tensor([3, 0])
+    found = made.training_loss(graph, lambda embedded: embedded.square().sum(), nodes)
+    losses = [each[nodes].square().sum() for each in logits]
+    expected = losses[0] + sum(losses[1:]) / 3 + costs[0] + sum(costs[1:]) / 3
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize(("tolerance", "later"), [(0.0, 4), (1e9, 1)])
 def test_it_stops_when_the_graph_stays(graph, tolerance, later):
     made = model(iterations=4, tolerance=tolerance)
-    made(graph)
-    assert len(made.later_embeddings()) == later
+    graphs = []
+    made.training_loss(graph, lambda embedded: graphs.append(embedded) or embedded.sum())
+    assert len(graphs) == 1 + later
 
 
 def test_anchors_stand_for_all(graph):
     made = model(all_pairs_up_to=NODES - 1)
-    made(graph)
-    one = torch.stack(made.later_embeddings())
-    made(graph)
-    assert not torch.allclose(torch.stack(made.later_embeddings()), one)  # drawn anew
+    one = made(graph)
+    assert not torch.allclose(made(graph), one)  # drawn anew
     made.eval()
     assert torch.equal(made(graph), made(graph))  # the same always

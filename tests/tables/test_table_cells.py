@@ -8,10 +8,10 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf, open_dict, read_write
 
 from composing import CONFIGS, composed, with_hydra
-from curvlab.config.building import build
 from curvlab.config.folder import find
 from curvlab.config.options import validate
 from curvlab.errors import UsageError
+from curvlab.run.parts import required_transforms
 from curvlab.tables import build_report, load_table, table_names
 from curvlab.tables.spec import ReportBlock, paper_numbers
 from tiny_data import TinyGraph, takes_a_step
@@ -102,7 +102,7 @@ def test_large_graphs_and_nearest_neighbours_have_a_loop_a_node(model):
     graph = TinyGraph(features=3, classes=3, several=False).load()
     for dataset in (*LOOPED, *NOT_LOOPED):
         config = composed(f"model={model}", f"dataset={dataset}")
-        (transform,) = (build(part) for part in config.model.requires.transforms)
+        (transform,) = required_transforms(config.model)
         entries = transform(copy.copy(graph)).normalised_adj.values()
         loops = graph.num_nodes if dataset in LOOPED else 0
         assert len(entries) == graph.num_edges + loops

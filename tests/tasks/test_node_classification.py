@@ -101,20 +101,14 @@ def test_a_metric_of_a_part_that_is_labelled_alike_is_refused(graph, part, optio
 
 
 class Supervised(GCN):
-    """A network whose later embeddings are multiples of its output, and which costs something."""
+    """A network that trains on multiples of its output, too, and costs something."""
 
-    def forward(self, batch):
-        self.out = super().forward(batch)
-        return self.out
-
-    def later_embeddings(self):
-        return [2 * self.out, -self.out]
-
-    def auxiliary_loss(self):
-        return torch.tensor(0.25)
+    def training_loss(self, batch, loss, nodes=None):
+        out = self.forward_nodes(batch, nodes)
+        return loss(out) + (loss(2 * out) + loss(-out)) / 2 + 0.25
 
 
-def test_later_embeddings_add_their_mean_loss(graph):
+def test_an_encoder_makes_its_loss_of_the_losses_of_several_embeddings(graph):
     encoder = gcn()
     encoder.__class__ = Supervised
     made = task(encoder).eval()  # no dropout, so that what follows sees the same
@@ -125,6 +119,6 @@ def test_later_embeddings_add_their_mean_loss(graph):
     def cross_entropy(embedded):
         return F.cross_entropy(made.decoder(embedded[nodes]), graph.y[nodes])
 
-    out = encoder.out
+    out = encoder(graph)
     later = (cross_entropy(2 * out) + cross_entropy(-out)) / 2
     torch.testing.assert_close(loss, cross_entropy(out) + later + 0.25)

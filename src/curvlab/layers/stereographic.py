@@ -162,7 +162,8 @@ class StereographicAttention(PointLayer, nn.Module):
 
     Values are points; queries and keys are tangent vectors at the values, transported to the
     origin, where the similarity is taken; the result is the weighted mean of the values, on a
-    stereographic space their gyro-midpoint.
+    stereographic space their gyro-midpoint. Queries and keys start as `StereographicLinear` does;
+    in the authors' layer code they are plain `nn.Linear`, with its initialisation.
 
     Shapes: `[tokens, dim] -> [tokens, dim]`, points with the space's further coordinates.
 

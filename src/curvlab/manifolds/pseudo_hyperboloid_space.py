@@ -5,7 +5,8 @@ Points are `x = [time, space]` of width `dim`, with `<x, x> = 1 / kappa` under t
 with `dim` of them a sphere. It is a sphere times a flat space: `u = time / |time|` lies on the unit
 sphere, `s = sqrt(-kappa) space` anywhere, and `time = sqrt((1 + |s|^2) / -kappa) u`. Maps are those
 of that product, with the origin at `u = (1, 0, ...)`, `s = 0`, where tangent vectors
-`[..., dim - 1]` have `time_dims - 1` coordinates along the sphere, then those of `s`.
+`[..., dim - 1]` have `time_dims - 1` coordinates along the sphere, then those of `s`. Distances are
+those of the pseudo-hyperboloid: the two geometries agree on a sphere alone.
 """
 
 import math
@@ -29,6 +30,15 @@ class PseudoHyperboloid(Manifold):
 
     Tangent vectors at the origin are `[..., dim - 1]`. It has no metric in the sense of a distance:
     different points that light joins are at distance 0.
+
+    As in Q-GCN its maps and its distances are of two geometries. `expmap0`, `logmap0`, `expmap`,
+    `logmap`, `geodesic`, `add` and `transport0` are of the product of a sphere of curvature -kappa
+    and a flat space, and agree with each other. `dist`, `sqdist`, `dist0` and the pairwise ones are
+    of the pseudo-hyperboloid. So a distance from the origin is in general not the length of
+    `logmap0`, and the point at the share t of `geodesic` is not at the share t of `dist`. They are
+    if `time_dims` is `dim`, on a sphere, or if both points have `space` 0. `weighted_mean` is the
+    exponential of a mean of logarithms at the origin: the mean of two points need not be as far
+    from both.
 
     Args:
         time_dims: axes of time, 1 (the Lorentz model) to `dim` (a sphere).
@@ -69,12 +79,22 @@ class PseudoHyperboloid(Manifold):
         return products[..., self.time_dims :].sum(-1) - products[..., : self.time_dims].sum(-1)
 
     def expmap0(self, v: Tensor) -> Tensor:
+        """Exponential at the origin of the sphere times the flat space, `[..., dim]`.
+
+        Of `v = [along, s]`: `u = cos(w) e + sin(w) along / |along|`, `w = sqrt(-kappa) |along|`.
+        The `dist` from the origin is `|along|` if s is 0, up to half a turn, and
+        `asinh |s| / sqrt(-kappa)` if `along` is 0.
+        """
         kappa, turns = self.kappa, self.time_dims - 1
         along, s = v[..., :turns] * (-kappa).sqrt(), v[..., turns:]
         squared = along.square().sum(-1, keepdim=True)
         return _point(torch.cat([cosine(squared), sin_ratio(squared) * along], -1), s, kappa)
 
     def logmap0(self, x: Tensor) -> Tensor:
+        """Inverse of `expmap0` for less than half a turn, `[..., dim - 1]`.
+
+        Its length is in general not `dist0`.
+        """
         root = (-self.kappa).sqrt()
         first, rest = x[..., :1], x[..., 1 : self.time_dims]
         length = safe_sqrt(rest.square().sum(-1, keepdim=True))
@@ -88,8 +108,8 @@ class PseudoHyperboloid(Manifold):
     def expmap(self, x: Tensor, u: Tensor) -> Tensor:
         """Exponential at x `[..., dim]` of u `[..., dim - 1]`, transported there from the origin.
 
-        Where the point's `time / |time|` is opposite to the origin's the transport is taken from
-        nearby.
+        Map and transport are those of the sphere times the flat space. Where the point's
+        `time / |time|` is opposite to the origin's the transport is taken from nearby.
         """
         kappa, turns = self.kappa, self.time_dims - 1
         time = x[..., : self.time_dims]
@@ -107,6 +127,7 @@ class PseudoHyperboloid(Manifold):
         return _point(turned, x[..., self.time_dims :] * (-kappa).sqrt() + u[..., turns:], kappa)
 
     def logmap(self, x: Tensor, y: Tensor) -> Tensor:
+        """Inverse of `expmap` at x, `[..., dim - 1]`; its length is in general not `dist`."""
         root, t = (-self.kappa).sqrt(), self.time_dims
         u, end = (normalize(p[..., :t], dim=-1) for p in (x, y))
         half = (end - u).square().sum(-1, keepdim=True) / 4  # the squared sine of half the angle
@@ -115,7 +136,16 @@ class PseudoHyperboloid(Manifold):
         along = log[..., 1:] - slant * u[..., 1:]
         return torch.cat([along / root, root * (y - x)[..., t:]], -1)
 
+    def geodesic(self, t: Tensor | float, x: Tensor, y: Tensor) -> Tensor:
+        """Points at the shares t of the geodesic of the sphere times the flat space, `[..., dim]`.
+
+        From x at 0 to y at 1. Its points are on the pseudo-hyperboloid, whose own geodesic it is
+        on a sphere alone: `dist` from x is in general not `t dist(x, y)`.
+        """
+        return super().geodesic(t, x, y)
+
     def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
+        """Squared distance `[...]` on the pseudo-hyperboloid (`squared_angle`)."""
         difference, k = x.double() - y.double(), self.kappa.double()
         return (squared_angle(k / 4 * self.inner(difference, difference)) / -k).to(x.dtype)
 
@@ -131,6 +161,7 @@ class PseudoHyperboloid(Manifold):
         return self.expmap(self.expmap0(u), v)
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
+        """`exp_x(P(log_0 y))` of the sphere times the flat space, `[..., dim]`."""
         return self.expmap(x, self.logmap0(y))
 
     def pair_form(self, x: Tensor) -> PairForm:

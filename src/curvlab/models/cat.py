@@ -326,10 +326,20 @@ class CAT(FlatEncoder, DotProductScorer):
             x, _ = block(x, mask)
         return torch.stack(shares).mean() if shares else super().share_at_rim(batch)
 
-    def auxiliary_loss(self) -> Tensor | None:
+    def training_loss(
+        self, batch: Data, loss: Callable[[Tensor], Tensor], nodes: Tensor | None = None
+    ) -> Tensor:
+        """The task's loss and the term of the routing's entropy."""
+        return self._with_entropy(super().training_loss(batch, loss, nodes))
+
+    def triple_loss(self, loss: Callable[[], Tensor]) -> Tensor:
+        """The task's loss and the term of the routing's entropy."""
+        return self._with_entropy(super().triple_loss(loss))
+
+    def _with_entropy(self, loss: Tensor) -> Tensor:
         if self.entropy is None or not self._weights:
-            return None
-        return self.entropy(torch.stack(self._weights))
+            return loss
+        return loss + self.entropy(torch.stack(self._weights))
 
     @property
     def routing(self) -> Tensor | None:

@@ -1,7 +1,7 @@
 """The base of all models."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from typing import Any
 
@@ -42,7 +42,8 @@ class Encoder(TakesManifold, nn.Module):
         unused_parameters: whether a step may leave parameters without a gradient.
         gives_logits: whether the embeddings are the logits, so that no decoder follows.
         linear_maps: number of equal-width branches concatenated in the embedding.
-        transforms: make the attributes that `forward` reads next to `x` and `edge_index`.
+        transforms: make the attributes that `forward` reads next to `x` and `edge_index`; where
+            they depend on options, `required_transforms` returns them.
         dim_out: number of coordinates of an embedding, time included. A constructor sets it.
         space: of the embeddings. A constructor sets it, or a property gives `manifold_out`.
     """
@@ -64,6 +65,18 @@ class Encoder(TakesManifold, nn.Module):
     def manifold_out(self) -> Manifold:
         return self.space
 
+    @classmethod
+    def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:  # noqa: ARG003
+        """Transforms that a model with these options needs, known before the model is built.
+
+        A run applies them once to its graph. A change of what a transform writes raises the
+        `revision` of the models that need it.
+
+        Args:
+            options: The constructor's options by name, defaults included.
+        """
+        return cls.transforms
+
     @abstractmethod
     def forward(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`."""
@@ -72,13 +85,19 @@ class Encoder(TakesManifold, nn.Module):
         """Embeddings `[some nodes, dim_out]` of nodes, indices `[some nodes]`."""
         return self(batch).index_select(0, nodes)
 
-    def auxiliary_loss(self) -> Tensor | None:
-        """Term that the last forward pass adds to the loss of a training step; None for none."""
-        return None
+    def training_loss(
+        self, batch: Data, loss: Callable[[Tensor], Tensor], nodes: Tensor | None = None
+    ) -> Tensor:
+        """Loss of a training step: the task's loss of the embeddings.
 
-    def later_embeddings(self) -> list[Tensor]:
-        """Further embeddings of the last training pass, whose mean loss is added to its loss."""
-        return []
+        A model that has terms of its own, or several embeddings, overrides this.
+
+        Args:
+            batch: the prepared graph.
+            loss: the task's loss of embeddings, points of `manifold_out`.
+            nodes: nodes `[some nodes]` whose embeddings `loss` takes; None: all, in their order.
+        """
+        return loss(self(batch) if nodes is None else self.forward_nodes(batch, nodes))
 
     def __call__(self, batch: Data) -> Tensor:
         """Embeddings `[nodes, dim_out]`; what the graph lacks is computed once and kept on it.

@@ -5,14 +5,16 @@ Layer `l` lives on a product of one constant-curvature space per head, with lear
 curvatures `kappa^l`. On the Euclidean space it is TokenGT with kernelised attention.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.compilation import Compilable
-from curvlab.data.transforms.graph import LaplacianEigenvectors
+from curvlab.data.transforms.graph import GraphTransform, LaplacianEigenvectors
 from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.elementwise import activation_function
 from curvlab.layers.feature_linear import FeatureLinear
@@ -138,10 +140,14 @@ class FPST(Encoder):
     Differences from the paper: queries, keys and linear layers have biases, attention an output
     projection and the feed-forward layer no expansion (the authors' code, which has a curvature
     vector in every linear layer, not in every block); midpoints of attention stay on the values'
-    side of a sphere; node identifiers have a projection for each end of an edge.
+    side of a sphere; node identifiers have a projection for each end of an edge. Queries and keys
+    start as the stereographic linear layers do (Xavier, gain `1 / sqrt 2`, biases 0); the authors'
+    code keeps the initialisation of `nn.Linear`.
     """
 
-    revision = 3  # 2: midpoints of attention stay on the values' side of a sphere; 3: as `Encoder`
+    # 2: midpoints of attention stay on the values' side of a sphere; 3: as `Encoder`;
+    # 4: as `LaplacianEigenvectors`
+    revision = 4
 
     def __init__(
         self,
@@ -162,7 +168,7 @@ class FPST(Encoder):
     ) -> None:
         super().__init__()
         self.tokens = GraphTokens(in_channels, eigenvectors, dim, sign_flips, shared_identifiers)
-        self.transforms = (LaplacianEigenvectors(eigenvectors),)
+        self.transforms = self.required_transforms({"eigenvectors": eigenvectors})
         blocks, function = [], activation_function(activation)
         for _ in range(layers):
             space = make_space(manifold, "heads", heads, dim)
@@ -174,6 +180,10 @@ class FPST(Encoder):
         self.spaces = [block.space for block in blocks]
         self.blocks = nn.Sequential(*blocks)
         self.dim_out = dim + self.manifold_out.codimension
+
+    @classmethod
+    def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:
+        return (LaplacianEigenvectors(options["eigenvectors"]),)
 
     @property
     def manifold_out(self) -> Manifold:
@@ -194,7 +204,7 @@ class TokenGT(FPST):
     counterpart and the baseline of its Section 5.
     """
 
-    revision = 2  # 2: as `Encoder`; flat space has no other side
+    revision = 3  # 2: as `Encoder`; flat space has no other side; 3: as `LaplacianEigenvectors`
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Graph networks: a stack of layers of one kind, which GCN, GAT, GraphSAGE and their like share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -12,7 +12,7 @@ from torch_geometric.nn import ChebConv, GATConv, GCNConv, SAGEConv, SGConv, Sim
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
-from curvlab.data.transforms.graph import SparseAdjacency
+from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
 from curvlab.errors import UsageError
 from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.graph.sparse_matrix import SparseMatrix, as_matrix, neighbourhood_mean, sparse_rows
@@ -378,7 +378,11 @@ class GraphSAGE(GraphNetwork):
         layer = MeanSAGE if project_first else MatrixSAGE
         super().__init__(in_channels, layer=layer, **network)
         self.adjacency = "edge_index" if project_first else "csr"
-        self.transforms = () if project_first else (SparseAdjacency(),)
+        self.transforms = self.required_transforms({"project_first": project_first})
+
+    @classmethod
+    def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:
+        return () if options["project_first"] else (SparseAdjacency(),)
 
 
 class MatrixSGC(SGConv):

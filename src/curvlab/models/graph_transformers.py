@@ -1,6 +1,6 @@
 """Transformers over all nodes: a plain one, GraphTrans, GraphGPS and Graphormer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import torch
@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv, GPSConv
 from torch_geometric.utils import degree
 
+from curvlab.data.transforms.graph import GraphTransform
 from curvlab.data.transforms.shortest_paths import ShortestPaths
 from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.elementwise import dropout
@@ -255,9 +256,13 @@ class Graphormer(AttentionNetwork):
             for _ in range(layers)
         )
         self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(2 * layers))
-        self.transforms = (ShortestPaths(longest_path),)
+        self.transforms = self.required_transforms({"longest_path": longest_path})
         self.largest_degree = largest_degree
         self.dropout = dropout
+
+    @classmethod
+    def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:
+        return (ShortestPaths(options["longest_path"]),)
 
     def forward(self, batch: Data) -> Tensor:
         x = self.input(SparseGraph.from_data(batch).features)

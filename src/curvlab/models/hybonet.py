@@ -1,13 +1,13 @@
 """HyboNet: Fully hyperbolic neural networks (Chen et al. 2022, arXiv:2105.14686)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.data.transforms.graph import SparseAdjacency
+from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
 from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.hybonet import CentroidAggregation, HyboNetFeatureLinear, HyboNetLinear
 from curvlab.layers.lorentz import LorentzResidual
@@ -32,6 +32,8 @@ class HyboNet(Encoder):
         activation: of the input of every layer, of HyboNet's but the first; null: none.
         time_offset: least time of a layer's output beyond the origin's; 0.1 in HyboNet's own code.
         max_scale: bound of the learned range of times; null: none.
+        self_loops: Count a node among its own neighbours; false in LRN's code for heterophilous
+            graphs.
         activate_features: activate the first layer's input too, as LRN does.
 
     Source: the paper's Section 3 and code. Differences from the code: all layers agree on one
@@ -40,7 +42,6 @@ class HyboNet(Encoder):
     """
 
     space: Lorentz
-    transforms = (SparseAdjacency(self_loops=True),)
 
     def __init__(
         self,
@@ -52,10 +53,12 @@ class HyboNet(Encoder):
         activation: Activation | None = None,
         time_offset: PositiveFloat = 0.5,
         max_scale: PositiveFloat | None = None,
+        self_loops: bool = True,
         activate_features: Passed[bool] = False,
     ) -> None:
         super().__init__()
         self.space, self.dim_out = manifold(), 1 + dim
+        self.transforms = self.required_transforms({"self_loops": self_loops})
         time = time_offset, max_scale
         first = activation if activate_features else None
         self.features = HyboNetFeatureLinear(in_channels, dim, self.space, dropout, first, *time)
@@ -64,6 +67,10 @@ class HyboNet(Encoder):
             for _ in range(layers - 1)
         )
         self.aggregate = CentroidAggregation(self.space)
+
+    @classmethod
+    def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:
+        return (SparseAdjacency(options["self_loops"]),)
 
     def forward(self, batch: Data) -> Tensor:
         return self.points(batch)[-1]
@@ -115,9 +122,19 @@ class LRN(HyboNet):
         activation: Activation | None = None,
         time_offset: PositiveFloat = 0.5,
         max_scale: PositiveFloat | None = None,
+        self_loops: bool = True,
     ) -> None:
         super().__init__(
-            in_channels, manifold, dim, layers, dropout, activation, time_offset, max_scale, True
+            in_channels,
+            manifold,
+            dim,
+            layers,
+            dropout,
+            activation,
+            time_offset,
+            max_scale,
+            self_loops,
+            activate_features=True,
         )
         self.skip_mode = skip_mode
         self.residuals = nn.ModuleList(residual(manifold=self.space) for _ in range(layers - 1))

@@ -4,7 +4,7 @@ Yang et al. 2024, arXiv:2407.01290. Section 4 and the authors' code; the paper l
 (`learnable` of the manifold), in the code they are constants.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.data.transforms.graph import NormalisedAdjacency
+from curvlab.data.transforms.graph import GraphTransform, NormalisedAdjacency
 from curvlab.errors import UsageError
 from curvlab.graph.sparse_graph import Features, SparseGraph, as_features
 from curvlab.layers.elementwise import Dropout as DropoutLayer
@@ -137,6 +137,8 @@ class Hypformer(Encoder):
         residual: replace a layer's output by its midpoint with the input.
         transformer: use the transformer; False: the graph network alone.
         graph: use the graph network; False: the transformer alone.
+        self_loops: Add a self-loop to every node that the graph network averages over; true in the
+            authors' code for large and nearest-neighbour graphs.
         graph_weight: alpha, the weight of the graph network.
         fusion: of the branches: `tangent` (flat, side by side) or `midpoint` (on the hyperboloid).
         linear_maps: of a linear decoder: `per_branch` draws one of each; None: one, smaller.
@@ -165,6 +167,7 @@ class Hypformer(Encoder):
         residual: bool = True,
         transformer: bool = True,
         graph: bool = True,
+        self_loops: bool = False,
         graph_weight: Share = 0.5,
         fusion: Literal["tangent", "midpoint"] = "tangent",
         linear_maps: Literal["per_branch"] | None = "per_branch",
@@ -200,11 +203,15 @@ class Hypformer(Encoder):
             )
         if graph:
             self.graph_branch = graph_branch(in_channels, dim)
-            self.transforms = (NormalisedAdjacency(self_loops=False),)
         if graph and fusion == "midpoint":
             self.graph_lift = LorentzLinear(dim, dim, out, None, curvature_mode)
+        self.transforms = self.required_transforms({"graph": graph, "self_loops": self_loops})
         self.space = out  # last: curvatures are counted in the order of the modules
         self.flat = Euclidean(conformal_factor=1.0)
+
+    @classmethod
+    def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:
+        return (NormalisedAdjacency(options["self_loops"]),) if options["graph"] else ()
 
     @property
     def manifold_out(self) -> Manifold:

@@ -4,16 +4,18 @@ Chen, Wu and Zaki 2020, arXiv:2006.13009. The first learned graph compares the f
 one the embeddings on the graph before, until the graph stays.
 """
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.data.transforms.graph import NormalisedAdjacency
+from curvlab.data.transforms.graph import NormalisedAdjacency, complete
 from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.elementwise import dropout
 from curvlab.manifolds.products import product
-from curvlab.models.encoder import FlatEncoder, LastPass
+from curvlab.models.encoder import FlatEncoder
 from curvlab.options import Dropout, FromData, PositiveInt
 
 TINY = 1e-12
@@ -92,8 +94,7 @@ class IDGL(FlatEncoder):
 
     until `||S_t - S_(t-1)||^2 <= tolerance ||S_1||^2` or t exceeds `iterations`. Evaluation takes
     the last logits. A training step's loss is that of the first graph plus the mean over the later
-    ones, each with its `graph_cost`: `forward` then returns the first logits, and
-    `later_embeddings` the others.
+    ones, each with its `graph_cost`; `forward` then returns the logits of the first graph.
 
     On graphs of more than `all_pairs_up_to` nodes similarities are to `anchors`, f goes over them,
     and the cost is that of the graph between them; training draws them in each step.
@@ -133,20 +134,32 @@ class IDGL(FlatEncoder):
         self.of_features = WeightedCosine(in_channels, heads)
         self.of_embeddings = WeightedCosine(dim, heads)
         self.dropout, self.dim_out = dropout, num_classes
-        self._later = LastPass()
-        self._costs = LastPass()
 
-    def later_embeddings(self) -> list[Tensor]:
-        later, self._later = self._later, LastPass()
-        return later
-
-    def auxiliary_loss(self) -> Tensor | None:
-        costs, self._costs = self._costs, LastPass()
-        if not costs:
-            return None
-        return costs[0] + torch.stack(costs[1:]).mean() if costs[1:] else costs[0]
+    def training_loss(
+        self, batch: Data, loss: Callable[[Tensor], Tensor], nodes: Tensor | None = None
+    ) -> Tensor:
+        """The task's loss on the first graph, its mean loss on later graphs, and their costs."""
+        complete(batch, self.transforms)
+        logits, similarities, features, anchors = self._every_graph(batch)
+        apart = half_squared_distances(features if anchors is None else features[anchors])
+        graphs = similarities if anchors is None else map(graph_between_anchors, similarities)
+        weights = self.smoothness, self.connectivity, self.sparsity
+        cost, *later_costs = (graph_cost(graph, apart, *weights) for graph in graphs)
+        if later_costs:
+            cost = cost + torch.stack(later_costs).mean()
+        if nodes is not None:
+            logits = [each.index_select(0, nodes) for each in logits]
+        total, *later_losses = map(loss, logits)
+        if later_losses:
+            total = total + torch.stack(later_losses).mean()
+        return total + cost
 
     def forward(self, batch: Data) -> Tensor:
+        logits = self._every_graph(batch)[0]
+        return logits[0 if self.training else -1]
+
+    def _every_graph(self, batch: Data) -> tuple[list[Tensor], list[Tensor], Tensor, Tensor | None]:
+        """Logits and similarities of the first and of every later graph, features and anchors."""
         anchors = self._anchors(batch.x)
         adjacency = SparseGraph.from_data(batch).matrix("normalised_adj")
         step = step_to_neighbours if anchors is None else step_over_anchors
@@ -170,14 +183,7 @@ class IDGL(FlatEncoder):
                 break
             similarities.append(self.of_embeddings(z, anchors))
             u = self._mix(given, alike, step(similarities[-1], x))
-        if not self.training:
-            return logits[-1]
-        apart = half_squared_distances(features if anchors is None else features[anchors])
-        graphs = similarities if anchors is None else map(graph_between_anchors, similarities)
-        weights = self.smoothness, self.connectivity, self.sparsity
-        self._costs = LastPass(graph_cost(graph, apart, *weights) for graph in graphs)
-        self._later = LastPass(logits[1:])
-        return logits[0]
+        return logits, similarities, features, anchors
 
     def _anchors(self, x: Tensor) -> Tensor | None:
         """Nodes that stand for all; None where there are few enough to compare all."""

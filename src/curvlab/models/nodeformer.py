@@ -5,19 +5,23 @@ the kernel of the softmax, so that its sums over nodes are made once; Gumbel noi
 them samples of edges; the edges of the graph enter by a bias and by a term of the loss.
 """
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.utils import add_self_loops, degree
 
+from curvlab.data.transforms.graph import GraphTransform, complete
 from curvlab.data.transforms.relations import NeighbourRelations
 from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.graph.sparse_matrix import SparseMatrix, as_matrix
 from curvlab.layers.elementwise import dropout
 from curvlab.layers.feature_linear import FeatureLinear
 from curvlab.manifolds.kernels import upcast_half
-from curvlab.models.encoder import FlatEncoder, LastPass
+from curvlab.models.encoder import FlatEncoder
 from curvlab.options import Dropout, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 STABILISER = 1e-6
@@ -206,26 +210,41 @@ class NodeFormer(FlatEncoder):
         )
         self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(layers))
         self.dropout, self.edge_loss, self.orders = dropout, edge_loss, orders
-        self.transforms = (NeighbourRelations(orders),) if orders else ()
+        self.transforms = self.required_transforms({"orders": orders})
         self.jumping_knowledge = jumping_knowledge
         self.dim_out = (layers + 1) * dim if jumping_knowledge else dim
-        self._edge_terms = LastPass()
 
-    def auxiliary_loss(self) -> Tensor | None:
-        terms, self._edge_terms = self._edge_terms, LastPass()
-        return -self.edge_loss * torch.stack(terms).mean() if terms else None
+    @classmethod
+    def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:
+        return (NeighbourRelations(options["orders"]),) if options["orders"] else ()
+
+    def training_loss(
+        self, batch: Data, loss: Callable[[Tensor], Tensor], nodes: Tensor | None = None
+    ) -> Tensor:
+        """The task's loss and the term of the edges; without edges there is none."""
+        if not self.edge_loss or not batch.num_edges:
+            return super().training_loss(batch, loss, nodes)
+        complete(batch, self.transforms)
+        edges, _ = add_self_loops(batch.edge_index, num_nodes=batch.num_nodes)
+        embedded, terms = self._pass(batch, edges)
+        embedded = embedded if nodes is None else embedded.index_select(0, nodes)
+        return loss(embedded) - self.edge_loss * torch.stack(terms).mean()
 
     def forward(self, batch: Data) -> Tensor:
-        graph, edges = SparseGraph.from_data(batch), None
-        if self.training and self.edge_loss and batch.num_edges:
-            edges, _ = add_self_loops(batch.edge_index, num_nodes=batch.num_nodes)
+        return self._pass(batch, None)[0]
+
+    def _pass(self, batch: Data, edges: Tensor | None) -> tuple[Tensor, list[Tensor]]:
+        """Embeddings, and of edges `[2, edges]` the term of each layer."""
+        graph = SparseGraph.from_data(batch)
         relations = graph.matrix("relations") if self.orders else None
         x = F.elu(self.feature_norm(self.features(graph.features)))
-        outputs, terms = [dropout(x, self.dropout, self.training)], []
+        outputs: list[Tensor] = [dropout(x, self.dropout, self.training)]
+        terms: list[Tensor] = []
         for attention, norm in zip(self.layers, self.norms, strict=True):
             mixed, term = attention(outputs[-1], relations, edges)
             x = norm(mixed + outputs[-1])
             outputs.append(dropout(x, self.dropout, self.training))
-            terms.append(term)
-        self._edge_terms = LastPass(term for term in terms if term is not None)
-        return torch.cat(outputs, -1) if self.jumping_knowledge else outputs[-1]
+            if term is not None:
+                terms.append(term)
+        embedded = torch.cat(outputs, -1) if self.jumping_knowledge else outputs[-1]
+        return embedded, terms

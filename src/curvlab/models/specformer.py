@@ -58,11 +58,11 @@ class LearnedFilters(FlatEncoder):
     """
 
     whole_graph = True
-    transforms = (LaplacianSpectrum(),)
 
     def __init__(self, dim: int, heads: int, dropout: float, filter_dropout: float) -> None:
         super().__init__()
         check_divides("heads", heads, dim)
+        self.transforms = (LaplacianSpectrum(),)
         self.encoding = EigenvalueEncoding(dim)
         self.block = nn.TransformerEncoderLayer(
             dim, heads, dim, dropout, "gelu", batch_first=True, norm_first=True

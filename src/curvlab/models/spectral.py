@@ -34,7 +34,7 @@ class MLPThenFilter(FlatEncoder):
     Source: the code of BernNet and ChebNetII for small graphs.
     """
 
-    self_loops = False
+    transforms = (NormalisedAdjacency(self_loops=False),)
     own_filter: Callable[[], nn.Module] = GPRFilter
 
     def __init__(
@@ -60,7 +60,6 @@ class MLPThenFilter(FlatEncoder):
         # Read by `parameter_groups`.
         vars(self.filter).update(lr=filter_lr, weight_decay=filter_weight_decay)
         self.dropout, self.filter_dropout = dropout, filter_dropout
-        self.transforms = (NormalisedAdjacency(self.self_loops),)
 
     def forward(self, batch: Data) -> Tensor:
         graph = SparseGraph.from_data(batch)
@@ -78,7 +77,7 @@ class GPRGNN(MLPThenFilter):
     2021, arXiv:2006.07988.
     """
 
-    self_loops = True
+    transforms = (NormalisedAdjacency(self_loops=True),)
     directed = True  # powers of a random walk; filters of a spectrum need a symmetric matrix
 
 

@@ -47,6 +47,16 @@ class TripleScorer(Encoder):
         """Moduli `[3, triples, dim]` of the factors head, relation and tail; refused without."""
         raise UsageError(f"{type(self).__name__} has no factors: drop task.regularizer")
 
+    def triple_loss(self, loss: Callable[[], Tensor]) -> Tensor:
+        """Loss of a training step on triples: the task's loss.
+
+        A model that has terms of its own overrides this.
+
+        Args:
+            loss: computes the task's loss by the methods of this class that score.
+        """
+        return loss()
+
     def sort_queries(self, batch: Data) -> Data:
         """Put the queries of a batch in the order in which they are scored fastest."""
         return batch
@@ -54,8 +64,8 @@ class TripleScorer(Encoder):
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
         """Function that scores a slice of the queries, and the tensors that it takes.
 
-        Here every block is a batch of its own, after which an `auxiliary_loss` would be the last
-        block's: a model that has one makes its queries once, as `DotProductScorer` does.
+        Here every block is a batch of its own: a model whose `triple_loss` reads its queries makes
+        them once, as `DotProductScorer` does.
         """
 
         def scores(rows: slice, *_: Tensor) -> Tensor:

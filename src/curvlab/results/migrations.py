@@ -64,6 +64,56 @@ def untied_reconstructions(config: Config, revisions: Revisions) -> tuple[Config
     return config, revisions
 
 
+LOOPED = ("HyboNet", "LRN", "Hypformer")
+"""Classes whose option `self_loops` was a requirement."""
+
+REQUIRED = {
+    **dict.fromkeys(("HyboNet", "LRN", "SGC", "GraphSAGE"), "SparseAdjacency"),
+    **dict.fromkeys((*CURVED_NETWORKS, "KappaGCN"), "SparseAdjacency"),
+    **dict.fromkeys(("Hypformer", "BernNet", "ChebNetII", "GPRGNN"), "NormalisedAdjacency"),
+    **dict.fromkeys(("IDGL", "SGFormer", "LRNSGFormer"), "NormalisedAdjacency"),
+    "NodeFormer": "NeighbourRelations",
+    "Graphormer": "ShortestPaths",
+    **dict.fromkeys(("FPST", "TokenGT"), "LaplacianEigenvectors"),
+}
+"""The transform that each of these classes names itself; configurations had named it, too."""
+
+OPTION_OF_MODEL = {"orders": "orders", "longest": "longest_path", "k": "eigenvectors"}
+BARE = ("SGC", "GraphSAGE", "BernNet", "ChebNetII")  # their adjacencies have no self-loops
+
+
+def transforms_of_classes(config: Config, revisions: Revisions) -> tuple[Config, Revisions]:
+    """Leave out transforms that the model's class names, and make `self_loops` its option."""
+    model = dict(config.get("model") or {})
+    requirements = dict(model.pop("requires", None) or {})
+    if not requirements:
+        return config, revisions
+    requirements.pop("self_loops", None)
+    name = class_name(str(model.get("_target_")))
+    others = []
+    for transform in requirements.pop("transforms", None) or []:
+        is_required = class_name(str(transform.get("_target_"))) == REQUIRED.get(name)
+        if is_required and name in LOOPED:
+            model["self_loops"] = transform["self_loops"]
+        elif not is_required or not _has_the_models_options(transform, name, model):
+            others.append(transform)
+    if others:
+        requirements["transforms"] = others
+    if requirements:
+        model["requires"] = requirements
+    return {**config, "model": model}, revisions
+
+
+def _has_the_models_options(transform: Config, name: str, model: Config) -> bool:
+    options = {key: value for key, value in transform.items() if key != "_target_"}
+    if "self_loops" in options:
+        return options == {"self_loops": name not in BARE}
+    return all(model[OPTION_OF_MODEL[key]] == value for key, value in options.items())
+
+
+EIGENVECTORS = {"FPST": 4, "TokenGT": 3}
+"""The revisions of these classes since which no solver decides the basis of their eigenvectors."""
+
 SIMPLE_EIGENVALUES = {
     **dict.fromkeys(("power", "facebook", "bio_worm", "cora"), 32),
     **dict.fromkeys(("texas", "cornell", "wisconsin"), 183),
@@ -73,28 +123,27 @@ SIMPLE_EIGENVALUES = {
 }
 """Graphs, and how many of the smallest Laplacian eigenvalues of each component with more than 512
 nodes do not repeat; the last is not the next one either. Smaller components had the basis of
-revision 2 before.
+today before.
 """
 
 
 def simple_eigenvectors(config: Config, revisions: Revisions) -> tuple[Config, Revisions]:
-    """Give eigenvectors the revision whose basis no solver decides where no eigenvalue repeats.
+    """Raise the revision of models whose eigenvectors had a basis that no solver decided.
 
     Measurements of time and memory depend on no basis.
     """
     timed = class_name(str((config.get("task") or {}).get("_target_", ""))) == "Inference"
     graph = str((config.get("dataset") or {}).get("name")).partition("__")[0]
-    transforms = ((config.get("model") or {}).get("requires") or {}).get("transforms") or []
-    for transform in transforms:
-        name = class_name(str(transform.get("_target_")))
-        if name == "LaplacianEigenvectors":
-            count = transform.get("k", 32)
-        elif name == "EigenvectorFeatures":
-            count = transform.get("count", 15) + 1
-        else:
-            continue
-        if timed or count <= SIMPLE_EIGENVALUES.get(graph, 0):
-            revisions = {**revisions, name: 2}
+    simple = SIMPLE_EIGENVALUES.get(graph, 0)
+    model = config.get("model") or {}
+    name = class_name(str(model.get("_target_")))
+    is_latest = revisions.get(name, 1) == EIGENVECTORS.get(name, 1) - 1
+    if is_latest and (timed or model.get("eigenvectors", 32) <= simple):
+        revisions = {**revisions, name: EIGENVECTORS[name]}
+    for transform in (model.get("requires") or {}).get("transforms") or []:
+        appended = class_name(str(transform.get("_target_"))) == "EigenvectorFeatures"
+        if appended and (timed or transform.get("count", 15) + 1 <= simple):
+            revisions = {**revisions, "EigenvectorFeatures": 2}
     return config, dict(sorted(revisions.items()))
 
 
@@ -102,6 +151,7 @@ REWRITES: tuple[Rewrite, ...] = (
     class_names,
     skip_average_stated,
     untied_reconstructions,
+    transforms_of_classes,
     simple_eigenvectors,
 )
 

@@ -374,9 +374,9 @@ def _read(file: Path, trust: bool) -> dict[str, Any]:
         kept = torch.load(file, map_location="cpu", weights_only=True)
         if trust:
             trusted.trust(kept["config"])
-        elif "config" in kept:
+        kept = migrated(kept)  # first, since earlier versions named classes that have no option now
+        if not trust and "config" in kept:
             trusted.check(with_current_targets(kept["config"]), file)
-        kept = migrated(kept)
         kept["config"] = with_current_targets(kept["config"])
         return {**kept, "facts": kept["facts"], "state_dict": kept["state_dict"]}
     except DamagedError as damage:

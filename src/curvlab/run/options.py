@@ -105,7 +105,6 @@ class GraphRequirements:
 
     Attributes:
         transforms: Transforms of the graph, in the order of their use.
-        self_loops: Whether nodes are among their own neighbours.
         row_normalise: Whether the features' rows are divided by their sums.
         inner: How the distances to a class's prototypes are measured inside the decoder.
         bases: Model of each polynomial basis.
@@ -116,7 +115,6 @@ class GraphRequirements:
     """
 
     transforms: Sequence[Any] = ()
-    self_loops: bool = False
     row_normalise: bool = True
     inner: str | None = None
     bases: Mapping[str, str] | None = None

@@ -1,6 +1,6 @@
 """The parts of a run, built from its configuration: data, model, task, logger, trainer."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import torch
+from hydra.utils import get_class
 from lightning import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback, ModelCheckpoint
 from lightning.pytorch.loggers import Logger
@@ -32,6 +33,7 @@ from curvlab.data.transforms.graph import GraphTransform
 from curvlab.errors import UsageError, refuse
 from curvlab.files import arriving
 from curvlab.finite import Scores, finite_scores
+from curvlab.models.encoder import Encoder
 from curvlab.options import FROM_DATA
 from curvlab.results.folder import BEST
 from curvlab.results.identity import FILES
@@ -84,7 +86,18 @@ def dataset_config(name: str) -> DictConfig:
 def build_transforms(config: DictConfig) -> list[GraphTransform]:
     """Build what makes the features, and what the model asks for, in the order of their use."""
     features = [build(config.dataset.features)] if config.dataset.features else []
-    return features + [build(transform) for transform in transforms_of(config)]
+    configured = [build(transform) for transform in transforms_of(config)]
+    return [*features, *required_transforms(config.model), *configured]
+
+
+def required_transforms(model: DictConfig) -> Sequence[GraphTransform]:
+    """Ask a model's class what a model with the configured options needs of the graph."""
+    defaults = {name: option.default for name, option in options_of(model._target_).items()}
+    configured = OmegaConf.to_container(model, resolve=True)
+    assert isinstance(configured, dict)
+    options = defaults | {str(name): value for name, value in configured.items()}
+    encoder: type[Encoder] = get_class(model._target_)
+    return encoder.required_transforms(options)
 
 
 def build_data(config: DictConfig) -> GraphDataModule:

@@ -127,6 +127,9 @@ class KnowledgeGraphCompletion(SelectedTask):
         self._counts: dict[str, dict[str, RankCounts]] = {}
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
+        return self.encoder.triple_loss(lambda: self._loss(batch))
+
+    def _loss(self, batch: Data) -> Tensor:
         if self.compared == "negative_sampling":
             loss = self._sampled_loss(batch)
         else:
@@ -140,8 +143,7 @@ class KnowledgeGraphCompletion(SelectedTask):
             triples = _triples_of(batch)
             moduli, query = self.encoder.moduli(triples), self.encoder(triples)
             loss = loss + self.regularization * REGULARIZERS[self.regularizer](moduli, query).mean()
-        auxiliary = self.encoder.auxiliary_loss()
-        return loss if auxiliary is None else loss + auxiliary
+        return loss
 
     def _sampled_loss(self, batch: Data) -> Tensor:
         triples, (negatives, corruption, filtered) = _triples_of(batch), self.sampling

@@ -65,8 +65,12 @@ class LinkPrediction(SelectedTask):
 
     def forward(self, batch: Data, edges: Tensor, non_edges: Tensor) -> tuple[Tensor, Tensor]:
         """Scores `[edges]` and `[non_edges]` of pairs `[2, ...]`."""
+        return self._pair_scores(self.encoder(batch), edges, non_edges)
+
+    def _pair_scores(
+        self, points: Tensor, edges: Tensor, non_edges: Tensor
+    ) -> tuple[Tensor, Tensor]:
         pairs = torch.cat([edges, non_edges], dim=1)
-        points = self.encoder(batch)
         x, y = (points.index_select(0, nodes) for nodes in pairs)
         positive, negative = self.decoder(x, y).split([edges.shape[1], non_edges.shape[1]])
         return positive, negative
@@ -78,9 +82,12 @@ class LinkPrediction(SelectedTask):
             ("train_edges",),
             lambda graph: NonEdges(graph.train_edges, int(graph.num_nodes or 0)),
         )
-        loss = self.decoder.loss(*self(batch, edges, apart.sample(edges.shape[1])))
-        auxiliary = self.encoder.auxiliary_loss()
-        return loss if auxiliary is None else loss + auxiliary
+        non_edges = apart.sample(edges.shape[1])
+
+        def loss(points: Tensor) -> Tensor:
+            return self.decoder.loss(*self._pair_scores(points, edges, non_edges))
+
+        return self.encoder.training_loss(batch, loss)
 
     def validation_score(self, batch: Data) -> Tensor:
         return self.scores(batch, "val")[self.metric]

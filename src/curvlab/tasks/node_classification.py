@@ -115,15 +115,15 @@ class NodeClassification(SelectedTask):
         check_memory("evaluation on the whole graph", needed, self.device, remedy)
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        logits, labels = self(batch, "train")
-        # Without training nodes there is no loss, but the other processes wait for a gradient.
-        loss = self.labels.loss(logits, labels) if len(labels) else logits.sum()
-        if later := self.encoder.later_embeddings():
-            nodes = self._part(batch, "train").nodes
-            every = (self.decoder(embedded.index_select(0, nodes)) for embedded in later)
-            loss = loss + torch.stack([self.labels.loss(found, labels) for found in every]).mean()
-        auxiliary = self.encoder.auxiliary_loss()
-        return loss if auxiliary is None else loss + auxiliary
+        nodes, labels = self._part(batch, "train")
+
+        def loss(embedded: Tensor) -> Tensor:
+            logits = self.decoder(embedded)
+            if not len(labels):  # no loss, but the other processes wait for a gradient
+                return logits.sum()
+            return self.labels.loss(logits, labels.to(logits.device))
+
+        return self.encoder.training_loss(batch, loss, nodes)
 
     def on_train_batch_start(self, batch: Data | None = None, batch_idx: int = 0) -> None:
         self._evaluated = None
