@@ -1,5 +1,6 @@
 """`torch.compile` where it pays: modules that opt in are compiled in place."""
 
+import warnings
 from typing import Any
 
 import torch
@@ -32,6 +33,8 @@ def compile_parts(module: nn.Module, device: torch.device) -> None:
     """Compile the `Compilable` parts of a module for a device."""
     torch.compiler.reset()
     _check_compiler(device)
+    # Dynamo itself reads `grad` of tensors that an object keeps, as `Points` do.
+    warnings.filterwarnings("ignore", message="The .grad attribute of a Tensor that is not a leaf")
     for part in module.modules():
         if isinstance(part, Compilable) and (part.on_gpu or device.type == "cpu"):
             part.compile()

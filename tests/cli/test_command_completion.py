@@ -55,7 +55,7 @@ def trained(tmp_path, monkeypatch):
 
     monkeypatch.setattr("curvlab.run.train.train", note)
     monkeypatch.setattr(from_python, "train_config", note)
-    monkeypatch.setattr(from_python, "load", lambda _: None)
+    monkeypatch.setattr(from_python, "load", lambda _, **options: None)
 
     def run(door, *words):
         found.clear()

@@ -73,7 +73,8 @@ def test_another_revision_of_a_transform_computes_again(tmp_path, monkeypatch):
     monkeypatch.setattr(LaplacianEigenvectors, "forward", other)
     again = apply_transform(LaplacianEigenvectors(2), graph, tmp_path)
     assert torch.equal(again.eigenvectors, first)
-    monkeypatch.setattr(LaplacianEigenvectors, "revision", 2)
+    newer = LaplacianEigenvectors.revision + 1
+    monkeypatch.setattr(LaplacianEigenvectors, "revision", newer)
     new = apply_transform(LaplacianEigenvectors(2), graph, tmp_path)
     assert torch.equal(new.eigenvectors, -first)
 

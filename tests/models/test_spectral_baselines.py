@@ -4,8 +4,6 @@ from functools import partial
 
 import pytest
 import torch
-from curvlab.models.specformer_large import LargeSpecformer
-from curvlab.models.transformer import NodeTransformer
 from torch import nn
 from torch_geometric.data import Data
 
@@ -14,8 +12,9 @@ from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.data.transforms.spectrum import EigenvectorFeatures, LaplacianSpectrum
 from curvlab.errors import UsageError
 from curvlab.layers.spectral_filters import BernsteinFilter, GPRFilter
+from curvlab.models.graph_transformers import NodeTransformer
 from curvlab.models.nagphormer import NAGphormer, token_encoder_layer
-from curvlab.models.specformer import Specformer
+from curvlab.models.specformer import LargeSpecformer, Specformer
 from curvlab.models.spectral import MLPThenFilter
 from graphs import random_graph
 

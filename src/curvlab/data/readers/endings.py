@@ -40,7 +40,9 @@ def reader_name(path: str | Path) -> str:
     """The data set that reads a path; empty if it is neither a place nor a known ending."""
     place, ending = Path(path).expanduser(), ending_of(path)
     if place.is_dir():
-        return "kg_folder" if any((place / name).exists() for name in TRIPLES) else "graph_folder"
+        has_triples = any((place / name).exists() for name in TRIPLES)
+        has_edges = any(place.glob("edges.*"))
+        return "kg_folder" if has_triples and not has_edges else "graph_folder"
     named = next((name for name, endings in READERS.items() if ending in endings), "")
     refused = "://" in str(path) or ending in WAYS_OUT
     return named or ("graph_folder" if place.is_file() or refused else "")
