@@ -126,6 +126,7 @@ def test_progress_says_who_is_at_work_what_failed_and_what_is_left(command):
     assert os.waitpid(child, 0)[1] == 0
     failed = read_result(third)
     failed.status, failed.error = "failed", "it was too warm"
+    (third / "result.json").unlink()  # a failure replaces no finished result
     failed.save(third)
     with take(first / ".lease"):
         done = command.verb("tables", "status", "fpst/fig3", *cells, *results)
