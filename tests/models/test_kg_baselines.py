@@ -12,8 +12,9 @@ import manifold_reference as reference
 from curvlab.errors import UsageError
 from curvlab.manifolds import PoincareBall
 from curvlab.manifolds._geoopt import geoopt
-from curvlab.models.triples import ball
-from curvlab.models.triples.ball import AttH, MuRP, RotH, SquaredToRays, reflect, rotate, unit_pairs
+from curvlab.models.triples import ball_distances
+from curvlab.models.triples.ball import AttH, MuRP, RotH, reflect, rotate, unit_pairs
+from curvlab.models.triples.ball_distances import SquaredDistancesToRays
 from curvlab.models.triples.flat import ComplEx, DistMult, RotatE, TransE
 from curvlab.models.triples.floors import RelationFrequency, ReverseLookup
 from curvlab.optim.options import Adagrad
@@ -43,7 +44,7 @@ def made(kind, **options):
 @pytest.fixture
 def double_distances(monkeypatch):
     """Distances of the ball models in double precision to the end."""
-    monkeypatch.setattr(ball, "FINAL", torch.float64)
+    monkeypatch.setattr(ball_distances, "DISTANCE_DTYPE", torch.float64)
 
 
 @pytest.mark.parametrize("kind", [DistMult, ComplEx])
@@ -229,6 +230,29 @@ def test_planes_are_rotated_and_reflected():
     )
 
 
+@pytest.mark.parametrize("relations", [[0, 1, 2, 2, 0], [1, 1, 1, 1, 1]])
+@pytest.mark.parametrize("kind", CURVED)
+@pytest.mark.usefixtures("double_distances")
+def test_scores_and_gradients_are_those_of_the_formula_of_single_triples(kind, relations):
+    """`triple_scores` is the plain form, by autograd, in both regimes: inside and at the rim."""
+    model = filled(made(kind, manifold=BALL), size=0.3)
+    model.entities.weight.data[7] *= 1e3
+    query = Data(head=HEAD, relation=torch.tensor(relations))
+    pairs = Data(
+        head=query.head.repeat_interleave(ENTITIES),
+        relation=query.relation.repeat_interleave(ENTITIES),
+        tail=ALL.repeat(len(HEAD)),
+    )
+    found, expected = model.scores(query), model.triple_scores(pairs).view(len(HEAD), ENTITIES)
+    torch.testing.assert_close(found, expected)
+    weights = torch.randn_like(found)
+    gradients = (
+        torch.autograd.grad((weights * scores).sum(), list(model.parameters()))
+        for scores in (found, expected)
+    )
+    torch.testing.assert_close(*gradients, rtol=1e-7, atol=1e-9)
+
+
 @pytest.mark.usefixtures("double_distances")
 def test_the_distance_to_points_of_rays_and_its_derivatives():
     x, rays = torch.randn(4, 3), torch.nn.functional.normalize(torch.randn(7, 3))
@@ -243,7 +267,7 @@ def test_the_distance_to_points_of_rays_and_its_derivatives():
         return 4 * u2.sqrt().asinh().square()
 
     sources = [source.double().requires_grad_() for source in (x, p, scale, rays, length)]
-    found, expected = SquaredToRays.apply(*sources, rim), plain(*sources)
+    found, expected = SquaredDistancesToRays.apply(*sources, rim), plain(*sources)
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(slopes(found, sources), slopes(expected, sources))
 
@@ -255,7 +279,7 @@ def test_final_distances_in_single_precision_have_the_ranks_of_double(kind, monk
     batch = Data(head=torch.arange(50), relation=torch.arange(50) % 3)
     ranks = []
     for final in (torch.float32, torch.float64):
-        monkeypatch.setattr(ball, "FINAL", final)
+        monkeypatch.setattr(ball_distances, "DISTANCE_DTYPE", final)
         ranks.append(model.scores(batch).argsort(dim=1, descending=True).argsort(dim=1))
     moved = (ranks[0] - ranks[1]).abs()
     assert moved.max() <= 2
