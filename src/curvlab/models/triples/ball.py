@@ -146,10 +146,11 @@ class HyperbolicScorer(TripleScorer):
     def block_scores(
         self, batch: Data, among: Tensor | None = None
     ) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
-        if among is None:
-            v, tail_bias = self.entities.weight, self.tail_bias
-        else:
-            v, tail_bias = self.entities(among), self.tail_bias[among]
+        v: Tensor = self.entities.weight
+        tail_bias: Tensor = self.tail_bias
+        if among is not None:
+            v = self.entities(among)
+            tail_bias = tail_bias[among]
         with torch.autocast(batch.head.device.type, enabled=False):
             queries = self.query_factors(batch)
             entities = self.entity_factors(batch, v.to(ball_distances.DISTANCE_DTYPE))

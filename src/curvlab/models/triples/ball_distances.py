@@ -133,8 +133,8 @@ class SquaredDistancesToRays(Function):
             u2 = torch.mul(p[rows], cosh[at]).addcmul_(q[rows], sinh[at], value=-1).sub_(0.5)
             squared[rows], derivative[rows] = _squared_distance_(u2.to(DISTANCE_DTYPE))
             slopes[rows] = torch.mul(p[rows], sinh[at]).addcmul_(q[rows], cosh[at], value=-1)
-        saved = (x, scale, rays, length, cosh, sinh, a < rim)
-        saved = (factor.to(DISTANCE_DTYPE) for factor in saved)
+        factors = (x, scale, rays, length, cosh, sinh, a < rim)
+        saved = [factor.to(DISTANCE_DTYPE) for factor in factors]
         ctx.save_for_backward(*saved, group, derivative, slopes)
         return squared
 
