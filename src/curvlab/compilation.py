@@ -19,11 +19,6 @@ class Compilable(nn.Module):
     dynamic: bool | None = None  # False: one compiled function per shape of the inputs
     on_gpu: bool = True  # compiled there, too
 
-    @property
-    def is_compiled(self) -> bool:
-        """Whether `compile` was called."""
-        return self._compiled_call_impl is not None
-
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile in place; arguments are those of `torch.compile`."""
         super().compile(*args, **{"dynamic": self.dynamic, "options": _OPTIONS, **kwargs})

@@ -6,6 +6,7 @@ import pytest
 from tiny_runs import LARGE, PIXELS, TINY, TREE, TRIPLES
 
 from composing import CONFIGS
+from curvlab import cpp
 from curvlab.config.folder import choices
 from curvlab.config.schema import options_of, stored_signatures
 
@@ -22,19 +23,25 @@ TASKS = {
     "filter_regression": ("model=polyformer", *PIXELS, "trainer.precision=64-true"),
     "kg_completion": ("model=murp", "dataset=synthetic_kg", "trainer.epochs=2", *TRIPLES[1:]),
 }
-SHORT = ("trainer.plots=false", "trainer.progress=false", "trainer.threads=1")
+SHORT = (
+    "trainer.plots=false",
+    "trainer.progress=false",
+    "trainer.threads=1",
+    "trainer.kernels=plain",
+)
 
 VALUES = {
     "accelerator": "auto",
     "threads": 2,
     "compile": True,
+    "kernels": "auto",
     "cuda_graph": True,
     "progress": True,
     "plots": True,
 }
 """For each incidental option of the trainer a value other than in `SHORT`."""
 
-ROUNDING = ("accelerator", "threads", "compile", "cuda_graph")
+ROUNDING = ("accelerator", "threads", "compile", "kernels", "cuda_graph")
 """Options that may change the order of sums; the others change no bit."""
 
 OTHERS = {
@@ -153,10 +160,22 @@ def test_there_is_a_run_of_every_task_with_a_score():
 def test_scores_do_not_depend_on_options_that_are_incidental(run_here, task):
     expected = run_here(*words_of(task), folder="plain")
     assert expected.task.startswith(task)
-    # Compilers take minutes; a step on batches of triples is not recorded.
-    others = {"compile", "cuda_graph"} if task == "kg_completion" else {"compile"}
+    # Compilers take minutes; a step on batches of triples is not recorded; kernels: see below.
+    others = {"compile", "kernels", *(["cuda_graph"] if task == "kg_completion" else [])}
     for option in VALUES.keys() - others:
         check(run_here(*words_of(task, option), folder=option), expected, option in ROUNDING)
+
+
+def test_scores_do_not_depend_on_the_kernels(run_here, monkeypatch):
+    """Before their rounding has grown; the result says which computed it."""
+    monkeypatch.setattr("curvlab.run.train.KERNEL_STEPS", 1)
+    words, found = (*words_of("reconstruction"), "trainer.max_steps=5"), {}
+    for kernels in ("plain", "auto"):
+        found[kernels] = run_here(*words, f"trainer.kernels={kernels}", folder=kernels)
+    check(found["auto"], found["plain"], rounding=True)
+    assert found["plain"].kernels == "plain"
+    if not cpp._State.failed:
+        assert found["auto"].kernels == "C++"
 
 
 @pytest.mark.sampled(6)

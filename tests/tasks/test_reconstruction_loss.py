@@ -7,9 +7,8 @@ import torch
 from mpmath import mp
 from torch import Tensor
 
-from curvlab.compilation import compile_parts
+from curvlab.cpp import chosen_kernels, kernels_used
 from curvlab.data.datasets.synthetic import SyntheticWeb
-from curvlab.errors import UsageError
 from curvlab.manifolds import (
     Euclidean,
     Lorentz,
@@ -21,7 +20,7 @@ from curvlab.manifolds import (
     stereographic,
 )
 from curvlab.manifolds.pair_form import CurvedProfile
-from curvlab.tasks.pairs.loss import Evaluate, reconstruction_loss
+from curvlab.tasks.pairs.loss import reconstruction_loss
 from curvlab.tasks.pairs.tiles import PairTiles
 from drawn import assert_close, draw
 from graphs import both_directions
@@ -77,10 +76,10 @@ def in_tiles(x, kappas, edge_index, power, size=None, **options):
     return value_and_gradients(x, space, PairTiles(edge_index, NODES, size), power, **options)
 
 
-def value_and_gradients(x, space, tiles, power, clamp=None, evaluate=None):
+def value_and_gradients(x, space, tiles, power, clamp=None):
     """The loss, and its derivatives by points and curvatures."""
     x = x.clone().requires_grad_()
-    loss = reconstruction_loss(x, space, tiles, power, clamp, evaluate)
+    loss = reconstruction_loss(x, space, tiles, power, clamp)
     return loss.detach(), *torch.autograd.grad(loss, [x, *space.parameters()])
 
 
@@ -145,37 +144,31 @@ def test_without_the_node_itself_there_would_be_no_lower_bound():
     assert without[2] < 99 * without[1]
 
 
-@pytest.fixture(scope="module")
-def fused():
-    """Arithmetic that is compiled for this processor; skips where there is no compiler."""
-    evaluate = Evaluate()
-    try:
-        compile_parts(evaluate, torch.device("cpu"))
-    except UsageError as error:
-        pytest.skip(str(error))
-    return evaluate
+@pytest.fixture(params=["plain", "C++"])
+def kernels(request):
+    """The arithmetic of tiles, operation by operation or in C++."""
+    if request.param == "C++":
+        request.getfixturevalue("cpp_kernels")
+        yield
+    else:
+        with chosen_kernels("plain"):
+            yield
 
 
-@pytest.fixture(params=["plain", "fused"])
-def evaluate(request):
-    """The arithmetic of tiles, operation by operation or compiled."""
-    return request.getfixturevalue("fused") if request.param == "fused" else None
-
-
-@pytest.mark.usefixtures("float32")
+@pytest.mark.usefixtures("float32", "kernels")
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("spread", [0.2, 0.6])
 @pytest.mark.parametrize("kappas", CURVATURES)
-def test_single_precision_keeps_its_digits(kappas, spread, power, evaluate):
+def test_single_precision_keeps_its_digits(kappas, spread, power):
     edge_index, x = web(), random_points(kappas, spread=spread)
-    result = in_tiles(x, kappas, edge_index, power, evaluate=evaluate)
+    result = in_tiles(x, kappas, edge_index, power)
     kappas = torch.tensor(kappas).double().tolist()
     expected = dense_value_and_gradients(x.double(), kappas, edge_index, power)
     assert [t.dtype for t in result] == [torch.float32] * 3
     assert_close(result, expected, 1e-5)
 
 
-@pytest.mark.usefixtures("float32")
+@pytest.mark.usefixtures("float32", "cpp_kernels")
 @pytest.mark.parametrize(("power", "clamp"), [(1, None), (2, None), (1, 0.02), (2, 1e-4)])
 @pytest.mark.parametrize("size", [1, 7, 29, 1000])
 @pytest.mark.parametrize(
@@ -187,20 +180,22 @@ def test_single_precision_keeps_its_digits(kappas, spread, power, evaluate):
     ],
     ids=["balls", "pseudo", "product"],
 )
-def test_compiled_tiles_are_the_plain_ones(space, size, power, clamp, fused):
+def test_tiles_in_cpp_are_the_plain_ones(space, size, power, clamp):
     """Of any size, with pairs that time, space and no geodesic joins, to rounding."""
     x = space.expmap0(0.6 * torch.randn(NODES, 8 - space.codimension)).detach()
     tiles = PairTiles(web(), NODES, size)
-    plain = value_and_gradients(x, space, tiles, power, clamp)
-    assert_close(value_and_gradients(x, space, tiles, power, clamp, fused), plain, 1e-5)
+    with chosen_kernels("plain"):
+        plain = value_and_gradients(x, space, tiles, power, clamp)
+    assert_close(value_and_gradients(x, space, tiles, power, clamp), plain, 1e-5)
+    assert kernels_used() == "C++"
 
 
-@pytest.mark.usefixtures("float32")
-def test_compiled_tiles_do_not_depend_on_the_threads(fused):
+@pytest.mark.usefixtures("float32", "cpp_kernels")
+def test_tiles_in_cpp_do_not_depend_on_the_threads():
     kappas, found, before = (-1.0, 0.5), [], torch.get_num_threads()
     for threads in (1, 3):
         torch.set_num_threads(threads)
-        found.append(in_tiles(random_points(kappas), kappas, web(), 2, 13, evaluate=fused))
+        found.append(in_tiles(random_points(kappas), kappas, web(), 2, 13))
     torch.set_num_threads(before)
     torch.testing.assert_close(*found, rtol=0, atol=0)
 
@@ -231,27 +226,27 @@ CELLS = [
 ]
 
 
-@pytest.mark.usefixtures("float32")
-def test_slopes_in_kappa_of_long_edges(evaluate):
+@pytest.mark.usefixtures("float32", "kernels")
+def test_slopes_in_kappa_of_long_edges():
     """An edge has weight 1 at any length: the loss of one alone is `2 D`."""
     tiles = PairTiles(both_directions([(0, 1)]), 2)
     for kappa, length in CELLS:
         space = Stereographic(1, kappa, learnable=True)
         x = space.expmap0(torch.tensor([[-0.4, 0.1], [0.4, 0.3]]) * length / 0.5**0.5 / 1.2)
-        found = value_and_gradients(x.detach(), space, tiles, 2, evaluate=evaluate)[2].item()
+        found = value_and_gradients(x.detach(), space, tiles, 2)[2].item()
         distance, slope = exact_distance_and_slope(*x.detach(), space.kappa.item())
         assert found == pytest.approx(4 * distance * slope, rel=2e-4), (kappa, length)
 
 
-@pytest.mark.usefixtures("float32")
-def test_slopes_in_kappa_of_far_pairs(evaluate):
+@pytest.mark.usefixtures("float32", "kernels")
+def test_slopes_in_kappa_of_far_pairs():
     """Two edges of no length, at distance d: the loss is `4 log(1 + 2 exp(-d))`."""
     tiles = PairTiles(both_directions([(0, 1), (2, 3)]), 4)
     for kappa, length in CELLS:
         space = Stereographic(1, kappa, learnable=True)
         x = space.expmap0(torch.tensor([[-0.4, 0.1], [0.4, 0.3]]) * length / 0.5**0.5 / 1.2)
         x = x.detach().repeat_interleave(2, 0)
-        found = value_and_gradients(x, space, tiles, 1, evaluate=evaluate)[2].item()
+        found = value_and_gradients(x, space, tiles, 1)[2].item()
         distance, slope = exact_distance_and_slope(x[0], x[2], space.kappa.item())
         share = 2 * math.exp(-distance) / (1 + 2 * math.exp(-distance))
         assert found == pytest.approx(-4 * share * slope, rel=2e-4, abs=2e-6), (kappa, length)
@@ -274,14 +269,14 @@ def test_both_branches_of_a_profile_are_chosen_on_the_device(kappa):
     assert_close(*found, 1e-6)
 
 
-@pytest.mark.usefixtures("float32")
+@pytest.mark.usefixtures("float32", "kernels")
 @pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("spread", [0.0, 1.0, 1e3])
 @pytest.mark.parametrize("kappa", [-5.0, -1.0, -1e-8, 0.0, 1e-8, 1.0, 5.0])
-def test_everything_is_finite_in_single_precision(kappa, spread, power, evaluate):
+def test_everything_is_finite_in_single_precision(kappa, spread, power):
     x, space = random_points((kappa, kappa), spread=spread), Stereographic(2, kappa, learnable=True)
     tiles = PairTiles(web(), NODES)
-    for part in value_and_gradients(x, space, tiles, power, evaluate=evaluate):
+    for part in value_and_gradients(x, space, tiles, power):
         assert part.isfinite().all()
 
 
@@ -342,15 +337,16 @@ def test_a_space_without_a_form_has_the_same_loss_and_gradient(signature, power,
     torch.testing.assert_close(*found)
 
 
-@pytest.mark.usefixtures("float32")
+@pytest.mark.usefixtures("float32", "kernels")
 @pytest.mark.parametrize("clamp", [None, 1e-15, 0.5])
 @pytest.mark.parametrize(
     "space", [Euclidean(), Stereographic(1, -1.0, learnable=True)], ids=["flat", "ball"]
 )
-def test_points_that_are_not_numbers_spoil_the_loss(space, clamp, evaluate):
+def test_points_that_are_not_numbers_spoil_the_loss(space, clamp):
     """The finite guard is to see them."""
     x = random_points((-1.0,))
     x[3] = torch.nan
+    x.requires_grad_()
     tiles = PairTiles(web(), NODES)
     assert reconstruction_loss(x, space, tiles, 2, clamp, evaluate).isnan()
 
@@ -408,11 +404,11 @@ def test_clamped_loss_is_its_definition(kappas, power, clamp, spread):
     assert result[1].any() == (clamp < 0.9)
 
 
-@pytest.mark.usefixtures("float32")
-def test_two_backward_passes_of_one_loss_are_the_same(evaluate):
+@pytest.mark.usefixtures("float32", "kernels")
+def test_two_backward_passes_of_one_loss_are_the_same():
     x, tiles = random_points((0.5, -1.0)).requires_grad_(), PairTiles(web(), NODES, 8)
     space = Stereographic(2, (0.5, -1.0), learnable=True)
-    loss = reconstruction_loss(x, space, tiles, evaluate=evaluate)
+    loss = reconstruction_loss(x, space, tiles)
     gradients = [torch.autograd.grad(loss, x, retain_graph=True)[0] for _ in range(2)]
     torch.testing.assert_close(*gradients, rtol=0, atol=0)
     with pytest.raises(RuntimeError, match="differentiable once"):

@@ -51,6 +51,7 @@ class Result:
     device: str | None = None
     deterministic: bool | None = None  # as many threads repeat it to the bit; None: not recorded
     threads: int | None = None  # of the processor
+    kernels: str | None = None  # of training: C++ or plain; None: not recorded
     versions: dict[str, str] = field(default_factory=dict)
     git_commit: str | None = None
     error: str | None = None

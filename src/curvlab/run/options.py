@@ -136,8 +136,11 @@ class FixedSteps(Checked):
         precision: of Lightning: 32-true, 64-true (double precision) or bf16-mixed.
         gradient_clip: norm at which gradients are clipped; null for none.
         threads: processor threads; null: all, or a fair share under a launcher.
-        compile: compile what is worth it (the loss of reconstruction; on the processor FPS-T's
-            blocks): minutes before faster steps.
+        compile: compile by torch.compile what is worth it (on a GPU the loss of reconstruction; on
+            the processor FPS-T's blocks): minutes before faster steps.
+        kernels: auto: C++ forms of training steps in float32 on a processor, compiled once where a
+            compiler is found and a run has 500 steps or compile=true; plain: PyTorch's operations.
+            They agree to rounding.
         cuda_graph: on a GPU, record the step on one graph and replay it: fewer launches, the same
             curve.
         progress: show the progress bar.
@@ -156,6 +159,7 @@ class FixedSteps(Checked):
     gradient_clip: PositiveFloat | None = None
     threads: Incidental[PositiveInt | None] = None
     compile: Incidental[bool] = False
+    kernels: Incidental[Literal["auto", "plain"]] = "auto"
     cuda_graph: Incidental[bool] = False
     progress: Incidental[bool] = True
     plots: Incidental[bool] = True

@@ -32,6 +32,7 @@ from curvlab.config.building import name_keys_in_errors
 from curvlab.config.options import decides, validate
 from curvlab.config.resolvers import data_name, register_resolvers
 from curvlab.config.trust import trust
+from curvlab.cpp import choose_kernels, kernels_used
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import DivergedError, UsageError, one_sentence, system_message
 from curvlab.files import atomic_write
@@ -62,6 +63,10 @@ from curvlab.run.parts import (
 )
 from curvlab.run.reporting import say, shown
 from curvlab.tasks.task import Task
+
+
+KERNEL_STEPS = 500
+"""Fewest steps of a run that gains the time in which C++ kernels are compiled, some seconds."""
 
 
 class RunFailedError(RuntimeError):
@@ -180,6 +185,8 @@ def _run_process(
     trust(config)
     options = config.trainer
     prepare_process(options.threads, options.accelerator, local_devices(options.devices))
+    long = options.compile or options.max_steps >= KERNEL_STEPS
+    choose_kernels(options.kernels if long else "plain")
     parts = config.dataset.source, config.task.get("split") or config.split
     fence = fenced(folder.path / SUFFIX)  # of the lease that the run's first process holds
     with fence, default_dtype(options.precision), name_keys_in_errors(*parts):
@@ -281,7 +288,7 @@ def _note_costs(result: Result, task: Task, timer: StepTimer) -> None:
     result.curvatures = {name: kappa.tolist() for name, kappa in curvatures(task).items()}
     result.ms_per_step, result.wall_seconds = timer.ms_per_step, timer.wall_seconds
     result.peak_memory_mb = peak_memory_mb()
-    result.threads = torch.get_num_threads()
+    result.threads, result.kernels = torch.get_num_threads(), kernels_used()
     result.deterministic = torch.are_deterministic_algorithms_enabled()
 
 

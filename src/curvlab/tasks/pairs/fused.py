@@ -1,4 +1,4 @@
-"""The arithmetic on a tile of curved spaces in one pass, for processors with a C++ compiler.
+"""The arithmetic on a tile of curved spaces in one pass, in C++ (`curvlab.cpp`).
 
 It does what `_Arithmetic` in `curvlab.tasks.pairs.loss` does operation by operation, in
 float32, and agrees with it to rounding. `torch.compile` of those operations is no faster than they
@@ -7,42 +7,32 @@ are without.
 
 import ctypes
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from curvlab.cpp import ARRAY, INTEGER, REAL, Library
 from curvlab.manifolds.pair_form import CurvedProfile, Profile, PseudoProfile, kappa_series
 from curvlab.tasks.pairs.tiles import Tile
 
-_ARRAY: Any = ctypes.c_void_p
-_NUMBER: Any = ctypes.c_int64
-_VECTORISED = (
-    "-ftree-loop-vectorize",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-    "-ffp-contract=fast",
+_PLACE = [INTEGER] * 4
+_SIDES = [ARRAY, INTEGER, INTEGER]
+_ARRAYS = [ARRAY] * 4
+_SUMS = [ARRAY, INTEGER, ARRAY, ARRAY, ARRAY, INTEGER]
+_LIMITS = [INTEGER, REAL, REAL]
+_GRAPH = [ARRAY, ARRAY, INTEGER, INTEGER, ARRAY, ARRAY, INTEGER]
+
+LIBRARY = Library(
+    Path(__file__).with_suffix(".cpp"),
+    {
+        "fill": [ARRAY, *_SIDES, *_PLACE, *_SUMS, *_LIMITS, ARRAY, INTEGER, INTEGER],
+        "pull": [*_SIDES, *_PLACE, *_ARRAYS, INTEGER, INTEGER],
+        "edges": [*_GRAPH, *_ARRAYS, INTEGER],
+        "edges_backward": [*_GRAPH, *_ARRAYS, INTEGER],
+    },
 )
-
-
-@cache
-def _functions() -> ctypes.CDLL:
-    """`fused.cpp`, compiled by torch's own cache of C++ libraries for this processor."""
-    from torch._inductor.codecache import CppCodeCache
-
-    source = Path(__file__).with_suffix(".cpp").read_text(encoding="utf-8")
-    functions: ctypes.CDLL = CppCodeCache.load(source, "cpu", extra_flags=_VECTORISED)
-    sides, place, arrays = [_ARRAY, _NUMBER, _NUMBER], [_NUMBER] * 4, [_ARRAY] * 4
-    limits = [_NUMBER, ctypes.c_float, ctypes.c_float]
-    tile = [_ARRAY, _NUMBER, _ARRAY, _ARRAY, _ARRAY, _NUMBER, *limits, _ARRAY, _NUMBER]
-    functions.fill.argtypes = [_ARRAY, *sides, *place, *tile, _NUMBER]
-    functions.pull.argtypes = [*sides, *place, *arrays, _NUMBER, _NUMBER]
-    graph = [_ARRAY, _ARRAY, _NUMBER, _NUMBER, _ARRAY, _ARRAY, _NUMBER]
-    functions.edges.argtypes = [*graph, *arrays, _NUMBER]
-    functions.edges_backward.argtypes = [*graph, *arrays, _NUMBER]
-    return functions
 
 
 def _component(profile: Profile) -> list[float]:
@@ -68,6 +58,7 @@ class Fused:
     """Sums over tiles and their backward pass, for float32 features of curved components.
 
     Args:
+        functions: of `LIBRARY`.
         left: features of rows `[components, features, nodes]`, scaled.
         right: those of columns.
         profiles: of the components.
@@ -78,6 +69,7 @@ class Fused:
 
     def __init__(
         self,
+        functions: ctypes.CDLL,
         left: Tensor,
         right: Tensor,
         profiles: Sequence[Profile],
@@ -85,7 +77,7 @@ class Fused:
         clamp: float | None,
         smallest: float,
     ) -> None:
-        self.functions, self.profiles = _functions(), profiles
+        self.functions, self.profiles = functions, profiles
         self.left, self.right = left.contiguous(), right.contiguous()
         self.components = torch.tensor([*map(_component, profiles)], dtype=torch.float32)
         self.options = power, -1.0 if clamp is None else clamp, smallest

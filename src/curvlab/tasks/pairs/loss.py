@@ -27,6 +27,7 @@ in the forward pass, and the gradients by features and curvatures in the backwar
 then has the whole loss and its whole gradient, as one process alone.
 """
 
+from ctypes import CDLL
 from math import log
 from typing import Any
 
@@ -39,7 +40,7 @@ from curvlab.manifolds.base import Manifold
 from curvlab.manifolds.curved_trig import safe_sqrt
 from curvlab.manifolds.pair_form import PairForm, Profile
 from curvlab.manifolds.products import full_precision
-from curvlab.tasks.pairs.fused import EdgeDistances, Fused
+from curvlab.tasks.pairs.fused import LIBRARY, EdgeDistances, Fused
 from curvlab.tasks.pairs.tiles import PairTiles, Workspace
 
 # Rounding of a matrix product, below which a distance (not squared) would have a wild slope.
@@ -47,10 +48,7 @@ _SMALLEST_SQDIST = {torch.float32: 1e-6, torch.float64: 1e-15}
 
 
 class Evaluate(Compilable):
-    """`Profile.evaluate` of any profile as a module, which compilation fuses.
-
-    On a processor a compiled one stands for `curvlab.tasks.pairs.fused`.
-    """
+    """`Profile.evaluate` of any profile as a module, which compilation fuses on a GPU."""
 
     dynamic = False  # a graph has tiles of at most three shapes
 
@@ -75,7 +73,7 @@ def reconstruction_loss(
         power: 2 for squared distances, 1 for distances, in both terms.
         clamp: smallest value, below 1, of `exp(-D)` of a pair and of an edge's share of the
             negatives' sum; None for none.
-        evaluate: what of the arithmetic can be compiled; None: nothing is.
+        evaluate: the part of the arithmetic that `torch.compile` fuses on a GPU; None: not compiled.
 
     Source: FPS-T, Section 5.1, with the sign, the negatives and the squared distance of the code
     it builds on (Q-GCN, https://github.com/xiongbo010/QGCN, models/decoders.py at 5d8e449), which
@@ -85,7 +83,8 @@ def reconstruction_loss(
     if form is not None:
         kappa = None if form.kappa is None else form.kappa.detach()
         values = form._replace(left=form.left.detach(), right=form.right.detach(), kappa=kappa)
-        arithmetic = _Arithmetic(values, power, clamp, evaluate or Evaluate(), x.dtype)
+        functions = None if kappa is None else LIBRARY.functions(x, form.left)
+        arithmetic = _Arithmetic(values, power, clamp, evaluate or Evaluate(), x.dtype, functions)
         fused = arithmetic.fused
     # Unlike that of `x[...]`, the gradient of `index_select` has one order; it is fast on rows.
     rows = x.contiguous()
@@ -206,6 +205,7 @@ class _Arithmetic:
         clamp: float | None,
         evaluate: Evaluate,
         dtype: torch.dtype,
+        functions: CDLL | None = None,
     ) -> None:
         self.form, self.power, self.clamp = form, power, clamp
         # On a processor it is no faster compiled.
@@ -219,14 +219,10 @@ class _Arithmetic:
         pairs = zip(form.left, self.profiles, strict=True)
         self.left = torch.stack([features * profile.form_scale for features, profile in pairs])
         self.fused = None
-        if (
-            on_cpu
-            and evaluate.is_compiled
-            and kappa is not None
-            and self.left.dtype == dtype == torch.float32
-        ):
+        if functions is not None:
+            sides = self.left, form.right
             smallest = _SMALLEST_SQDIST[torch.float32]
-            self.fused = Fused(self.left, form.right, self.profiles, power, clamp, smallest)
+            self.fused = Fused(functions, *sides, self.profiles, power, clamp, smallest)
 
     def sums(self, tiles: PairTiles, work: Workspace) -> Tensor:
         """Sums over the other nodes of a pair: of exponentials, and of entries where it is curved.

@@ -1,0 +1,112 @@
+"""C++ forms of some functions, compiled once for this processor, next to their plain forms.
+
+They compute training steps in float32 on a processor with a C++ compiler, and agree with the plain
+forms to rounding. Evaluation uses the plain forms, and so do forward-mode derivatives, `vmap`,
+`torch.compile` and machines without a compiler. Torch keeps compiled libraries in a cache.
+"""
+
+import ctypes
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+log = logging.getLogger(__name__)
+
+Kernels = Literal["auto", "plain"]
+
+ARRAY: Any = ctypes.c_void_p
+INTEGER: Any = ctypes.c_int64
+REAL: Any = ctypes.c_float
+
+_VECTORISED = (
+    "-ftree-loop-vectorize",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=fast",
+)
+
+
+class _State:
+    """What this process does with C++ forms."""
+
+    kernels: Kernels = "auto"
+    failed = False
+    used = False
+
+
+def choose_kernels(kernels: Kernels) -> None:
+    """Choose the forms from here on: `auto` takes C++ forms where a compiler works."""
+    _State.kernels, _State.used = kernels, False
+
+
+@contextmanager
+def chosen_kernels(kernels: Kernels) -> Iterator[None]:
+    """Choose the forms within the block."""
+    before = _State.kernels, _State.used
+    choose_kernels(kernels)
+    try:
+        yield
+    finally:
+        _State.kernels, _State.used = before
+
+
+def kernels_used() -> Literal["C++", "plain"]:
+    """Whether a C++ form was called since the last choice."""
+    return "C++" if _State.used else "plain"
+
+
+class Library:
+    """Functions of a C++ file, which is compiled when a training first calls one.
+
+    Args:
+        source: the file.
+        signatures: argument types of each function.
+    """
+
+    def __init__(self, source: Path, signatures: Mapping[str, Sequence[Any]]) -> None:
+        self.source, self.signatures = source, signatures
+        self._functions: ctypes.CDLL | None = None
+
+    def functions(self, *inputs: Tensor) -> ctypes.CDLL | None:
+        """The functions for a training step on these inputs; None where plain forms compute it."""
+        if _State.kernels == "plain" or _State.failed or not _trains(inputs):
+            return None
+        if self._functions is None:
+            self._load()
+        _State.used |= self._functions is not None
+        return self._functions
+
+    def _load(self) -> None:
+        try:
+            from torch._inductor.codecache import CppCodeCache
+
+            text = self.source.read_text(encoding="utf-8")
+            functions = CppCodeCache.load(text, "cpu", extra_flags=_VECTORISED)
+            for name, types in self.signatures.items():
+                getattr(functions, name).argtypes = list(types)
+        except Exception as error:  # a compiler fails in many ways, none of which ends a run
+            _State.failed = True
+            log.warning(
+                "no working C++ compiler (%s): training computes with the plain kernels, which "
+                "takes longer; install one (on Debian apt install g++) or set CXX",
+                type(error).__name__,
+            )
+        else:
+            self._functions = functions
+
+
+def _trains(inputs: Sequence[Tensor]) -> bool:
+    """Whether plain reverse mode records a derivative of float32 tensors on a processor."""
+    return (
+        torch.is_grad_enabled()
+        and any(x.requires_grad for x in inputs)
+        and all(x.dtype == torch.float32 and x.device.type == "cpu" for x in inputs)
+        and not torch.compiler.is_compiling()
+        and torch.autograd.forward_ad._current_level < 0
+        and torch._C._functorch.peek_interpreter_stack() is None
+    )
