@@ -348,7 +348,7 @@ def test_points_that_are_not_numbers_spoil_the_loss(space, clamp):
     x[3] = torch.nan
     x.requires_grad_()
     tiles = PairTiles(web(), NODES)
-    assert reconstruction_loss(x, space, tiles, 2, clamp, evaluate).isnan()
+    assert reconstruction_loss(x, space, tiles, 2, clamp).isnan()
 
 
 @pytest.mark.parametrize("power", [2, 1])

@@ -64,7 +64,6 @@ from curvlab.run.parts import (
 from curvlab.run.reporting import say, shown
 from curvlab.tasks.task import Task
 
-
 KERNEL_STEPS = 500
 """Fewest steps of a run that gains the time in which C++ kernels are compiled, some seconds."""
 

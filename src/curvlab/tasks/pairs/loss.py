@@ -73,7 +73,7 @@ def reconstruction_loss(
         power: 2 for squared distances, 1 for distances, in both terms.
         clamp: smallest value, below 1, of `exp(-D)` of a pair and of an edge's share of the
             negatives' sum; None for none.
-        evaluate: the part of the arithmetic that `torch.compile` fuses on a GPU; None: not compiled.
+        evaluate: the arithmetic that `torch.compile` fuses on a GPU; None: not compiled.
 
     Source: FPS-T, Section 5.1, with the sign, the negatives and the squared distance of the code
     it builds on (Q-GCN, https://github.com/xiongbo010/QGCN, models/decoders.py at 5d8e449), which
