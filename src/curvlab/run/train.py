@@ -34,7 +34,13 @@ from curvlab.config.resolvers import data_name, register_resolvers
 from curvlab.config.trust import trust
 from curvlab.cpp import choose_kernels, kernels_used
 from curvlab.data.loaders.datamodule import GraphDataModule
-from curvlab.errors import DivergedError, UsageError, one_sentence, system_message
+from curvlab.errors import (
+    CheckpointError,
+    DivergedError,
+    UsageError,
+    one_sentence,
+    system_message,
+)
 from curvlab.files import atomic_write
 from curvlab.leases import SUFFIX, Holder, fenced
 from curvlab.process import default_dtype
@@ -50,6 +56,7 @@ from curvlab.run.hardware import (
     run_device,
     trainer_accelerator,
 )
+from curvlab.run.messages import write_run
 from curvlab.run.parts import (
     build_data,
     build_logger,
@@ -70,10 +77,6 @@ KERNEL_STEPS = 500
 
 class RunFailedError(RuntimeError):
     """A single run ended without a score; its result file says how."""
-
-
-class CheckpointError(RuntimeError):
-    """A checkpoint is intact and of this run, but of other code."""
 
 
 def train(config: DictConfig) -> Result:
@@ -168,15 +171,18 @@ def _run_from(found: Claim, config: DictConfig, result: Result, folder: RunDirec
 def run(config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None) -> None:
     """Train and evaluate, in a process a device; fill in the result and write it."""
     if config.trainer.devices == 1:
-        _run_process(0, config, result, folder, checkpoint)
+        run_process(0, config, result, folder, checkpoint)
         return
     with default_dtype(config.trainer.precision):
         prepare_data(config)  # once, so that the processes find files and caches
-    devices, arguments = config.trainer.devices, (config, result, folder, checkpoint)
-    vars(result).update(vars(launch(_run_process, devices, *arguments)))
+    arguments = config, result, folder, checkpoint
+    message = write_run(*arguments)
+    vars(result).update(
+        vars(launch(run_process, config.trainer.devices, *arguments, message=message))
+    )
 
 
-def _run_process(
+def run_process(
     rank: int, config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None
 ) -> Result:
     """Train in one of the run's processes; the first one evaluates and writes the result."""
