@@ -74,7 +74,9 @@ class Library:
 
     def functions(self, *inputs: Tensor) -> ctypes.CDLL | None:
         """The functions for a training step on these inputs; None where plain forms compute it."""
-        if _State.kernels == "plain" or _State.failed or not _trains(inputs):
+        if torch.compiler.is_compiling() or _State.kernels == "plain" or _State.failed:
+            return None
+        if not _trains(inputs):
             return None
         if self._functions is None:
             self._load()
@@ -106,7 +108,6 @@ def _trains(inputs: Sequence[Tensor]) -> bool:
         torch.is_grad_enabled()
         and any(x.requires_grad for x in inputs)
         and all(x.dtype == torch.float32 and x.device.type == "cpu" for x in inputs)
-        and not torch.compiler.is_compiling()
         and torch.autograd.forward_ad._current_level < 0
         and torch._C._functorch.peek_interpreter_stack() is None
     )

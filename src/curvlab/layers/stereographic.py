@@ -12,7 +12,7 @@ one coordinate side by side: norms of short blocks and products with one factor 
 sweeps over long rows, several times faster than with the few coordinates of a token side by side.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import torch
@@ -30,6 +30,9 @@ Midpoint = Literal["paper"]
 
 LOWEST = -4.0
 """Largest coordinate of a query, at least: see `_raise_low_queries`."""
+
+MeanVectors = tuple[Tensor, Tensor | None]
+"""Vectors `[heads, tokens, width]` whose weighted sums a mean is made of, and tokens' scales."""
 
 TOKENS_AT_ONCE = 2**15
 """Tokens that linear attention takes in at a time on a processor: the arrays of many more would be
@@ -88,11 +91,21 @@ class StereographicLinear(PointLayer, nn.Linear):
             nn.init.zeros_(self.bias)
 
     def forward(self, x: Points) -> Points:  # type: ignore[override]
-        weight = F.dropout(self.weight, self.weight_dropout, self.training)
-        out = linear(x.log, weight)
+        out = self.tangent(x)
         if self.bias is None:
             return Points(self.space, x=self.space.expmap0(out))
         return Points(self.space, x=self.space.expmap0_sum(out, self.bias))
+
+    def tangent(self, x: Points) -> Tensor:
+        """Tangent vectors `W log_0(x)`."""
+        weight = F.dropout(self.weight, self.weight_dropout, self.training)
+        return linear(x.log, weight)
+
+    def means(self, x: Points) -> list[MeanVectors]:
+        """The space's `mean_vectors` and `tangent_scale` of the outputs, which are not made."""
+        assert self.bias is not None
+        parts = split_tokens(self.tangent(x))
+        return [self.space.expmap0_sum_means(part, self.bias) for part in parts]
 
 
 class StereographicLayerNorm(PointLayer, nn.LayerNorm):
@@ -210,13 +223,13 @@ class StereographicAttention(PointLayer, nn.Module):
         """With `rows` only that many of the first tokens have queries and outputs."""
         query = self._heads(self.query(first_tokens(x.x, rows)))
         key = self._heads(self.key(x.x))
-        value = self.value(x).x
-        scale = self.space.tangent_scale(value)
-        if scale is not None:
-            query, key = query * first_tokens(scale, rows), key * scale
         if self.kind == "linear":
-            mean = linear_attention(query, key, value, self.space, scale)
+            mean = _attend(query, key, self.value.means(x), self.space)
         else:
+            value = self.value(x).x
+            scale = self.space.tangent_scale(value)
+            if scale is not None:
+                query, key = query * first_tokens(scale, rows), key * scale
             mean = midpoint_attention(query @ key.mT, value, self.space)
         out = self.out(Points(self.space, x=mean))
         if not self.training or self.dropout.p == 0:
@@ -263,29 +276,39 @@ def midpoint_attention(similarity: Tensor, value: Tensor, space: Manifold) -> Te
     return space.weighted_mean(value, lambda vectors: (vectors.mT @ similarity.mT).mT)
 
 
-def linear_attention(
-    query: Tensor, key: Tensor, value: Tensor, space: Manifold, scale: Tensor | None = None
-) -> Tensor:
+def linear_attention(query: Tensor, key: Tensor, value: Tensor, space: Manifold) -> Tensor:
     r"""`midpoint_attention` for `s_ij = phi(q_i) . phi(k_j)`, in time linear in the tokens.
 
-    With the space's `mean_vectors` m_j, `sum_j phi(k_j) m_j^T` is summed once and shared by all
-    queries (FPS-T, Eq. 11, with the denominator of Appendix C, which Eq. 11 omits).
-
     Shapes: query, key (tangent at the origin) `[heads, tokens, width]`, value (points)
-    `[tokens, dim]`, scale as `space.tangent_scale(value)`; returns `[tokens, dim]`.
+    `[tokens, dim]`; returns `[tokens, dim]`.
     """
-    keys, values = split_tokens(key), split_tokens(value)
-    scales = [()] * len(keys) if scale is None else zip(split_tokens(scale))
+    means = [(space.mean_vectors(part), None) for part in split_tokens(value)]
+    return _attend(query, key, means, space)
+
+
+def _attend(query: Tensor, key: Tensor, values: Sequence[MeanVectors], space: Manifold) -> Tensor:
+    """Means of values, known by `mean_vectors` m_j and `tangent_scale` of `split_tokens`.
+
+    `sum_j phi(k_j) m_j^T` is summed once and shared by all queries (FPS-T, Eq. 11, with the
+    denominator of Appendix C, which Eq. 11 omits). Queries and keys are tangent vectors at the
+    values; a scale transports them to the origin.
+    """
+    queries, keys = split_tokens(query), split_tokens(key)
     summaries = [
-        space.mean_vectors(v, *s).mT @ positive_features(k)
-        for k, v, s in zip(keys, values, scales, strict=True)
+        vectors.mT @ positive_features(_scaled(k, scale))
+        for k, (vectors, scale) in zip(keys, values, strict=True)
     ]
     summary = sum(summaries[1:], start=summaries[0])
     means = [
-        space.mean_point((summary @ positive_features(_raise_low_queries(q)).mT).mT)
-        for q in split_tokens(query)
+        space.mean_point((summary @ positive_features(_raise_low_queries(_scaled(q, scale))).mT).mT)
+        for q, (_, scale) in zip(queries, values, strict=False)
     ]
     return means[0] if len(means) == 1 else torch.cat([mean.mT for mean in means], dim=-1).mT
+
+
+def _scaled(x: Tensor, scale: Tensor | None) -> Tensor:
+    """Vectors times the scales of the first tokens."""
+    return x if scale is None else x * first_tokens(scale, x.shape[-2])
 
 
 _SMALLEST_SQUARE = 1e-15

@@ -182,6 +182,13 @@ class Manifold(Checked, nn.Module, ABC):
         """`add` of the `expmap0` of vectors u and of one vector v, `[..., dim]`."""
         return self.add(self.expmap0(u), self.expmap0(v.expand_as(u)))
 
+    def expmap0_sum_means(self, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor | None]:
+        """`mean_vectors` and `tangent_scale` of the points `expmap0_sum(u, v)`."""
+        x = self.expmap0_sum(u, v)
+        scale = self.tangent_scale(x)
+        vectors = self.mean_vectors(x) if scale is None else self.mean_vectors(x, scale)
+        return vectors, scale
+
     def scale_coordinates(self, x: Tensor, factor: Tensor) -> Tensor:
         """Points x with their logarithms times `factor`, as by dropout, `[..., dim]`."""
         return self.expmap0(factor * self.logmap0(x))

@@ -202,6 +202,16 @@ def rim_ratio(z: Tensor) -> Tensor:
     return (_reach(z.dtype) * (-z).clamp(min=_TINY).rsqrt()).clamp(max=1)
 
 
+def single_precision_constants() -> list[float]:
+    """Members of `Constants` in `stereographic_maps.cpp`: those of the ratios here in float32."""
+    limits, kind = tolerance(torch.float32), torch.finfo(torch.float32)
+    lowest, levels = limits.tan_rim
+    fractions = (*_TAN[levels], *_ARTAN[limits.artan_projected[1]])
+    reach = _reach(torch.float32)
+    floors = (limits.floor, kind.eps, kind.tiny**0.9, kind.tiny**0.45)
+    return [*(c for part in fractions for c in part), lowest, reach, math.atanh(reach), *floors]
+
+
 _TERMS = 13
 
 

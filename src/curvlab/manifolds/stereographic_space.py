@@ -1,6 +1,7 @@
 """Products of stereographic spaces with curvatures of any sign."""
 
 from collections.abc import Callable, Sequence
+from ctypes import CDLL
 from functools import partial
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ from torch import Tensor
 from curvlab.manifolds import curved_trig as trig
 from curvlab.manifolds import gyro, kernels
 from curvlab.manifolds import stereographic as k_space
+from curvlab.manifolds import stereographic_maps as maps
 from curvlab.manifolds.base import GeooptManifold
 from curvlab.manifolds.curvature import Curvature
 from curvlab.manifolds.curved_trig import tolerance
@@ -86,6 +88,14 @@ class Stereographic(GeooptManifold):
         dtype = torch.promote_types(x.dtype, torch.float32)
         return self.kappa.to(dtype).view(-1, *[1] * x.dim())
 
+    def _cpp(self, *tokens: Tensor) -> tuple[CDLL, Tensor] | None:
+        """C++ forms of maps of tokens `[tokens, dim]` in training, and their curvatures."""
+        kappa = self.kappa
+        functions = maps.LIBRARY.functions(*tokens, kappa)
+        if functions is None or not all(maps.applies(x, kappa) for x in tokens):
+            return None
+        return functions, kappa
+
     def _scaled(
         self, x: Tensor, ratio: Callable[[Tensor], Tensor], overflows: bool = False
     ) -> Tensor:
@@ -94,23 +104,34 @@ class Stereographic(GeooptManifold):
         return self._join(blocks * ratio(self._kappa(x) * kernels.squared_norm(blocks)))
 
     def expmap0(self, v: Tensor) -> Tensor:
+        if cpp := self._cpp(v):
+            return maps.radial(cpp[0], v, cpp[1], maps.EXP)[0]
         return self._scaled(v, trig.tan_rim_ratio, overflows=True)
 
     def expmap0_unprojected(self, v: Tensor) -> Tensor:
         return self._scaled(v, trig.tan_ratio, overflows=True)
 
     def logmap0(self, x: Tensor) -> Tensor:
+        if cpp := self._cpp(x):
+            return maps.radial(cpp[0], x, cpp[1], maps.LOG)[0]
         return self._scaled(x, partial(trig.artan_ratio, projected=True))
 
     def expmap0_and_log(self, v: Tensor) -> tuple[Tensor, Tensor]:
+        if cpp := self._cpp(v):
+            point, log = maps.radial(cpp[0], v, cpp[1], maps.EXP_AND_LOG)
+            return point, log
         blocks = self._blocks(v)
         point, log = trig.tan_and_log_ratio(self._kappa(v) * kernels.squared_norm(blocks))
         return self._join(blocks * point), self._join(blocks * log)
 
     def clamp_tangent(self, v: Tensor) -> Tensor:
+        if cpp := self._cpp(v):
+            return maps.radial(cpp[0], v, cpp[1], maps.CLAMP)[0]
         return self._scaled(v, trig.log_rim_ratio)
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
+        if x.shape == y.shape and (cpp := self._cpp(x, y)):
+            return maps.mobius_add(cpp[0], x, y, cpp[1])
         axes = max(x.dim(), y.dim())
         x, y = (p.view(*[1] * (axes - p.dim()), *p.shape) for p in (x, y))
         blocks = (self._blocks(x), self._blocks(y), self._kappa(x))
@@ -119,8 +140,15 @@ class Stereographic(GeooptManifold):
     def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:
         if u.dim() == 1:
             return self.expmap0_sum(u.unsqueeze(0), v).squeeze(0)
+        if v.dim() == 1 and v.dtype == u.dtype and (cpp := self._cpp(u)):
+            return maps.exp_sum(cpp[0], u, v, cpp[1])
         v = v.view(1, -1).expand(*u.shape[:-2], 1, -1)
         return self._join(gyro.exp_sum(self._blocks(u), self._blocks(v), self._kappa(u)))
+
+    def expmap0_sum_means(self, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor | None]:
+        if u.dim() == 2 and v.dtype == u.dtype and (cpp := self._cpp(u)):
+            return maps.exp_sum_means(cpp[0], u, v, cpp[1])
+        return super().expmap0_sum_means(u, v)
 
     def tangent_scale(self, x: Tensor) -> Tensor:
         """lambda_x / lambda_0 = 1 / (1 + kappa |x|^2), `[components, ..., 1]`."""
@@ -133,6 +161,9 @@ class Stereographic(GeooptManifold):
         return torch.cat([part.mT for part in parts], dim=-2).mT
 
     def mean_point(self, sums: Tensor) -> Tensor:
+        functions = maps.LIBRARY.functions(sums, self.kappa)
+        if functions is not None and sums.dim() == 3 and sums.shape[1] > 0:
+            return maps.half_quotient(functions, sums, self.kappa, self.printed_midpoint)
         kappa = self.kappa.to(sums.dtype).view(-1, *[1] * (sums.dim() - 1))
         return self._join(gyro.half_quotient(sums, kappa, self.printed_midpoint))
 

@@ -1,0 +1,276 @@
+"""Maps of tokens on products of stereographic models in C++, one pass forward and one backward.
+
+Tokens are `[tokens, dim]`, laid out as in `curvlab.layers.stereographic`, with curvatures
+`[components]`. Each function here is one of `curvlab.manifolds.Stereographic`, whose operations on
+tensors are its plain form; second derivatives, and vectors whose squares overflow, have that form.
+"""
+
+import ctypes
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from curvlab.cpp import ARRAY, INTEGER, Library
+from curvlab.manifolds import curved_trig as trig
+from curvlab.manifolds import gyro, kernels
+
+_POINTS = [ARRAY, ARRAY, INTEGER, INTEGER, INTEGER]
+_SUM = [ARRAY, *_POINTS]
+
+LIBRARY = Library(
+    Path(__file__).with_suffix(".cpp"),
+    {
+        "radial": [*_POINTS, INTEGER, *[ARRAY] * 4, INTEGER],
+        "radial_backward": [*_POINTS, INTEGER, *[ARRAY] * 5, INTEGER],
+        "exp_sum": [*_SUM, *[ARRAY] * 3, INTEGER],
+        "exp_sum_backward": [*_SUM, *[ARRAY] * 5, INTEGER],
+        "mobius_add": [*_SUM, *[ARRAY] * 2, INTEGER],
+        "mobius_add_backward": [*_SUM, *[ARRAY] * 5, INTEGER],
+        "half_quotient": [*_POINTS, INTEGER, *[ARRAY] * 2, INTEGER],
+        "half_quotient_backward": [*_POINTS, INTEGER, *[ARRAY] * 4, INTEGER],
+    },
+)
+
+_RATIOS: list[Callable[[Tensor], Any]] = [
+    trig.tan_and_log_ratio,
+    trig.tan_rim_ratio,
+    trig.log_rim_ratio,
+    partial(trig.artan_ratio, projected=True),
+]
+EXP_AND_LOG, EXP, CLAMP, LOG = range(4)
+"""Maps along the rays from the origin: their ratios."""
+
+_CONSTANTS = torch.tensor(trig.single_precision_constants(), dtype=torch.float32)
+
+
+def applies(x: Tensor, kappa: Tensor) -> bool:
+    """Whether tokens are `[tokens, dim]`, with equal parts for the curvatures."""
+    return x.dim() == 2 and kappa.dim() == 1 and len(x) > 0 and x.shape[1] % len(kappa) == 0
+
+
+def _lay_out(x: Tensor) -> Tensor:
+    """`[..., dim, tokens]`, contiguous, of `[..., tokens, dim]`."""
+    return x.detach().mT.contiguous()
+
+
+def _shape(x: Tensor, kappa: Tensor) -> tuple[int, int, int]:
+    """Components, width of a block, and tokens of `[tokens, dim]`."""
+    return len(kappa), x.shape[1] // len(kappa), x.shape[0]
+
+
+def _pointers(*arrays: Tensor | None) -> list[int | None]:
+    return [None if array is None else array.data_ptr() for array in arrays]
+
+
+def _end() -> tuple[int, int]:
+    """The last arguments of the functions."""
+    return _CONSTANTS.data_ptr(), torch.get_num_threads()
+
+
+def _blocks(x: Tensor, kappa: Tensor) -> tuple[Tensor, Tensor]:
+    """Blocks `[components, tokens, block]`, and curvatures that broadcast against them."""
+    return x.unflatten(-1, (len(kappa), -1)).movedim(-2, 0), kappa[:, None, None]
+
+
+def _join(blocks: Tensor) -> Tensor:
+    return blocks.movedim(0, -2).flatten(-2)
+
+
+def _differentiate_plain(
+    ctx: Any, plain: Callable[..., Any], grads: tuple[Tensor, ...]
+) -> list[Tensor | None]:
+    """Gradients of the saved inputs of a plain form, which can be differentiated once more."""
+    again = torch.is_grad_enabled()
+    with torch.enable_grad():
+        # Aliases: an input may depend on another one, as points do on the curvature.
+        inputs = [x.view_as(x) for x in ctx.saved_tensors[: ctx.inputs]]
+        needed = [x for x, needs in zip(inputs, ctx.needs_input_grad, strict=False) if needs]
+        outputs = plain(*inputs)
+        found = iter(torch.autograd.grad(outputs, needed, grads, create_graph=again))
+    needs = ctx.needs_input_grad[: ctx.inputs]
+    return [next(found) if need else None for need in needs]
+
+
+class _Radial(Function):
+    """Tangent vectors or points times a ratio of kappa times their squared norm."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, v: Tensor, kappa: Tensor, functions: ctypes.CDLL, kind: int
+    ) -> tuple[Tensor, ...]:
+        x = _lay_out(v)
+        out = [torch.empty_like(x) for _ in range(2 if kind == EXP_AND_LOG else 1)]
+        saved = x.new_empty(2 * len(out), len(kappa), x.shape[1])
+        results = _pointers(*out, *[None] * (2 - len(out)), saved)
+        call = *_pointers(x, kappa), *_shape(v, kappa), kind, *results, *_end()
+        ctx.overflows = bool(functions.radial(*call))
+        ctx.save_for_backward(v, kappa, x, saved)
+        ctx.inputs, ctx.functions, ctx.kind = 2, functions, kind
+        if ctx.overflows:
+            return _Radial.plain(kind, v.detach(), kappa)
+        return tuple(each.mT for each in out)
+
+    @staticmethod
+    def plain(kind: int, v: Tensor, kappa: Tensor) -> tuple[Tensor, ...]:
+        blocks, k = _blocks(v, kappa)
+        if kind == EXP:
+            blocks = kernels.shorten(blocks)
+        ratios = _RATIOS[kind](k * kernels.squared_norm(blocks))
+        ratios = ratios if kind == EXP_AND_LOG else (ratios,)
+        return tuple(_join(blocks * ratio) for ratio in ratios)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled() or ctx.overflows:
+            plain = partial(_Radial.plain, ctx.kind)
+            return *_differentiate_plain(ctx, plain, grads), None, None
+        v, kappa, x, saved = ctx.saved_tensors
+        grad_v, grad_kappa = torch.empty_like(x), torch.zeros_like(kappa)
+        first, *second = map(_lay_out, grads)
+        results = _pointers(first, *(second or (None,)), saved, grad_v, grad_kappa)
+        call = *_pointers(x, kappa), *_shape(v, kappa), ctx.kind, *results
+        ctx.functions.radial_backward(*call, torch.get_num_threads())
+        return grad_v.mT, grad_kappa, None, None
+
+
+def radial(functions: ctypes.CDLL, v: Tensor, kappa: Tensor, kind: int) -> tuple[Tensor, ...]:
+    """The map of a kind; exponential and logarithm for `EXP_AND_LOG`."""
+    found: tuple[Tensor, ...] = _Radial.apply(v, kappa, functions, kind)
+    return found
+
+
+class _ExpSum(Function):
+    """`gyro.exp_sum`, or what `Stereographic.mean_vectors` and `tangent_scale` are of it."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, u: Tensor, v: Tensor, kappa: Tensor, functions: ctypes.CDLL, mean: bool
+    ) -> tuple[Tensor, ...]:
+        x, y, (components, block, tokens) = _lay_out(u), v.contiguous(), _shape(u, kappa)
+        out = x.new_empty(components, block + mean, tokens)
+        scale = x.new_empty(components, 1, tokens) if mean else None
+        call = *_pointers(x, y, kappa), components, block, tokens, *_pointers(out, scale)
+        functions.exp_sum(*call, *_end())
+        ctx.save_for_backward(u, v, kappa, x)
+        ctx.inputs, ctx.functions, ctx.mean = 3, functions, mean
+        return (out.flatten(0, 1).mT,) if scale is None else (out.mT, scale.mT)
+
+    @staticmethod
+    def plain(mean: bool, u: Tensor, v: Tensor, kappa: Tensor) -> tuple[Tensor, ...]:
+        (x, k), (y, _) = _blocks(u, kappa), _blocks(v[None], kappa)
+        points = gyro.exp_sum(x, y, k)
+        if not mean:
+            return (_join(points),)
+        scale = 1 / kernels.conformal_denominator(points, k)
+        return torch.cat([2 * scale * points, 2 * scale - 1], dim=-1), scale
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            plain = partial(_ExpSum.plain, ctx.mean)
+            return *_differentiate_plain(ctx, plain, grads), None, None
+        u, v, kappa, x = ctx.saved_tensors
+        components, block, tokens = _shape(u, kappa)
+        grad_u, grad_rest = torch.empty_like(x), x.new_zeros(components, block + 1)
+        y, (grad, *scale) = v.contiguous(), map(_lay_out, grads)
+        arrays = _pointers(grad, *(scale or (None,)), grad_u, grad_rest)
+        call = *_pointers(x, y, kappa), components, block, tokens, *arrays
+        ctx.functions.exp_sum_backward(*call, *_end())
+        return grad_u.mT, grad_rest[:, :-1].flatten(), grad_rest[:, -1], None, None
+
+
+def exp_sum(functions: ctypes.CDLL, u: Tensor, v: Tensor, kappa: Tensor) -> Tensor:
+    """exp_0(u) (+) exp_0(v) of tokens u and one vector v `[dim]`."""
+    found: Tensor = _ExpSum.apply(u, v, kappa, functions, False)[0]
+    return found
+
+
+def exp_sum_means(
+    functions: ctypes.CDLL, u: Tensor, v: Tensor, kappa: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Mean vectors `[components, tokens, block + 1]` and scale of that sum, which is not made."""
+    found: tuple[Tensor, Tensor] = _ExpSum.apply(u, v, kappa, functions, True)
+    return found
+
+
+class _MobiusAdd(Function):
+    """The projected Moebius sum, `gyro.mobius_add`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, kappa: Tensor, functions: ctypes.CDLL) -> Tensor:
+        a, b = _lay_out(x), _lay_out(y)
+        out = torch.empty_like(a)
+        call = *_pointers(a, b, kappa), *_shape(x, kappa), out.data_ptr()
+        functions.mobius_add(*call, *_end())
+        ctx.save_for_backward(x, y, kappa, a, b)
+        ctx.inputs, ctx.functions = 3, functions
+        return out.mT
+
+    @staticmethod
+    def plain(x: Tensor, y: Tensor, kappa: Tensor) -> Tensor:
+        (a, k), (b, _) = _blocks(x, kappa), _blocks(y, kappa)
+        return _join(gyro.mobius_add(a, b, k, projected=True))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            return *_differentiate_plain(ctx, _MobiusAdd.plain, grads), None
+        x, _, kappa, a, b = ctx.saved_tensors
+        grad = _lay_out(grads[0])
+        found = torch.empty_like(a), torch.empty_like(b), torch.zeros_like(kappa)
+        call = *_pointers(a, b, kappa), *_shape(x, kappa), *_pointers(grad, *found)
+        ctx.functions.mobius_add_backward(*call, *_end())
+        return found[0].mT, found[1].mT, found[2], None
+
+
+def mobius_add(functions: ctypes.CDLL, x: Tensor, y: Tensor, kappa: Tensor) -> Tensor:
+    """Projected Moebius sum of tokens."""
+    found: Tensor = _MobiusAdd.apply(x, y, kappa, functions)
+    return found
+
+
+class _HalfQuotient(Function):
+    """`gyro.half_quotient` of sums `[components, tokens, block + 1]`, as tokens."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, sums: Tensor, kappa: Tensor, functions: ctypes.CDLL, printed: bool
+    ) -> Tensor:
+        s = _lay_out(sums)
+        components, width, tokens = s.shape
+        out = s.new_empty(components * (width - 1), tokens)
+        shape = components, width - 1, tokens
+        functions.half_quotient(*_pointers(s, kappa), *shape, printed, out.data_ptr(), *_end())
+        ctx.save_for_backward(sums, kappa, s)
+        ctx.inputs, ctx.functions, ctx.printed = 2, functions, printed
+        return out.mT
+
+    @staticmethod
+    def plain(printed: bool, sums: Tensor, kappa: Tensor) -> Tensor:
+        return _join(gyro.half_quotient(sums, kappa[:, None, None], printed))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            plain = partial(_HalfQuotient.plain, ctx.printed)
+            return *_differentiate_plain(ctx, plain, grads), None, None
+        _, kappa, s = ctx.saved_tensors
+        components, width, tokens = s.shape
+        grad, grad_kappa = _lay_out(grads[0]), torch.zeros_like(kappa)
+        grad_sums = torch.empty_like(s)
+        arrays = _pointers(grad, grad_sums, grad_kappa)
+        shape = components, width - 1, tokens
+        call = *_pointers(s, kappa), *shape, ctx.printed, *arrays
+        ctx.functions.half_quotient_backward(*call, *_end())
+        return grad_sums.mT, grad_kappa, None, None
+
+
+def half_quotient(functions: ctypes.CDLL, sums: Tensor, kappa: Tensor, printed: bool) -> Tensor:
+    """Midpoints `[tokens, dim]` from sums of mean vectors."""
+    found: Tensor = _HalfQuotient.apply(sums, kappa, functions, printed)
+    return found
