@@ -8,7 +8,7 @@ import torch
 
 from benchmarks import timings
 from curvlab.errors import UsageError
-from curvlab.run.hardware import prepare_process
+from curvlab.run.hardware import choose_device, prepare_process
 
 BENCHMARKS = ("steps", "curvature", "ranking", "pairwise", "sparse")
 
@@ -45,7 +45,9 @@ def main(words: Sequence[str]) -> int:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2
     code = 0
-    prepare_process(torch.get_num_threads(), "auto")  # as a run does, but for the order of sums
+    prepare_process(
+        torch.get_num_threads(), choose_device("auto")
+    )  # as a run does, but for the order of sums
     torch.use_deterministic_algorithms(False)
     for name in BENCHMARKS if args.benchmark == "all" else [args.benchmark]:
         try:

@@ -15,6 +15,7 @@ from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
+from curvlab.run.command import Command
 from curvlab.run.train import train_in
 from curvlab.tables import load_table, table_names
 
@@ -52,7 +53,7 @@ def trained(tmp_path, record_property):
 
     def train(name, config):
         try:
-            result = train_in(config, RunDirectory(tmp_path / name), multirun=True)
+            result = train_in(Command((), config), RunDirectory(tmp_path / name), multirun=True)
         except UsageError as error:  # of data that cannot be had
             record_property(name, str(error))
             return None, []

@@ -10,17 +10,17 @@ from curvlab.data.datasets.synthetic_large import SyntheticLarge
 from curvlab.data.loaders.datamodule import load_source
 from curvlab.errors import UsageError
 from curvlab.memory import PeakBytes
-from curvlab.run.hardware import run_device, trainer_accelerator, trainer_devices
+from curvlab.run.hardware import choose_device, trainer_devices
 
 
 def test_double_precision_is_not_for_metal(monkeypatch):
-    assert trainer_accelerator("cpu", "64-true") == "cpu"
+    assert choose_device("cpu", "64-true") == torch.device("cpu")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    assert trainer_accelerator("auto", "32-true") == "auto"
-    assert trainer_accelerator("auto", "64-true") == "cpu"
+    assert choose_device("auto", "32-true") == torch.device("mps")
+    assert choose_device("auto", "64-true") == torch.device("cpu")
     with pytest.raises(UsageError, match=r"Metal .* single precision .*accelerator=cpu"):
-        trainer_accelerator("mps", "64-true")
+        choose_device("mps", "64-true")
 
 
 @pytest.mark.parametrize("accelerator", ["cuda", "gpu", "mps"])
@@ -28,15 +28,15 @@ def test_a_device_that_is_not_there_is_refused(monkeypatch, accelerator):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     with pytest.raises(UsageError, match=f"trainer.accelerator={accelerator}.*use auto or cpu"):
-        run_device(accelerator)
+        choose_device(accelerator)
 
 
 def test_gpu_is_the_accelerator_that_is_there(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    assert run_device("gpu") == run_device("auto") == torch.device("mps")
+    assert choose_device("gpu") == choose_device("auto") == torch.device("mps")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert run_device("gpu") == run_device("auto") == torch.device("cuda")
+    assert choose_device("gpu") == choose_device("auto") == torch.device("cuda")
 
 
 def test_each_process_of_a_launcher_has_a_gpu(monkeypatch):
@@ -44,10 +44,10 @@ def test_each_process_of_a_launcher_has_a_gpu(monkeypatch):
     found = []
     for name in ("MainProcess", "LokyProcess-1", "LokyProcess-3", "LokyProcess-5"):
         monkeypatch.setattr(multiprocessing.current_process(), "_name", name)
-        found.append(trainer_devices("auto"))
+        found.append(trainer_devices(torch.device("cuda")))
     assert found == [[0], [0], [2], [1]]
-    assert trainer_devices("gpu") == trainer_devices("cuda") == [1]
-    assert (trainer_devices("cpu"), trainer_devices("auto", 2)) == (1, 2)
+    assert trainer_devices(torch.device("cpu")) == 1
+    assert trainer_devices(torch.device("cuda"), 2) == 2
 
 
 def test_tensors_that_are_alive_at_once_count_and_views_do_not():

@@ -10,7 +10,6 @@ import curvlab
 from curvlab.cli import from_python, train
 from curvlab.data.datasets import own_graph
 from curvlab.errors import UsageError
-from curvlab.results.identity import identity_hash, stored_config
 from curvlab.run import command
 
 pytestmark = pytest.mark.slow
@@ -49,12 +48,12 @@ def trained(tmp_path, monkeypatch):
     monkeypatch.setattr(train.signals, "install", lambda **_: None)
     found = []
 
-    def note(config):
-        found.append((config.task.name, identity_hash(stored_config(config))))
+    def note(run):
+        found.append((run.config.task.name, run.config_hash))
         return SimpleNamespace(objective=0.0)
 
     monkeypatch.setattr("curvlab.run.train.train", note)
-    monkeypatch.setattr(from_python, "train_config", note)
+    monkeypatch.setattr(from_python, "train_command", note)
     monkeypatch.setattr(from_python, "load", lambda _, **options: None)
 
     def run(door, *words):

@@ -14,7 +14,6 @@ from curvlab.results.costs import FILE, cost_of, read_costs, summarise, write_co
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import load, result_files
 from curvlab.run.command import Command
-from curvlab.run.train import describe
 
 SWEEP = ("model=mlp,gcn", "dataset=texas", "seed=0,1")
 
@@ -29,7 +28,7 @@ def outputs(tmp_path, monkeypatch):
 def finish(outputs, *words, steps=100, seconds=50.0, folder=None, most=1000):
     """Store a finished run in the folder of its command, or another."""
     run = Command.of([*words, f"trainer.max_steps={most}", f"paths.output_dir={outputs}"])
-    result = describe(run.config)
+    result = run.initial_result()
     result.status, result.steps, result.wall_seconds = "finished", steps, seconds
     place = RunDirectory(run.folder(True) if folder is None else outputs / folder / "seed0")
     place.path.mkdir(parents=True, exist_ok=True)
@@ -70,7 +69,7 @@ def test_a_trial_makes_no_cell_of_a_table_finished(outputs, shorter):
     place = f"paths.output_dir={outputs}"
     for seed in (0, 1):
         words = (*TRIAL[:3], f"seed={seed}", shorter, place)
-        result = describe(Command.of(words).config)
+        result = Command.of(words).initial_result()
         result.status, result.steps, result.wall_seconds = "finished", 50, 10.0
         folder = RunDirectory(Command.of(words).folder(True))
         folder.path.mkdir(parents=True)
@@ -150,7 +149,7 @@ def test_tables_searches_and_studies(words, runs):
 def test_shipped_runs_tell_the_time_and_those_of_another_task_do_not(tmp_path):
     where = f"paths.output_dir={tmp_path / 'outputs'}"
     assert time_of(["model=fpst", "dataset=web_edu", where]) > 60
-    kinds = {cost.kind for cost in home._shipped_costs()}
+    kinds = {cost.kind for cost in read_costs(ROOT / "docs/results" / FILE)}
     assert ("fpst", "bio_worm", "inference") in kinds
     assert ("fpst", "bio_worm", "reconstruction") not in kinds
     assert time_of(["model=fpst", "dataset=bio_worm", where]) is None

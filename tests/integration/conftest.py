@@ -7,7 +7,8 @@ from hydra.types import RunMode
 from tiny_runs import Command, composed
 
 from curvlab.results.folder import RunDirectory
-from curvlab.run.train import describe, train
+from curvlab.run.command import Command as OneRun
+from curvlab.run.train import train
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +38,7 @@ def run_here(tmp_path):
     """
 
     def run(*words: str, folder: str = "run", mode: RunMode = RunMode.RUN):
-        return train(composed(tmp_path, words, mode, folder))
+        return train(OneRun.of_job(composed(tmp_path, words, mode, folder)))
 
     return run
 
@@ -78,7 +79,7 @@ def prepared(tmp_path):
     def make(*words):
         config = composed(tmp_path, words)
         folder = RunDirectory(tmp_path / "run")
-        result = describe(config)
+        result = OneRun.of_job(config).initial_result()
         folder.prepare(result, fresh=False)
         return config, result, folder
 

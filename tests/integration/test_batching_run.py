@@ -20,6 +20,7 @@ from curvlab.errors import UsageError
 from curvlab.memory import PeakBytes
 from curvlab.models.graph_network import GraphNetwork
 from curvlab.results.identity import identity_hash
+from curvlab.run.command import Command
 from curvlab.run.parts import build_data, build_task
 from curvlab.run.train import train_in
 from curvlab.tasks.written_files import save_embeddings, save_filters
@@ -177,7 +178,7 @@ def test_a_pass_takes_every_training_node_once_in_an_order_of_its_own(prepared):
 def test_two_processes_with_a_worker_each(prepared):
     words = ("model=polyformer", *TOKENS, "batching.workers=1", "trainer=ddp")
     config, _, folder = prepared(*words, "trainer.max_steps=20")
-    result = train_in(config, folder, multirun=False)
+    result = train_in(Command.of_job(config), folder, multirun=False)
     assert result.metrics["test"]["accuracy"] > 50
 
 

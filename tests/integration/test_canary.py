@@ -21,6 +21,7 @@ import curvlab.run.train
 from composing import CONFIGS, different_models, tasks_of
 from curvlab.config.folder import choices
 from curvlab.config.schema import options_of
+from curvlab.run.command import Command
 from curvlab.run.train import train
 
 FILE = Path(__file__).with_name("canary.json")
@@ -57,7 +58,7 @@ def words(case: str) -> tuple[str, ...]:
 
 def twenty_steps(case: str, folder: Path) -> dict[str, float]:
     """The losses and metrics of a case."""
-    train(composed(folder, words(case), folder=case))
+    train(Command.of_job(composed(folder, words(case), folder=case)))
     result = json.loads((folder / case / "result.json").read_text())
     curves = pd.read_csv(folder / case / "metrics.csv")
     numbers = {f"loss/{step}": loss for step, loss in zip(curves.step, curves.loss, strict=True)}

@@ -58,7 +58,7 @@ def on_a_gpu(monkeypatch):
             record(step, *inputs, **others)
 
         monkeypatch.setattr(cuda_graphs, "make_graphed_callables", noted)
-        monkeypatch.setattr(train, "run_device", lambda _: torch.device("cuda"))
+        monkeypatch.setattr(train, "_cuda_graphs", lambda *_: [cuda_graphs.CudaGraphs()])
         return steps
 
     return use

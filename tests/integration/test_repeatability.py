@@ -35,7 +35,9 @@ def trained(config, folder):
     data = build_data(config)
     task = build_task(config, data)
     with reporting.quiet():
-        build_trainer(config, folder, [], None, limit_val_batches=0).fit(task, datamodule=data)
+        build_trainer(config, torch.device("cpu"), folder, [], None, limit_val_batches=0).fit(
+            task, datamodule=data
+        )
     return task.state_dict()
 
 

@@ -19,6 +19,7 @@ from curvlab.cli.adopt import main
 from curvlab.cli.overrides import check_overrides
 from curvlab.errors import DivergedError, UsageError
 from curvlab.results.result import read_result
+from curvlab.run.command import Command
 from curvlab.search.adopt import adopt, ranking
 from curvlab.search.run import ERROR, SCORES, ended, open_study, read_study, search
 from curvlab.search.space import defaults, values_by_key
@@ -41,7 +42,7 @@ def search_here(tmp_path):
     """Call `search` in this process: `search_here("search=gcn", ...)` returns the result."""
 
     def run(*words: str):
-        return search(composed(tmp_path, words, RunMode.MULTIRUN, "search"))
+        return search(Command.of_job(composed(tmp_path, words, RunMode.MULTIRUN, "search")))
 
     return run
 
@@ -403,7 +404,8 @@ def study_here(tmp_path):
 
     def run(*words: str, name: str = "study"):
         said = ("study=spaces", *SMALL, *words)
-        result = study_run.study(composed(tmp_path, said, RunMode.MULTIRUN, name))
+        config = composed(tmp_path, said, RunMode.MULTIRUN, name)
+        result = study_run.study(Command.of_job(config))
         return result, tmp_path / name
 
     return run

@@ -122,8 +122,8 @@ def test_what_a_run_does_around_a_step_does_not_wait(run_here, monkeypatch, word
     last = Around(8, first)
     build = train.build_trainer
 
-    def watched(config, folder, callbacks, *others, **options):
-        return build(config, folder, [first, *callbacks, last], *others, **options)
+    def watched(config, device, folder, callbacks, *others, **options):
+        return build(config, device, folder, [first, *callbacks, last], *others, **options)
 
     monkeypatch.setattr(train, "build_trainer", watched)
     assert run_here(*words, "trainer.max_steps=12").status == "finished"

@@ -212,3 +212,26 @@ def test_with_a_mask_nodes_attend_to_their_neighbours_alone():
 def test_what_cannot_be_is_one_sentence(words, dataset, answer):
     with pytest.raises(UsageError, match=answer):
         model("cat", *words.split(), dataset=dataset)
+
+
+def test_statistics_are_of_the_last_evaluation_and_run_no_block_again():
+    cat, calls = model(), []
+    cat.tokens.entities.weight.data[4] *= 1e4  # two of the four queries are stopped at the rim
+    for block in cat.blocks:
+        block.register_forward_hook(lambda *_: calls.append(1))
+    cat.eval()
+    batch = queries()
+    with torch.no_grad():
+        cat.scores(batch)
+        found = cat.statistics(batch)
+        assert len(calls) == len(cat.blocks)
+        x, _ = cat.tokens(batch)
+        lengths = cat.blocks[0].branches[1].value(x).norm(dim=-1)
+    assert list(found) == list(cat.statistic_names)
+    assert found["at_rim"] == (lengths > 20).float().mean() == 0.5
+    weights = cat.routing
+    assert found["routing_hyperbolic"] == weights[:, 1].mean()
+    entropies = torch.distributions.Categorical(weights).entropy()
+    torch.testing.assert_close(found["routing_entropy"], entropies.mean())
+    assert model("cat_uniform").statistic_names == ["at_rim"]
+    assert model("cat_euclidean").statistic_names == []

@@ -200,11 +200,11 @@ def test_roth_near_the_rim_needs_double_precision(norm, near_rim):
     double = model.scores(queries()).detach()
     batch = Data(head=HEAD, relation=RELATION, tail=HEAD)
     torch.testing.assert_close(double, expected, rtol=1e-9, atol=0)
-    assert model.share_at_rim(batch) == 0
+    assert model.statistics(batch)["at_rim"] == 0
     single = model.float().scores(queries()).detach().double()
     error = ((single - expected) / expected).abs().max()
     assert (error > 0.1) == near_rim
-    assert (model.share_at_rim(batch) > 0) == near_rim
+    assert (model.statistics(batch)["at_rim"] > 0) == near_rim
     if not near_rim:
         assert error < 1e-5
 
@@ -213,10 +213,10 @@ def test_roth_near_the_rim_needs_double_precision(norm, near_rim):
 def test_the_share_at_the_rim_counts_queries_and_tails(kind):
     model = made(kind, manifold=BALL)
     batch = Data(head=HEAD, relation=RELATION, tail=torch.tensor([1, 1, 3, 3, 7]))
-    assert model.share_at_rim(batch) == 0
+    assert model.statistics(batch)["at_rim"] == 0
     model.entities.weight.data[3] *= 1e4  # the tail of two triples, the head of none
-    assert model.share_at_rim(batch) == 2 / 10
-    assert DistMult(9, 3, 4, dropout=0.0).share_at_rim(batch) == 0
+    assert model.statistics(batch)["at_rim"] == 2 / 10
+    assert DistMult(9, 3, 4, dropout=0.0).statistics(batch) == {}
 
 
 def test_planes_are_rotated_and_reflected():

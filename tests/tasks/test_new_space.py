@@ -5,7 +5,7 @@ import torch
 from torch_geometric.data import Data
 
 from curvlab.analysis.embeddings import Embedding, load_embedding, picture, save_embedding
-from curvlab.callbacks import BoundaryFraction
+from curvlab.callbacks import EncoderStatistics
 from curvlab.data.splits.links import LinkSplit
 from curvlab.manifolds import Manifold
 from curvlab.manifolds.curved_trig import safe_sqrt
@@ -101,7 +101,7 @@ def test_its_points_are_stored_drawn_and_counted(tmp_path):
     save_embedding(tmp_path / "points.npz", Embedding(points, space, data.edge_index))
     stored = load_embedding(tmp_path / "points.npz")
     assert stored.space.describe(4) == "Euclidean, 4 dimensions"
-    shares = BoundaryFraction()
+    shares = EncoderStatistics()
     shares.on_validation_epoch_start(None, NodeClassification(encoder, num_classes=3))
     encoder(data)
-    assert shares._shares == {}
+    assert shares._statistics == {}

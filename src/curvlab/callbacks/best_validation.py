@@ -12,10 +12,16 @@ from curvlab.process import is_distributed
 
 
 class BestValidation(Callback):
-    """Validates every `interval` steps; keeps the best weights; ends the run after patience.
+    """Validates every `interval` steps, keeps the best weights, and ends a run without progress.
 
-    All stays on the device. Of equal scores the first counts. The first process validates, or all
-    do where the module `evaluates_together`, on what `validated` makes of a batch.
+    Scores and weights stay on the device. The first of equal scores counts. The first process
+    validates; all do if the module `evaluates_together`.
+
+    Args:
+        interval: Steps between two validations.
+        patience: Steps without a better score after which training ends; None: never.
+        min_steps: Steps before which training does not end.
+        evaluation_batch: Makes the batch to validate on of a training batch; None: the same.
     """
 
     def __init__(
@@ -23,12 +29,12 @@ class BestValidation(Callback):
         interval: int,
         patience: int | None,
         min_steps: int,
-        validated: Callable[[Any], Any] | None = None,
+        evaluation_batch: Callable[[Any], Any] | None = None,
     ) -> None:
         self.interval = interval
         self.patience = patience
         self.min_steps = min_steps
-        self.validated = validated
+        self.evaluation_batch = evaluation_batch
         self.weights: dict[str, Tensor] = {}
         self._score = torch.tensor(-torch.inf)
         self._step = torch.tensor(0)
@@ -47,18 +53,26 @@ class BestValidation(Callback):
         return int(self._step)
 
     def state_dict(self) -> dict[str, Any]:
-        found = {"score": self._score, "step": self._step, "ended": self._ended}
-        return {**found, "weights": self.weights}
+        return {
+            "score": self._score,
+            "step": self._step,
+            "ended": self._ended,
+            "weights": self.weights,
+        }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._score, self._step, self._ended, self.weights = state_dict.values()
+        self._score = state_dict["score"]
+        self._step = state_dict["step"]
+        self._ended = state_dict["ended"]
+        self.weights = state_dict["weights"]
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Move the best weights to the device; end at once if the interrupted run was complete."""
         device = pl_module.device
-        self._score, self._step = self._score.to(device), self._step.to(device)
+        self._score = self._score.to(device)
+        self._step = self._step.to(device)
         self._ended = self._ended.to(device)
-        # Tensors that share their memory with the module's, for as long as it is trained.
+        # These tensors share the memory of the module's weights during training.
         self._current = pl_module.state_dict()
         start = self.weights or {name: w.clone() for name, w in self._current.items()}
         self.weights = {name: weight.to(device) for name, weight in start.items()}
@@ -76,32 +90,33 @@ class BestValidation(Callback):
             return
         score = self._score.new_zeros(())
         together = getattr(pl_module, "evaluates_together", False)
-        # Such as the averages of BatchNorm, which each process has made.
+        # Each process has its own running averages, such as those of BatchNorm.
         if together and is_distributed():
             for buffer in pl_module.buffers():
                 torch.distributed.broadcast(buffer, src=0)
         if together or trainer.is_global_zero:
-            if self.validated is not None:
-                batch = self.validated(batch)
+            if self.evaluation_batch is not None:
+                batch = self.evaluation_batch(batch)
             pl_module.eval()
             with torch.no_grad():
                 score = pl_module.validation_score(batch)
             pl_module.train()
         if is_distributed():
-            score = score if together else score.to(self._score.dtype)
+            if not together:
+                score = score.to(self._score.dtype)
             torch.distributed.broadcast(score, src=0)
-        self._look(score, self._steps)
+        self._update(score, self._steps)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self._ended:
             trainer.should_stop = True
 
     def restore(self, pl_module: LightningModule) -> None:
-        """Give the module the best weights; it keeps its own if no score was a number."""
+        """Give the module the best weights; it keeps its last ones if every score was NaN."""
         if self._score > -torch.inf:
             pl_module.load_state_dict(self.weights)
 
-    def _look(self, score: Tensor, step: int) -> None:
+    def _update(self, score: Tensor, step: int) -> None:
         """Keep score, step and weights if the score is better, and decide whether to end."""
         better = (score > self._score) & ~self._ended
         self._score = torch.where(better, score, self._score)

@@ -16,7 +16,7 @@ from curvlab.process import is_distributed, rank
 
 
 class PlainFiles(TorchCheckpointIO):
-    """Writes a checkpoint where it is asked to; Lightning's goes through memory and `$TMPDIR`."""
+    """Writes a checkpoint straight to its path; Lightning's goes through memory and `$TMPDIR`."""
 
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any | None = None
@@ -28,9 +28,14 @@ class PlainFiles(TorchCheckpointIO):
 
 
 class LastCheckpoint(Callback):
-    """Writes the state of the run and `facts` about it after each epoch; keeps the one before.
+    """Writes the state of the run after each epoch, and keeps the state before it.
 
-    It comes after all callbacks whose state it holds.
+    It must come after all callbacks whose state it saves.
+
+    Args:
+        path: File of the newest state.
+        earlier: File of the state before it.
+        facts: Plain values about the run that the file also holds.
     """
 
     def __init__(self, path: Path, earlier: Path, facts: Mapping[str, Any]) -> None:
@@ -54,7 +59,7 @@ class LastCheckpoint(Callback):
                 pl_module.lr_scheduler_step(config.scheduler, self._scores[config.monitor])
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Write the checkpoint atomically; Lightning resumes well after a validation alone."""
+        """Write the checkpoint atomically, after a validation: there Lightning resumes exactly."""
         if (trainer.current_epoch + 1) % (trainer.check_val_every_n_epoch or 1):
             return
         monitored = {config.monitor for config in trainer.lr_scheduler_configs}
@@ -72,24 +77,28 @@ class LastCheckpoint(Callback):
 
 
 def random_state() -> dict[str, Any]:
-    """States of torch's generators, on the processor and on the GPU in use, if there is one."""
+    """States of torch's generators, of the CPU and of the current GPU, if there is one."""
     cuda = [torch.cuda.get_rng_state()] if torch.cuda.is_available() else []
     return {"cpu": torch.get_rng_state(), "cuda": cuda}
 
 
 def set_random_state(state: dict[str, Any]) -> None:
-    """Go back to a state of torch's generators."""
+    """Restore a state of torch's generators."""
     torch.set_rng_state(state["cpu"].cpu())
-    if state["cuda"] and torch.cuda.is_available():  # the run may go on elsewhere
+    if state["cuda"] and torch.cuda.is_available():  # the run may resume on another machine
         torch.cuda.set_rng_state(state["cuda"][0].cpu())
 
 
 class RandomState(Callback):
-    """Keeps the states of torch's generators in the checkpoint, `alike` in all processes or not."""
+    """Saves the states of torch's generators in the checkpoint.
 
-    def __init__(self, alike: bool = False) -> None:
-        # Lightning goes back to the seed when several processes meet.
-        self._saved: dict[str, Any] | None = random_state() if alike else None
+    Args:
+        same_on_all_ranks: Start all processes from one state; False: each from a seed of its own.
+    """
+
+    def __init__(self, same_on_all_ranks: bool = False) -> None:
+        # Lightning resets the seed when the processes of a run join.
+        self._saved: dict[str, Any] | None = random_state() if same_on_all_ranks else None
 
     def state_dict(self) -> dict[str, Any]:
         state = random_state()
@@ -108,5 +117,5 @@ class RandomState(Callback):
             states = self._saved.get("processes")
             set_random_state(states[rank()] if states else self._saved)
         elif rank():
-            own = np.random.SeedSequence(torch.initial_seed(), spawn_key=(rank(),))
-            torch.manual_seed(int(own.generate_state(1)[0]))
+            seeds = np.random.SeedSequence(torch.initial_seed(), spawn_key=(rank(),))
+            torch.manual_seed(int(seeds.generate_state(1)[0]))

@@ -1,4 +1,4 @@
-"""CUDA graphs: a GPU gets two launches a training step in place of hundreds."""
+"""CUDA graphs: two launches per training step on a GPU instead of hundreds."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,10 +14,10 @@ from curvlab.callbacks.checkpoint import random_state, set_random_state
 from curvlab.errors import UsageError
 
 AGREEMENT = 1e-3
-"""Largest relative difference of loss and gradient norm between a replayed step and another."""
+"""Largest relative difference of loss and gradient norm between a step and its replay."""
 
 COMPARED = 2
-"""Steps that are compared: a number that the processor counts differs in the second one."""
+"""Number of compared steps: values that the CPU counts differ from the second step on."""
 
 
 class RecordedStep(nn.Module):
@@ -44,7 +44,7 @@ class CudaGraphs(Callback):
         step = RecordedStep(pl_module, batch)
         expected, why = _measure_steps(step), "a replayed step differs from the step"
         try:
-            with undone(pl_module):
+            with restoring(pl_module):
                 make_graphed_callables(step, (), allow_unused_input=True)
             replays = torch.allclose(_measure_steps(step), expected, rtol=AGREEMENT, equal_nan=True)
         except RuntimeError as error:
@@ -58,8 +58,8 @@ class CudaGraphs(Callback):
 
 
 @contextmanager
-def undone(module: nn.Module) -> Iterator[None]:
-    """Restore what steps change besides gradients: buffers and random states."""
+def restoring(module: nn.Module) -> Iterator[None]:
+    """Restore buffers and random states, which steps change besides gradients."""
     state = random_state()
     buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
     try:
@@ -74,11 +74,11 @@ def undone(module: nn.Module) -> Iterator[None]:
 def _measure_steps(step: RecordedStep) -> Tensor:
     """Loss and gradient norm of some steps `[steps, 2]`, without side effects."""
     weights = [p for p in step.parameters() if p.requires_grad]
-    found = []
-    with undone(step):
+    rows = []
+    with restoring(step):
         for _ in range(COMPARED):
             loss = step()
             gradients = torch.autograd.grad(loss, weights, allow_unused=True)
             norm = get_total_norm([gradient for gradient in gradients if gradient is not None])
-            found.append(torch.stack([loss.detach(), norm.to(loss.dtype)]))
-    return torch.stack(found)
+            rows.append(torch.stack([loss.detach(), norm.to(loss.dtype)]))
+    return torch.stack(rows)

@@ -1,4 +1,4 @@
-"""The curves of a run, one row an epoch: loss, metrics, every curvature; and its times."""
+"""Curves of a run, one row per epoch (loss, metrics, curvatures), and its times."""
 
 import math
 import time
@@ -10,25 +10,25 @@ import pandas as pd
 import torch
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
 from curvlab.files import atomic_write
 from curvlab.manifolds import Curvature
-from curvlab.models.triple_scorer import TripleScorer
-from curvlab.tasks.task import TAIL_STEPS
+from curvlab.tasks.task import TAIL_STEPS, Task
 
 
 def curvatures(module: nn.Module) -> dict[str, Tensor]:
-    """Curvatures of a model's `Curvature` parts in their order: `kappa/LAYER` to `[components]`."""
-    found = [part for part in module.modules() if isinstance(part, Curvature)]
-    return {f"kappa/{i}": part().detach().reshape(-1) for i, part in enumerate(found)}
+    """Curvatures of a model's `Curvature` modules, in order: `kappa/LAYER` to `[components]`."""
+    layers = [part for part in module.modules() if isinstance(part, Curvature)]
+    return {f"kappa/{i}": layer().detach().reshape(-1) for i, layer in enumerate(layers)}
 
 
-PREFIX = "points/"  # prefix of the metrics that `BoundaryFraction` logs
-TAIL_POINTS = 20  # how many evaluations there must be in these steps
+PREFIX = "points/"  # prefix of the metrics that `EncoderStatistics` logs
+TAIL_POINTS = 20  # fewest evaluations in the last steps that have a mean
 
 
 class Curves(Callback):
-    """Rows of `step`, `loss`, `map` ..., `kappa/LAYER/COMPONENT`; written to `metrics.csv`."""
+    """Collects rows of `step`, `loss`, `map`, ..., `kappa/LAYER/COMPONENT` in `metrics.csv`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -50,26 +50,28 @@ class Curves(Callback):
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
-        """Remember the loss, on the device; of a step of several batches, their mean."""
-        # Lightning has divided each by their number.
+        """Keep the loss of a step on the device; of several batches, their mean."""
+        # Lightning has divided the loss of each batch by their number.
         loss = outputs["loss"] / pl_module.loss_scale(batch)
         self._part = loss if self._part is None else self._part + loss
         if trainer.global_step > self._steps:
-            self._loss, self._part, self._steps = self._part, None, trainer.global_step
+            self._loss = self._part
+            self._part = None
+            self._steps = trainer.global_step
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Forget the metrics of the last evaluation."""
+        """Drop the metrics of the last evaluation."""
         trainer.callback_metrics.clear()
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Remember which step the metrics are of: a last, shorter epoch has none."""
+        """Note the step of the metrics: a last, shorter epoch has none."""
         self._evaluated_at = trainer.global_step
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Add a row, write the file, hand the row to the loggers."""
+        """Add a row, write the file, and pass the row to the loggers."""
         if self._loss is None:
             return
-        # Of several processes, the mean over their batches.
+        # The mean over the batches of all processes.
         values = {"loss": trainer.strategy.reduce(self._loss, reduce_op="mean")}
         if self._evaluated_at == trainer.global_step:
             values |= trainer.callback_metrics
@@ -85,7 +87,7 @@ class Curves(Callback):
             logger.log_metrics(logged, step=trainer.global_step)
 
     def tail_mean(self, metric: str) -> float | None:
-        """Mean of a metric over the last 2,000 steps; None where these have under 20 values."""
+        """Mean of a metric over the last 2,000 steps; None if these have fewer than 20 values."""
         start = self.rows[-1]["step"] - TAIL_STEPS if self.rows else -1
         values = [row[metric] for row in self.rows if metric in row and row["step"] > start]
         if start < 0 or len(values) < TAIL_POINTS:
@@ -93,24 +95,28 @@ class Curves(Callback):
         return math.fsum(values) / len(values)
 
 
-class BoundaryFraction(Callback):
-    """Logs the `shares` of the embeddings of the first forward pass of a validation or test."""
+class EncoderStatistics(Callback):
+    """Logs the encoder's `statistics` of the first forward pass of a validation or test.
+
+    A task of triples, whose queries are many batches, averages and logs them itself.
+    """
 
     def on_validation_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._shares: dict[str, Tensor] = {}
-        encoder: Any = getattr(pl_module, "encoder", None)
-        graphs = encoder is not None and not isinstance(encoder, TripleScorer)
-        self._hook: Any = encoder.register_forward_hook(self._take) if graphs else None
+        self._statistics: dict[str, Tensor] = {}
+        self._hook: Any = None
+        if isinstance(pl_module, Task) and pl_module.data_kind == "graph":
+            self._hook = pl_module.encoder.register_forward_hook(self._keep)
 
-    def _take(self, encoder: Any, _batch: Any, points: Tensor) -> None:
+    @torch.no_grad()
+    def _keep(self, encoder: Any, arguments: tuple[Data], points: Tensor) -> None:
         self._hook.remove()
-        self._shares = encoder.manifold_out.shares(points.detach())
+        self._statistics = encoder.statistics(*arguments, points)
 
     def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Log the shares, in a test as part of the result."""
+        """Log the statistics, in a test as part of the result."""
         if self._hook is not None:
             self._hook.remove()
-        logged = {f"{PREFIX}{name}": share for name, share in self._shares.items()}
+        logged = {f"{PREFIX}{name}": value for name, value in self._statistics.items()}
         pl_module.log_dict(logged, batch_size=1, rank_zero_only=True)
 
     on_test_epoch_start = on_validation_epoch_start
@@ -118,32 +124,36 @@ class BoundaryFraction(Callback):
 
 
 class StepTimer(Callback):
-    """Median over epochs, without the first, of a step's mean time; and wall time."""
+    """Measures the median time per step over epochs, without the first, and the wall time."""
 
     def __init__(self) -> None:
         self._epochs: list[float] = []
-        self._first, self._epoch_start = 0, 0.0
-        self._earlier, self._start = 0.0, time.perf_counter()
+        self._first = 0
+        self._epoch_start = 0.0
+        self._earlier = 0.0
+        self._start = time.perf_counter()
 
     def state_dict(self) -> dict[str, Any]:
         return {"epochs": self._epochs, "wall": self.wall_seconds}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._epochs, self._earlier = list(state_dict["epochs"]), state_dict["wall"]
+        self._epochs = list(state_dict["epochs"])
+        self._earlier = state_dict["wall"]
 
     @property
     def ms_per_step(self) -> float | None:
-        """Milliseconds a step; None before the first epoch."""
+        """Milliseconds per step; None before the first epoch."""
         epochs = self._epochs[1:] or self._epochs
         return 1000 * median(epochs) if epochs else None
 
     @property
     def wall_seconds(self) -> float:
-        """Seconds since the run began, without the time between interruption and resumption."""
+        """Seconds of the run so far, without the time between interruption and resumption."""
         return self._earlier + time.perf_counter() - self._start
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._first, self._epoch_start = trainer.global_step, time.perf_counter()
+        self._first = trainer.global_step
+        self._epoch_start = time.perf_counter()
 
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
         """Stop the clock at the last step, before evaluation."""

@@ -1,4 +1,4 @@
-"""End a run whose values are no longer finite, and name the place."""
+"""End a run whose values are no longer finite, and say where it began."""
 
 from typing import Any
 
@@ -15,14 +15,14 @@ from curvlab.process import is_distributed
 
 
 class FiniteGuard(Callback):
-    """Ends a run whose loss or gradients are not finite; on a GPU every `interval` steps."""
+    """Ends a run whose loss or gradients are not finite; checks a GPU every `interval` steps."""
 
     def __init__(self, interval: int) -> None:
         self.interval = interval
         self._loss: Tensor | None = None
         self._batch: Any = None
-        self._good: Tensor | None = None
-        self._seen = 1
+        self._finite: Tensor | None = None
+        self._first_unchecked = 1
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
@@ -39,25 +39,26 @@ class FiniteGuard(Callback):
     ) -> None:
         """Check before the update spoils the weights."""
         assert self._loss is not None
-        good, step = _is_finite(pl_module, self._loss), trainer.global_step + 1
-        self._good = good if self._good is None else self._good & good
-        if not waits_for_device(good) or (self.interval == 1 and not is_distributed()):
-            if not good:
+        step = trainer.global_step + 1
+        finite = _is_finite(pl_module, self._loss)
+        self._finite = finite if self._finite is None else self._finite & finite
+        if not waits_for_device(finite) or (self.interval == 1 and not is_distributed()):
+            if not finite:
                 self._end(pl_module, step)
         elif step % self.interval == 0:
-            self._look(step)
+            self._check_interval(step)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Check the remaining steps on an accelerator."""
-        self._look(trainer.global_step)
+        self._check_interval(trainer.global_step)
 
-    def _look(self, step: int) -> None:
-        if self._good is not None and not self._good:
+    def _check_interval(self, step: int) -> None:
+        if self._finite is not None and not self._finite:
             raise DivergedError(
-                f"loss or gradients were not finite between steps {self._seen} and {step}: repeat "
-                "the run with debug=nan, on one device, to learn where it began"
+                f"loss or gradients were not finite between steps {self._first_unchecked} and "
+                f"{step}: repeat the run with debug=nan, on one device, to learn where it began"
             )
-        self._seen = step + 1
+        self._first_unchecked = step + 1
 
     def _end(self, pl_module: LightningModule, step: int) -> None:
         kappas = [
@@ -91,10 +92,10 @@ def _is_finite(module: nn.Module, loss: Tensor) -> Tensor:
 
 
 def _gradients(module: nn.Module) -> dict[str, Tensor]:
-    """The gradients of a module by parameter; of sparse ones, the rows that they have."""
+    """Gradients of a module by parameter; of sparse gradients, their rows."""
     grads = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
     return {name: grad._values() if grad.is_sparse else grad for name, grad in grads.items()}
 
 
 def _loss(module: LightningModule, batch: Any) -> Any:
-    return type(module).training_step(module, batch, 0)  # not a replay, which calls no hooks
+    return type(module).training_step(module, batch, 0)  # a replayed CUDA graph calls no hooks

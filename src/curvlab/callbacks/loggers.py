@@ -1,4 +1,4 @@
-"""Lightning's loggers, in addition to the curves' file: never required, never asking to log in."""
+"""Lightning's loggers, in addition to the curves' file; none is required or asks for a login."""
 
 import logging
 import os
@@ -16,7 +16,7 @@ from curvlab.files import remove
 from curvlab.options import Incidental, Project
 
 EVENTS = "tensorboard"  # folder of a run's events
-RUN_TAG = "curvlab.run"  # tag by which a run is found again in MLflow, which numbers runs itself
+RUN_TAG = "curvlab.run"  # tag that identifies a run in MLflow, which numbers runs itself
 
 
 @checked
@@ -24,7 +24,7 @@ RUN_TAG = "curvlab.run"  # tag by which a run is found again in MLflow, which nu
 def wandb_logger(
     project: Incidental[Project] = "curvlab", entity: Incidental[str | None] = None, **run: Any
 ) -> Iterator[Logger]:
-    """Log to W&B within the block: online where an account is configured, else offline in `folder`.
+    """Log to W&B within the block: online if an account is configured, else offline in `folder`.
 
     Args:
         project: project on the site.
@@ -33,11 +33,12 @@ def wandb_logger(
     """
     import wandb
 
-    # Its process may take long to start where a sweep keeps all processors busy.
+    # W&B's process starts slowly while a sweep keeps all CPUs busy.
     silent = wandb.Settings(silent=True, x_service_wait=300)
     wandb.setup(silent)
     mode = os.environ.get("WANDB_MODE")
-    mode = mode or ("online" if wandb.login(prompt=False, verify=False) else "offline")
+    if not mode:
+        mode = "online" if wandb.login(prompt=False, verify=False) else "offline"
     logger = WandbLogger(
         name=run["name"],
         save_dir=run["folder"],
@@ -75,16 +76,15 @@ def mlflow_logger(
     tracking_uri: Incidental[str] = "sqlite:///outputs/mlflow.db",
     **run: Any,
 ) -> Iterator[Logger]:
-    """Log to MLflow within the block, to a file of this machine or a server.
+    """Log to MLflow within the block, to a local file or a server.
 
     Args:
-        experiment: what runs belong to.
-        tracking_uri: address of the server, or `sqlite:///FILE`; `MLFLOW_TRACKING_URI` where it is
-            set.
-        **run: as of `wandb_logger`.
+        experiment: experiment that the runs belong to.
+        tracking_uri: address of the server, or `sqlite:///FILE`; `MLFLOW_TRACKING_URI` if set.
+        **run: see `wandb_logger`.
     """
     logging.getLogger("mlflow").setLevel(logging.WARNING)
-    # MLflow asks SQLAlchemy for what that is about to give up.
+    # MLflow uses an option that SQLAlchemy deprecates.
     warnings.filterwarnings("ignore", ".*`noload`.*")
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
@@ -93,23 +93,24 @@ def mlflow_logger(
     local = file != tracking_uri
     place = Path(file).resolve().with_name("mlartifacts").as_uri() if local else None
     try:
-        client, earlier = MlflowClient(tracking_uri), None
-        with suppress(MlflowException):  # it is there, or another worker makes it
+        client = MlflowClient(tracking_uri)
+        earlier = None
+        with suppress(MlflowException):  # it exists, or another worker creates it
             client.create_experiment(experiment, artifact_location=place)
         if run["resumed_at"] is not None:
             number = client.get_experiment_by_name(experiment).experiment_id
-            found = client.search_runs([number], f"tags.`{RUN_TAG}` = '{run['run_id']}'")
-            earlier = found[0].info.run_id if found else None
+            runs = client.search_runs([number], f"tags.`{RUN_TAG}` = '{run['run_id']}'")
+            earlier = runs[0].info.run_id if runs else None
         tags = {RUN_TAG: run["run_id"], "group": str(run["group"])}
-        made = MLFlowLogger(experiment, run["name"], tracking_uri, tags, run_id=earlier)
+        logger = MLFlowLogger(experiment, run["name"], tracking_uri, tags, run_id=earlier)
         if earlier is None:
-            made.log_hyperparams(run["run_config"])
+            logger.log_hyperparams(run["run_config"])
     except MlflowException as error:
         reason = " ".join(str(error).split())[:200]
         raise UsageError(
             f"MLflow at logger.tracking_uri={tracking_uri} does not answer: {reason}"
         ) from error
-    with _finalize_on_exit(made) as logger:
+    with _finalize_on_exit(logger):
         yield logger
 
 

@@ -191,15 +191,14 @@ def forecast_of_run(run: Command, folder: Path) -> str:
 
 def seconds_of(run: Command, costs: Sequence[Cost] = ()) -> float | None:
     """The time of a run by these costs, or by those that the repository has of runs like it."""
-    like = [cost for cost in _shipped_costs() if cost.kind == _kind_of(run)] if not costs else []
-    of_table = [cost for cost in like if cost.table == run.config.experiment]
-    found = costs or of_table or like
+    if not costs and REPOSITORY is not None:
+        kind = _kind_of(run)
+        shipped = read_costs(REPOSITORY / "docs" / "results" / COSTS)
+        same_kind = [cost for cost in shipped if cost.kind == kind]
+        same_table = [cost for cost in same_kind if cost.table == run.config.experiment]
+        costs = same_table or same_kind
     steps = int(run.config.trainer.max_steps)
-    return median(cost.seconds(steps) for cost in found) if found else None
-
-
-def _shipped_costs() -> list[Cost]:
-    return [] if REPOSITORY is None else read_costs(REPOSITORY / "docs" / "results" / COSTS)
+    return median(cost.seconds(steps) for cost in costs) if costs else None
 
 
 def _kind_of(run: Command) -> tuple[str, str, str]:

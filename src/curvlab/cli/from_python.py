@@ -1,6 +1,7 @@
 """The verb `train` as a function: `curvlab.train("model=fpst", "dataset=cora")`."""
 
 import io
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from torch_geometric.data import Data
 from curvlab.cli.overrides import check_overrides, read_overrides
 from curvlab.config.compose import compose
 from curvlab.errors import UsageError
+from curvlab.run.command import complete
 from curvlab.run.load import Run, load
-from curvlab.run.train import train as train_config
+from curvlab.run.train import train as train_command
 
 
 def train(*overrides: str, data: Data | None = None) -> Run:
@@ -38,16 +40,16 @@ def train(*overrides: str, data: Data | None = None) -> Run:
     words = read_overrides(overrides)
     if data is not None:
         words += ["dataset=pyg", f"dataset.path={_save(data, compose(words).paths.output_dir)}"]
-    run = check_overrides(words, multirun=False)
-    hydras = [word for word in words if word.startswith("hydra")]
+    of_hydra = [word for word in words if word.startswith("hydra")]
+    run = check_overrides(words, multirun=False, complete=partial(complete, hydra=of_hydra))
     threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     try:
         with isolate_rng():
-            run.call(train_config, logs=False, others=hydras)
+            run.call(train_command, logs=False)
     finally:
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(strict)
-    return load(run.folder(False, hydras), trust=True)
+    return load(run.folder(multirun=False), trust=True)
 
 
 def _save(data: Data, outputs: str) -> Path:

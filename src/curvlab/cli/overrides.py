@@ -18,7 +18,7 @@ from curvlab.cli.aliases import resolve_aliases
 from curvlab.cli.help import page, screen
 from curvlab.config.compose import compose, origins, show_origins
 from curvlab.config.folder import CONFIGS, add, choices, find, is_group
-from curvlab.config.options import check_machine, check_options, keys_of, validate
+from curvlab.config.options import check_machine, check_options, keys_of
 from curvlab.config.schema import options_of, signature_of
 from curvlab.errors import UsageError, omegaconf_message, refuse, shown
 from curvlab.program import expand_home
@@ -110,18 +110,19 @@ def check_overrides(words: Sequence[str], multirun: bool, complete: Complete = c
             "table= and search= are two sweeps: search first, adopt the winner by curvlab adopt, "
             "then fill the table"
         )
-    chosen, *others = variations([*swept_by_table(overrides), *overrides])
+    variants = variations([*swept_by_table(overrides), *overrides])
     try:
-        first = _check_run(complete(chosen), overrides)
-        for other in others:
-            _check_run(complete(other), overrides)
+        first, *_ = [_check_run(complete(variant), overrides) for variant in variants]
         config = first.config
-        (check_machine if multirun else validate)(config)
+        if multirun:  # a cell that is wrong ends by itself
+            check_machine(config)
+        else:
+            first.check()
         remote = any(re.match("hydra/launcher=(?!basic|joblib)", word) for word in words)
         if config.trainer.accelerator in ("gpu", "cuda", "mps") and not remote:
-            from curvlab.run.hardware import run_device  # which imports torch
+            from curvlab.run.hardware import choose_device  # which imports torch
 
-            run_device(config.trainer.accelerator)
+            choose_device(config.trainer.accelerator)
         if "search" in config:
             set_here = [o for o in overrides if not chooses(o.key_or_group)]
             check_search(config, {o.key_or_group: str(o.input_line) for o in set_here})
@@ -287,5 +288,5 @@ def show_configurations(words: Sequence[str], complete: Complete) -> None:
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         for cell in cells:
             run = complete(cell)
-            validate(run.config)
+            run.check()
             print(show_origins(run.config, origins(run.overrides)), end="", flush=True)

@@ -8,11 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import torch
 from omegaconf import open_dict
 
 from curvlab.config.compose import compose
 from curvlab.results.folder import RunDirectory
-from curvlab.results.identity import identity_hash, stored_config
+from curvlab.run.command import Command
 from curvlab.run.hardware import prepare_process
 from curvlab.run.train import train_in
 from curvlab.tables.planning import cell_words
@@ -28,15 +29,14 @@ def repeat(configs: Path, chosen: Sequence[Stored]) -> Iterator[dict[str, Any]]:
         quiet = ["trainer.threads=1", "trainer.progress=false", "trainer.plots=false"]
         with TemporaryDirectory(prefix="curvlab-repeat-") as folder:
             where = [f"paths.output_dir='{folder}'", "rerun=true"]
-            config = compose([*words, *quiet, *where], configs)
-            again = identity_hash(stored_config(config))
-            if again != one.result["config_hash"]:
+            command = Command((), compose([*words, *quiet, *where], configs))
+            if command.config_hash != one.result["config_hash"]:
                 continue  # its command would build something else: it is in outdated.csv
-            with open_dict(config):
-                config.experiment = one.table
-            prepare_process(1, "cpu")
+            with open_dict(command.config):
+                command.config.experiment = one.table
+            prepare_process(1, torch.device("cpu"))
             with redirect_stdout(io.StringIO()):
-                result = train_in(config, RunDirectory(Path(folder, "run")), multirun=True)
+                result = train_in(command, RunDirectory(Path(folder, "run")), multirun=True)
         if result.score is None:  # its data are not at hand, for one
             error = f"{one.table}/{one.run} ended as {result.status}: {result.error}"
             log.warning("not repeated: %s", error)

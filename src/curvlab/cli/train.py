@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from multiprocessing import current_process
@@ -18,12 +18,10 @@ from curvlab.cli.forecast import Forecast, forecast_of_run
 from curvlab.cli.overrides import (
     INFORMATION,
     MULTIRUN,
-    cells_of,
     check_flags,
     check_overrides,
     complain,
     mark_cell_keys,
-    parse,
     read_overrides,
     show_configurations,
     show_help,
@@ -31,7 +29,6 @@ from curvlab.cli.overrides import (
 from curvlab.config.compose import JOB
 from curvlab.config.folder import CONFIGS
 from curvlab.config.resolvers import register_resolvers
-from curvlab.config.trust import trust
 from curvlab.errors import (
     UsageError,
     import_message,
@@ -40,15 +37,19 @@ from curvlab.errors import (
     system_remedy,
 )
 from curvlab.run import signals
-from curvlab.run.command import complete
-from curvlab.run.group import end_others, end_with_parent, follow, group
-from curvlab.run.messages import read_run
+from curvlab.run.command import Command, complete
+from curvlab.run.group import end_group_at_exit, end_with_parent, follow, group
 
 DRY_RUN = "--dry-run"  # the flag with which a command prints its forecast and stops
 
 
 def run(config: DictConfig) -> float | None:
-    """Run one configuration; return the metric that a search maximises."""
+    """Run one configuration, as a job of Hydra's; return the metric that a search maximises."""
+    return run_command(Command.of_job(config))
+
+
+def run_command(command: Command) -> float | None:
+    """Train, search or study; return the metric that a search maximises."""
     launched = current_process().name != "MainProcess"
     if launched:
         from curvlab.run.sweep import is_over
@@ -60,15 +61,15 @@ def run(config: DictConfig) -> float | None:
     from curvlab.run.train import RunFailedError, train
 
     try:
-        if "search" in config:
+        if "search" in command.config:
             from curvlab.search.run import search
 
-            return search(config).objective
-        if "study" in config:
+            return search(command).objective
+        if "study" in command.config:
             from curvlab.study.run import study
 
-            return study(config).objective
-        return train(config).objective
+            return study(command).objective
+        return train(command).objective
     except UsageError as error:
         complain(str(error))
     except RunFailedError as error:
@@ -84,14 +85,13 @@ def main(arguments: Sequence[str]) -> int:
     """Check the overrides and run what they ask for; return the exit code."""
     rank, size = group()
     signals.install(speaks=rank == 0)
-    register_resolvers()
     if rank > 0:
-        _trust_overrides(arguments)
-        follow(rank, read_run, _take_part)
+        follow(rank)
         return 0
+    register_resolvers()
     words = list(arguments) or ["--help"]
     if size > 1:
-        end_others()
+        end_group_at_exit()
         said = f"trainer.devices={size}"  # which the result's identity knows
         others = [w for w in words if w.startswith("trainer.devices=") and w != said]
         if others:
@@ -107,20 +107,6 @@ def main(arguments: Sequence[str]) -> int:
         return _run_words(words)
 
 
-def _trust_overrides(arguments: Sequence[str]) -> None:
-    """Trust the classes and files that this process's own command names."""
-    with suppress(UsageError, HydraException):  # the first process refuses the command
-        overrides = [word for word in read_overrides(arguments) if not word.startswith("-")]
-        for word in {word for cell in cells_of(overrides) for word in cell}:
-            override = parse(word)
-            trust({override.key_or_group: override.value()})
-
-
-def _take_part(rank: int, *run: Any) -> Any:
-    """Take part in a run that the first process of the group has dispatched."""
-    return import_module("curvlab.run.train").run_process(rank, *run)
-
-
 def _run_words(words: Sequence[str]) -> int:
     """Print the configurations or the forecast, or run; return the exit code."""
     dry_run, words = DRY_RUN in words, [word for word in words if word != DRY_RUN]
@@ -129,7 +115,8 @@ def _run_words(words: Sequence[str]) -> int:
     overrides = [word for word in words if word not in MULTIRUN]
     shown = any(word.lstrip("+").lower() == "print_config=true" for word in overrides)
     say = partial(print, file=sys.stderr if shown else sys.stdout)
-    completed = partial(complete, say=say, keep=not (shown or dry_run))
+    of_hydra = [word for word in overrides if word.startswith("hydra") and not multirun]
+    completed = partial(complete, say=say, keep=not (shown or dry_run), hydra=of_hydra)
     first = check_overrides(overrides, multirun, completed)
     if shown:
         show_configurations(overrides, completed)
@@ -141,13 +128,12 @@ def _run_words(words: Sequence[str]) -> int:
         return 0
     if multirun:
         return _by_hydra([MULTIRUN[0], *mark_cell_keys(overrides)])
-    hydras = [word for word in overrides if word.startswith("hydra")]
-    if expected := forecast_of_run(first, first.folder(False, hydras)):
+    if expected := forecast_of_run(first, first.folder(multirun=False)):
         print(expected, flush=True)
-    if _imported("curvlab.run.train"):
-        first.call(run, logs=True, others=hydras)
-        return 0
-    return 1
+    if _imported("curvlab.run.train") is None:
+        return 1
+    first.call(run_command, logs=True)
+    return 0
 
 
 def _by_hydra(words: Sequence[str]) -> int:

@@ -9,10 +9,11 @@ from typing import Any
 
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.schema import options_of
 from curvlab.errors import UsageError
+from curvlab.options import FROM_DATA
 
 OWN_CODE = Path(__file__).parents[1]
 OF_ARGUMENTS = ("unexpected keyword argument", "required positional", "required keyword-only")
@@ -36,6 +37,31 @@ def build(config: DictConfig | dict[Any, Any], key: str = "", /, **arguments: An
         what = f"{key} ({target})" if key else target
         why = " ".join(str(cause).split()) or type(cause).__name__
         raise UsageError(f"{what} cannot be built with its values: {why}") from cause
+
+
+def build_group(
+    group: DictConfig, data: Any = None, manifold: DictConfig | None = None, **arguments: Any
+) -> Any:
+    """Build the class of a group, such as `config.model`, whose other keys describe it.
+
+    The constructor takes the keys that are in its signature, attributes of `data` where it marks
+    them `FromData`, the maker of spaces that `manifold` configures, and `arguments`.
+    """
+    options = _arguments_in(group)
+    for name, option in options_of(group._target_).items():
+        if option.spaces:
+            assert manifold is not None
+            options[name] = _arguments_in(manifold)
+        elif FROM_DATA in option.marks:
+            options[name] = getattr(data, name)
+    return build(options, group._get_full_key(None), **arguments)
+
+
+def _arguments_in(group: DictConfig) -> dict[str, Any]:
+    """The keys of a group, resolved, that are in the signature of its class."""
+    options, signature = OmegaConf.to_container(group, resolve=True), options_of(group._target_)
+    assert isinstance(options, dict)
+    return {str(k): v for k, v in options.items() if k in signature or str(k).startswith("_")}
 
 
 @contextmanager

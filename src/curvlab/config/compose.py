@@ -16,7 +16,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from hydra.types import RunMode
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.folder import CONFIGS, address, folders, is_group
 from curvlab.config.options import keys_of, leaves
@@ -29,63 +29,61 @@ COLUMN = 58
 JOB = "train"  # the name of a run's log
 
 
-def compose(words: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfig:
-    """Compose overrides, with every option; those of groups alone are cached per process."""
-    return _compose(words, configs, _without_hydra)
+def compose(overrides: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfig:
+    """Compose overrides, with every option, without Hydra's part."""
+    return without_hydra(compose_with_hydra(overrides, configs))
 
 
-def compose_with_hydra(words: Sequence[str] = ()) -> DictConfig:
-    """The same with Hydra's own part, as `hydra`, which names the folder of the run."""
-    config = _compose(words, CONFIGS, _of_groups)
-    task = [override for override in _parse(words) if not override.is_hydra_override()]
-    config.hydra.overrides.task = [str(override.input_line) for override in task]
+def compose_with_hydra(overrides: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfig:
+    """The same with Hydra's part, as `hydra`, which names the folder of the run.
+
+    Choices of groups are composed once per process; values are set on a copy.
+    """
+    register_resolvers()
+    cached = configs == CONFIGS  # another folder may change
+    compose_groups: Any = _compose_groups if cached else _compose_groups.__wrapped__
+    try:
+        parsed = OverridesParser.create().parse_overrides(list(overrides))
+        values = [override for override in parsed if sets_a_key(override, configs)]
+        choices = tuple(str(o.input_line) for o in parsed if o not in values)
+        config = deepcopy(compose_groups(choices, configs, folders()))
+    except HydraException as error:
+        raise _refusal(error) from None
+    try:
+        ConfigLoaderImpl._apply_overrides_to_config(values, config)
+    except HydraException as error:
+        if missing := re.match("Could not override '(.+?)'", str(error)):
+            chosen = f" with {' '.join(choices)}" if choices else ""
+            known = [key for key in keys_of(config) if not key.startswith("hydra")]
+            refuse(f"key {missing[1]}{chosen}", missing[1], known)
+        raise _refusal(error) from None
+    trust(config)
+    of_run = [override for override in parsed if not override.is_hydra_override()]
+    config.hydra.overrides.task = [str(override.input_line) for override in of_run]
     config.hydra.mode = RunMode.RUN
     return config
 
 
-def _compose(words: Sequence[str], configs: Path, make: Any) -> DictConfig:
-    register_resolvers()
-    try:
-        overrides = _parse(words)
-        values = [override for override in overrides if sets_a_key(override, configs)]
-        choices = tuple(str(o.input_line) for o in overrides if o not in values)
-        make = make if configs == CONFIGS else make.__wrapped__  # of a folder that changes
-        config = deepcopy(make(choices, configs, folders()))
-        ConfigLoaderImpl._apply_overrides_to_config(values, config)
-        trust(config)
-        return config
-    except HydraException as error:
-        if missing := re.match("Could not override '(.+?)'", str(error)):
-            chosen = f" with {' '.join(choices)}" if choices else ""
-            refuse(f"key {missing[1]}{chosen}", missing[1], keys_of(config))
-        raise UsageError(" ".join(f"{error} {error.__cause__ or ''}".split())) from None
-
-
-def _parse(words: Sequence[str]) -> list[Override]:
-    return OverridesParser.create().parse_overrides(list(words))
-
-
-@cache
-def _of_groups(words: Sequence[str], configs: Path, _: tuple[Path, ...]) -> DictConfig:
-    """Compose choices of groups, once per process for each search path."""
-    if GlobalHydra.instance().is_initialized():
-        return hydra.compose("train", list(words), return_hydra_config=True)
-    with initialize_config_dir(str(configs.resolve()), JOB, version_base="1.3"):
-        return hydra.compose("train", list(words), return_hydra_config=True)
-
-
-@cache
-def _without_hydra(words: Sequence[str], configs: Path, places: tuple[Path, ...]) -> DictConfig:
-    make = _of_groups if configs == CONFIGS else _of_groups.__wrapped__
-    return without_hydra(make(words, configs, places))
+def _refusal(error: HydraException) -> UsageError:
+    return UsageError(" ".join(f"{error} {error.__cause__ or ''}".split()))
 
 
 def without_hydra(config: DictConfig) -> DictConfig:
-    """A copy of a configuration without Hydra's own part."""
-    copy = deepcopy(config)
-    with open_dict(copy):
-        del copy["hydra"]
-    return copy
+    """Copy a configuration without Hydra's own part."""
+    return OmegaConf.masked_copy(config, [str(key) for key in config if key != "hydra"])
+
+
+@cache
+def _compose_groups(
+    choices: Sequence[str],
+    configs: Path,
+    _: tuple[Path, ...],  # the search path, which the cache distinguishes
+) -> DictConfig:
+    """Compose choices of groups."""
+    if GlobalHydra.instance().is_initialized():
+        return hydra.compose(JOB, list(choices), return_hydra_config=True)
+    with initialize_config_dir(str(configs.resolve()), JOB, version_base="1.3"):
+        return hydra.compose(JOB, list(choices), return_hydra_config=True)
 
 
 def sets_a_key(override: Override, configs: Path) -> bool:

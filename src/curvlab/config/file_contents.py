@@ -47,12 +47,11 @@ def user_files(config: Mapping[Any, Any]) -> dict[str, str | None]:
                     found[key] = checksum_of(str(place), *names)
                 elif name == "path" and not node.get("target"):
                     found[key] = None
-        others: Mapping[str, Any] = {}
         if is_subclass(target, FOREIGN):
-            others = {"options": node.get("options") or {}}
+            options = {"options": node.get("options") or {}}
+            found |= {f"{path}.{key}": content for key, content in _existing_files(options)}
         elif target and not _is_known(target):
-            others = node
-        found |= {f"{path}.{key}": content for key, content in _existing_files(others)}
+            found |= {f"{path}.{key}": content for key, content in _existing_files(node)}
     return found
 
 
@@ -64,13 +63,13 @@ def dataset_files(config: Mapping[str, Any]) -> dict[str, str]:
     dataset = config.get("dataset") or {}
     source = dataset.get("source") or {}
     options = options_of(str(source.get("_target_", "")))
-    shipped = _shipped_source(str(dataset.get("name")))
     found = {}
     for name, option in options.items():
         if DATASET_FILES not in option.marks or name not in source:
             continue
-        usual = shipped.get(name, None if option.default is MISSING else option.default)
-        if source[name] != usual:
+        default = None if option.default is MISSING else option.default
+        shipped = _shipped_source(str(dataset.get("name")))
+        if source[name] != shipped.get(name, default):
             text = json.dumps(source[name], sort_keys=True, default=str)
             found[f"dataset.source.{name}"] = hashlib.sha256(text.encode()).hexdigest()[:16]
     return found

@@ -5,8 +5,6 @@ checked before torch is imported; classes of others are imported. A result is id
 differs from the defaults, so none moves without a revision of its class. After a change:
 
     python -m curvlab.config.schema
-
-It also writes `curvlab/models/__init__.pyi`, the names of all models.
 """
 
 import ast
@@ -20,11 +18,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
-from importlib import import_module
 from pathlib import Path
-from pkgutil import walk_packages
 from pydoc import locate
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import annotated_types
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
@@ -35,14 +31,6 @@ from curvlab.checked import UNIONS, Part, describe_type, marks_of, valid
 from curvlab.config.folder import CONFIGS
 from curvlab.config.trust import SIGNATURES as FILE
 from curvlab.config.trust import is_known
-from curvlab.documentation import (
-    constructors,
-    docstring,
-    meanings,
-    named_arguments,
-    passes_options_on,
-    type_hints,
-)
 from curvlab.errors import UsageError
 from curvlab.options import FROM_DATA, INCIDENTAL, PASSED, SPACE, Configured
 
@@ -61,8 +49,7 @@ GROUPS = {
 }
 """Classes of those parts of a configuration that have no `_target_`, since they are not built."""
 
-PACKAGE = Path(__file__).parents[1].name
-MODEL_STUB = Path(__file__).parents[1] / "models" / "__init__.pyi"
+PACKAGE = __name__.partition(".")[0]
 
 MISSING = object()  # a default that is not a literal, such as a class: the constructor has it
 
@@ -86,6 +73,7 @@ WRITTEN = {Any: "Any", type(None): "None", ...: "..."} | {
     )
 }
 """How a type is written in `FILE`; others are a `Part`."""
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _text(kind: Any) -> str:
@@ -200,10 +188,13 @@ def current_target(target: str) -> str:
 
 def signature_of(target: str) -> Signature:
     """Signature of a class or function; empty if it is not found, or not known (see `trust`)."""
-    stored, current = stored_signatures(), current_target(target)
+    stored = stored_signatures()
+    if target in stored:
+        return stored[target]
+    current = current_target(target)
     if current in stored:
         return stored[current]
-    return _signature_of_other(target) if is_known(target) else Signature()
+    return _signature_of_other(target) if target and is_known(target) else Signature()
 
 
 @cache
@@ -258,11 +249,13 @@ def _inspect(found: Any) -> Signature:
     if not inspect.isclass(found):
         return Signature(_summary(found), options=_arguments(found, found))
     classes = [c for c in found.__mro__ if c is not object]
+    made = [c for c in classes if inspect.isfunction(vars(c).get("__init__"))]
     options: dict[str, Option] = {}
-    passed_on = False
-    for function in constructors(found):
-        options = _arguments(function, *classes) | options
-        passed_on = passes_options_on(function)
+    for above in made:
+        function = vars(above)["__init__"]
+        options |= {k: v for k, v in _arguments(function, *classes).items() if k not in options}
+        if not _is_variadic(function):
+            break
     attributes = {
         name: value
         for above in reversed(classes)
@@ -278,7 +271,7 @@ def _inspect(found: Any) -> Signature:
         summary=_summary(found),
         classes=tuple(map(_dotted_name, classes)),
         attributes=attributes,
-        passes_on=passed_on,
+        passes_on=bool(made) and all(_is_variadic(vars(above)["__init__"]) for above in made),
         options=options,
     )
 
@@ -286,10 +279,15 @@ def _inspect(found: Any) -> Signature:
 def _arguments(function: Any, *documented: Any) -> dict[str, Option]:
     docs: dict[str, str] = {}
     for each in (function, *documented):
-        docs = meanings(docstring(each)) | docs
-    hints = type_hints(function)
+        docs = _docs(inspect.getdoc(each) or "") | docs
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except (NameError, TypeError):  # of a library, for type checkers alone
+        hints = {}
     found = {}
-    for name, argument in named_arguments(function).items():
+    for name, argument in inspect.signature(function).parameters.items():
+        if name == "self" or name.startswith("_") or argument.kind in VARIADIC:
+            continue
         kind, default = hints.get(name, Any), argument.default
         for mark in marks_of(kind):
             default = mark.default if isinstance(mark, Configured) else default
@@ -309,6 +307,11 @@ def _arguments(function: Any, *documented: Any) -> dict[str, Option]:
     return found
 
 
+def _is_variadic(function: Any) -> bool:
+    kinds = [argument.kind for argument in inspect.signature(function).parameters.values()]
+    return inspect.Parameter.VAR_KEYWORD in kinds
+
+
 def _is_literal(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_literal, value))
@@ -316,7 +319,13 @@ def _is_literal(value: Any) -> bool:
 
 
 def _summary(documented: Any) -> str:
-    return docstring(documented).partition("\n")[0]
+    return (inspect.getdoc(documented) or "").partition("\n")[0]
+
+
+def _docs(text: str) -> dict[str, str]:
+    section = re.search(r"(?m)^(?:Args|Attributes):\n((?:    .*\n|\n)*)", f"{text}\n")
+    found = re.findall(r"(?m)^ {4}(\w+).*?: (.*(?:\n {5,}.*)*)", section[1] if section else "")
+    return {name: " ".join(said.split()) for name, said in found}
 
 
 def _dotted_name(one: type) -> str:
@@ -334,33 +343,6 @@ def describe_all(configs: Path = CONFIGS) -> bytes:
     return STORED.dump_json(found, indent=1, exclude_defaults=True)
 
 
-def model_stub() -> str:
-    """The text of `curvlab/models/__init__.pyi`, which names all models and their base classes."""
-    package = import_module(f"{PACKAGE}.models")
-    modules = [m.name for m in walk_packages(package.__path__, f"{package.__name__}.")]
-    base = locate(f"{package.__name__}.encoder.Encoder")
-    assert isinstance(base, type)
-    found = sorted(
-        (module, name)
-        for module in modules
-        for name, value in vars(import_module(module)).items()
-        if isinstance(value, type) and issubclass(value, base) and value.__module__ == module
-        if not name.startswith("_")
-    )
-    return "\n".join(
-        [
-            '"""Names of the models; written by `python -m curvlab.config.schema`."""',
-            "",
-            *(f"from {module} import {name} as {name}" for module, name in found),
-            "",
-            "__all__ = [",
-            *(f'    "{name}",' for name in sorted(name for _, name in found)),
-            "]",
-            "",
-        ]
-    )
-
-
 def moved_defaults(old: Mapping[str, Signature], new: Mapping[str, Signature]) -> list[str]:
     """Defaults that moved under the same revision, as `FPST.dim: 16 -> 32`."""
     found = []
@@ -376,7 +358,7 @@ def moved_defaults(old: Mapping[str, Signature], new: Mapping[str, Signature]) -
 
 
 def main() -> int:
-    """Write the signatures and the stub, unless a default moved without a revision."""
+    """Write today's signatures, unless a default moved without a revision."""
     new = describe_all()
     if wrong := moved_defaults(stored_signatures(), STORED.validate_json(new)):
         print("\n".join(f"{line}: raise the class's revision" for line in wrong), file=sys.stderr)
@@ -384,7 +366,6 @@ def main() -> int:
     inner = r"\[[^\[\]{}]*\]|{[^{}]*}"
     lines = re.sub(inner, lambda found: " ".join(found[0].split()), new.decode())
     FILE.write_text(f"{lines}\n", encoding="utf-8")
-    MODEL_STUB.write_text(model_stub(), encoding="utf-8")
     return 0
 
 

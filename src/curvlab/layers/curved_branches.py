@@ -105,7 +105,12 @@ class HyperbolicBranch(Branch):
     multiples leaves the ball for more than one token.
 
     Source: CAT, Section 4.2; W_o is not in its formula, but in its number of parameters.
+
+    Attributes:
+        at_rim: share of the values of the last pass in evaluation mode at the rim of the ball.
     """
+
+    at_rim: Tensor
 
     def __init__(
         self,
@@ -123,14 +128,12 @@ class HyperbolicBranch(Branch):
         self.curvature = Curvature(kappa, learnable=learnable, max=0.0)
         self.residual = residual
 
-    def share_at_rim(self, x: Tensor) -> Tensor:
-        root = (-self.curvature()).sqrt()
-        value = k_space.expmap0_projected(root * self.value(x), -1.0)
-        return Stereographic(kappa=-1.0, learnable=False).shares(value)["at_rim"]
-
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         kappa = self.curvature()
         value = k_space.expmap0_projected(self.value(x), kappa)
+        if not self.training:
+            unit_ball = Stereographic(kappa=-1.0, learnable=False)
+            self.at_rim = unit_ball.shares((-kappa).sqrt() * value)["at_rim"]
         if x.shape[-2] > 1:
             query = k_space.expmap0_projected(self.query(x), kappa)
             weights = _weights(-k_space.pairwise_dist(query, query, kappa), mask)

@@ -214,7 +214,6 @@ class CAT(FlatEncoder, DotProductScorer):
     tangent vectors stay below the antipode; points of the ball are summed by their midpoint.
 
     Args:
-        steps_per_pass: Training steps of one pass over the data, after which `entropy` decays.
         activation: of the feed-forward networks and the router.
         dropout: of embeddings and tokens.
         token_layout: of nodes: `graph`, all are one sequence, or `single`, each is its own.
@@ -319,13 +318,33 @@ class CAT(FlatEncoder, DotProductScorer):
         self._weights = LastPass(found)
         return x[:, :count].flatten(0, 1)
 
-    def share_at_rim(self, batch: Data) -> Tensor:
-        (x, mask), shares = self.tokens(batch), []
-        for block in self.blocks:
-            balls = [part for part in block.modules() if isinstance(part, HyperbolicBranch)]
-            shares += [branch.share_at_rim(x) for branch in balls]
-            x, _ = block(x, mask)
-        return torch.stack(shares).mean() if shares else super().share_at_rim(batch)
+    @property
+    def router_branches(self) -> Sequence[str]:
+        return self.branch_names if self.entropy is not None else ()
+
+    @property
+    def statistic_names(self) -> Sequence[str]:
+        """Names in `statistics`, by the branches that the blocks have."""
+        rim = ["at_rim"] if self._balls else []
+        weights = [f"routing_{name}" for name in self.router_branches]
+        return [*rim, *weights, *(["routing_entropy"] if weights else [])]
+
+    def statistics(self, batch: Data, points: Tensor | None = None) -> dict[str, Tensor]:  # noqa: ARG002
+        """The router's mean weights, their mean entropy, and the share of points at the rim.
+
+        Of a batch that was just evaluated; `at_rim` is the mean over the hyperbolic branches.
+        """
+        values: list[Tensor] = []
+        if self._balls:
+            values.append(torch.stack([ball.at_rim for ball in self._balls]).mean())
+        weights = self.routing
+        if weights is not None:
+            values += [*weights.mean(0), entropy(weights).mean()]
+        return dict(zip(self.statistic_names, values, strict=True))
+
+    @property
+    def _balls(self) -> list[HyperbolicBranch]:
+        return [part for part in self.modules() if isinstance(part, HyperbolicBranch)]
 
     def training_loss(
         self, batch: Data, loss: Callable[[Tensor], Tensor], nodes: Tensor | None = None

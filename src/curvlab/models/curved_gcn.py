@@ -47,7 +47,6 @@ class CurvedGCN(Encoder):
     `[nodes, dim + space.codimension]`.
 
     Args:
-        space: Space of the embeddings.
         dim: width of layers and of the embeddings' tangent vectors.
         activation: of the tangent vectors.
         dropout: of the entries of the weights.

@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
-import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -17,11 +16,6 @@ class TripleScorer(Encoder):
     A batch has `head` and `relation` `[queries]`; `forward` makes the embeddings of the queries
     `[queries, dim_out]`, points of `manifold_out`.
 
-    Args:
-        num_entities: Number of entities.
-        num_relations: Number of relations; twice as many with their inverses.
-        train_triples: Training triples `[triples, 3]`: heads, relations, tails.
-
     Attributes:
         reciprocal: whether inverse relations have embeddings of their own.
     """
@@ -30,16 +24,6 @@ class TripleScorer(Encoder):
     reciprocal = True
     transductive_reason = "it has an embedding for every entity"
     entities: nn.Embedding
-
-    def check(self, batch: Data) -> None:
-        if self.in_channels is not None:  # CAT on nodes
-            return super().check(batch)
-        if "head" not in batch or "relation" not in batch:
-            raise UsageError(
-                f"{type(self).__name__} scores triples: call it with a torch_geometric Data of "
-                "head and relation, indices [queries]"
-            )
-        return None
 
     @property
     def num_entities(self) -> int:
@@ -72,6 +56,21 @@ class TripleScorer(Encoder):
         """
         return loss()
 
+    @property
+    def statistic_names(self) -> Sequence[str]:
+        """Names in `statistics` of queries that have been scored."""
+        return ()
+
+    @property
+    def router_branches(self) -> Sequence[str]:
+        """Names of the branches that a router weighs; empty without a router."""
+        return ()
+
+    @property
+    def routing(self) -> Tensor | None:
+        """Weights `[queries, branches]` of the last pass, if a router weighs branches."""
+        return None
+
     def sort_queries(self, batch: Data) -> Data:
         """Put the queries of a batch in the order in which they are scored fastest."""
         return batch
@@ -87,10 +86,6 @@ class TripleScorer(Encoder):
             return self.scores(Data(head=batch.head[rows], relation=batch.relation[rows]))
 
         return scores, [p for p in self.parameters() if p.requires_grad]
-
-    def share_at_rim(self, batch: Data) -> Tensor:
-        """Share of the points of triples that are at the rim of a ball; 0 without one."""
-        return torch.zeros((), device=batch.head.device)
 
 
 class DotProductScorer(TripleScorer):

@@ -1,7 +1,7 @@
-"""The command of one run: its overrides, completed, with the configuration and its hash."""
+"""The command of one run: its completed overrides, its configuration and its hash."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,36 +15,50 @@ from hydra.types import HydraContext
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from curvlab.config.building import build, name_keys_in_errors
-from curvlab.config.compose import JOB, compose, compose_with_hydra
+from curvlab.config.compose import JOB, compose, compose_with_hydra, without_hydra
 from curvlab.config.folder import CONFIGS
-from curvlab.config.options import check_options
+from curvlab.config.options import check_options, decides, validate
+from curvlab.config.resolvers import data_name
 from curvlab.config.schema import is_subclass
+from curvlab.config.trust import trust
 from curvlab.results.folder import RunDirectory
-from curvlab.results.identity import identity_hash, stored_config
+from curvlab.results.identity import identity_hash, revisions_of, stored_config
+from curvlab.results.result import Result
 
-OWN = "curvlab.data.datasets.own_graph.OwnGraph"
+USER_GRAPH = "curvlab.data.datasets.own_graph.OwnGraph"
 LABELLED = "node_classification"
-ELSEWHERE = ("table", "help")  # keys with which no graph's labels choose the task
+FIXED_TASK = ("table", "help")  # keys with which labels do not choose the task
 
 _LABELS: dict[str, bool] = {}  # whether the nodes of a graph have labels, by the graph's content
 
 
-@dataclass(frozen=True)
+@dataclass
 class Command:
-    """The overrides of one run, and the configuration that they make.
+    """One run: its overrides, the configuration that they make, and its identity.
+
+    A command is composed, checked and hashed once, and handed on.
 
     Args:
         overrides: all of them, the task that labels imply included.
         config: with every option, without Hydra's part.
+        full: the same with Hydra's part, which names the folder; None in a job of Hydra's.
     """
 
     overrides: tuple[str, ...]
     config: DictConfig
+    full: DictConfig | None = None
+    checked: bool = field(default=False, init=False)
 
     @classmethod
-    def of(cls, overrides: Sequence[str]) -> "Command":
-        """Compose overrides as they are."""
-        return cls(tuple(overrides), compose(overrides))
+    def of(cls, overrides: Sequence[str], hydra: Sequence[str] = ()) -> "Command":
+        """Compose overrides as they are, and those of Hydra's keys."""
+        full = compose_with_hydra([*overrides, *hydra])
+        return cls(tuple(overrides), without_hydra(full), full)
+
+    @classmethod
+    def of_job(cls, config: DictConfig) -> "Command":
+        """The run that Hydra has started in this process with a configuration."""
+        return cls(tuple(map(str, HydraConfig.get().overrides.task)), config)
 
     @cached_property
     def stored(self) -> dict[str, Any]:
@@ -56,95 +70,151 @@ class Command:
         """The identity of the run."""
         return identity_hash(self.stored)
 
-    def call(self, work: Callable[[DictConfig], Any], logs: bool, others: Sequence[str]) -> Any:
-        """Call `work` as a job of Hydra's, with other overrides, which are of Hydra's keys."""
-        config = compose_with_hydra([*self.overrides, *others])
+    @property
+    def outputs(self) -> Path | None:
+        """Where the run's result may be besides its own folder; None if that alone counts.
+
+        With a logger that alone does, so that each cell of a table is logged.
+        """
+        config = self.config
+        if config.logger or "search" in config or "study" in config:
+            return None
+        return Path(config.paths.output_dir)
+
+    def check(self) -> None:
+        """Check values and combinations, once.
+
+        Raises:
+            UsageError: the first that is wrong.
+        """
+        if not self.checked:
+            validate(self.config)
+            self.checked = True
+
+    def initial_result(self) -> Result:
+        """The result of the run before it has started."""
+        config = self.config
+        trust(config)  # it is the user's own
+        return Result(
+            status="failed",
+            model=config.model.name,
+            dataset=data_name(_root_=config),
+            task=config.task.name,
+            manifold=config.manifold.name,
+            seed=config.seed,
+            experiment=config.experiment,
+            config_hash=self.config_hash,
+            config=self.stored,
+            changed=self.deviations(),
+            revisions=revisions_of(self.stored),
+        )
+
+    def deviations(self) -> list[str]:
+        """Overrides that change what the table of the command says; not choices of its cells."""
+        by_key = {word.lstrip("+").partition("=")[0]: word for word in self.overrides}
+        if "table" not in by_key:
+            return []
+        hydra = HydraConfig.get() if self.full is None else self.full.hydra
+        swept = hydra.sweeper.params or {}
+        return sorted(
+            word.lstrip("+")
+            for key, word in by_key.items()
+            if key not in swept and decides(key, self.stored)
+        )
+
+    def call(self, work: Callable[["Command"], Any], logs: bool) -> Any:
+        """Call `work` with this command as a job of Hydra's."""
+        assert self.full is not None
         with initialize_config_dir(str(CONFIGS), JOB, version_base="1.3"):
             loader = GlobalHydra.instance().config_loader()
-            context = HydraContext(loader, Callbacks(config))
-            job = run_job(work, config, "hydra.run.dir", None, context, configure_logging=logs)
+            context = HydraContext(loader, Callbacks(self.full))
+            job = run_job(
+                lambda _: work(self),
+                self.full,
+                "hydra.run.dir",
+                None,
+                context,
+                configure_logging=logs,
+            )
         return job.return_value
 
-    def folder(self, multirun: bool, others: Sequence[str] = ()) -> Path:
-        """The folder of the run, alone or as a cell of a sweep."""
-        before = HydraConfig.instance().cfg
-        config = compose_with_hydra([*self.overrides, *others])
+    def folder(self, multirun: bool) -> Path:
+        """The folder of the run, by itself or as a cell of a sweep."""
+        assert self.full is not None
+        config, current = self.full, HydraConfig.instance()
+        before = current.cfg
         try:
-            HydraConfig.instance().set_config(config)
+            current.set_config(config)
             if not multirun:
                 return Path(config.hydra.run.dir)
             with read_write(config.hydra), open_dict(config):
                 config.hydra.job.num = config.hydra.job.id = 0
             return Path(config.hydra.sweep.dir, config.hydra.sweep.subdir)
         finally:
-            HydraConfig.instance().cfg = before
-
-
-def outputs_of(config: DictConfig) -> Path | None:
-    """Where a run's result may be besides its own folder; None if that alone counts.
-
-    A logger is to see each cell of a table, so that none is copied.
-    """
-    alone = config.logger or "search" in config or "study" in config
-    return None if alone else Path(config.paths.output_dir)
+            current.cfg = before
 
 
 def finished(
     run: Command, folder: Path, known: Mapping[str, list[Path]] | None = None
 ) -> RunDirectory | None:
-    """Where a run has ended: in its folder, set aside in it, or elsewhere below its outputs.
+    """Find where a run has ended: in its folder, set aside there, or elsewhere in its outputs.
 
-    It is the same run if its identity is the same. `known` is of `folders_by_hash`.
+    A run is found by its identity. `known` is a result of `folders_by_hash`.
     """
     place = RunDirectory(folder)
-    for here in (place, place.aside(run.config_hash)):
-        if here.conclusion(run.config_hash):
-            return here
-    if (outputs := outputs_of(run.config)) is None:
+    for candidate in (place, place.aside(run.config_hash)):
+        if candidate.conclusion(run.config_hash):
+            return candidate
+    if run.outputs is None:
         return None
-    other = place.elsewhere(outputs, run.config_hash, known)
+    other = place.elsewhere(run.outputs, run.config_hash, known)
     return other if other and other.conclusion(run.config_hash) else None
 
 
 def complete(
-    overrides: Sequence[str], say: Callable[[str], None] = print, keep: bool = True
+    overrides: Sequence[str],
+    say: Callable[[str], None] = print,
+    keep: bool = True,
+    hydra: Sequence[str] = (),
 ) -> Command:
     """Complete the overrides of one run: a user's labelled graph is classified.
 
     Args:
         overrides: of the run, without a sweep.
-        say: reports the content of a user's graph, and the task, once for each graph.
-        keep: whether the graph that was read is kept below `paths.data_dir`.
+        hydra: overrides of Hydra's keys.
+        say: prints the content of a user's graph, and the task, once per graph.
+        keep: whether to keep the graph below `paths.data_dir`.
 
     Raises:
         UsageError: an override is wrong, or the graph is malformed.
     """
-    keys = {word: word.lstrip("+").partition("=")[0] for word in overrides}
-    if set(ELSEWHERE).intersection(keys.values()):
-        return Command.of(overrides)
-    # Other words may name keys that only the completed command has.
-    graph = compose([word for word, key in keys.items() if _is_of_graph(key)])
-    if not _is_own(graph):
-        return Command.of(overrides)
+    keys = {override: override.lstrip("+").partition("=")[0] for override in overrides}
+    if set(FIXED_TASK).intersection(keys.values()):
+        return Command.of(overrides, hydra)
+    # Other overrides may set keys that only the completed command has.
+    graph = compose([override for override, key in keys.items() if _chooses_graph(key)])
+    if not _is_user_graph(graph):
+        return Command.of(overrides, hydra)
     check_options(graph)
     labelled = _has_labels(graph, "task" in keys.values(), say, keep)
     if "task" in keys.values():
-        return Command.of(overrides)
-    return Command.of([*overrides, f"task={LABELLED if labelled else graph.task.name}"])
+        return Command.of(overrides, hydra)
+    task = LABELLED if labelled else graph.task.name
+    return Command.of([*overrides, f"task={task}"], hydra)
 
 
-def _is_of_graph(key: str) -> bool:
+def _chooses_graph(key: str) -> bool:
     return "." not in key or key.startswith(("dataset.", "paths."))
 
 
-def _is_own(config: DictConfig) -> bool:
+def _is_user_graph(config: DictConfig) -> bool:
     target = OmegaConf.select(config, "dataset.source._target_")
-    return is_subclass(str(target), OWN)
+    return is_subclass(str(target), USER_GRAPH)
 
 
 def _has_labels(config: DictConfig, has_task: bool, say: Callable[[str], None], keep: bool) -> bool:
-    """Whether a user's graph has labels; it is read, and reported, once."""
-    # These need torch, as `--help` does not.
+    """Whether a user's graph has labels; reads and reports it once."""
+    # Imported here since it needs torch.
     from curvlab.run.parts import build_source
 
     paths = config.paths if keep else {**config.paths, "data_dir": None}

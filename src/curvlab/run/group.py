@@ -1,13 +1,15 @@
-"""The processes of one run, one per device: the first is the run, and all end when one fails."""
+"""Processes of one run, one per device: the first leads, and all end when one fails."""
 
 import atexit
 import logging
 import multiprocessing
 import os
+import pickle
 import re
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from datetime import timedelta
@@ -20,32 +22,29 @@ from typing import Any
 
 import psutil
 
-from curvlab.errors import ProcessError
 from curvlab.run import signals
-from curvlab.run.messages import read_error, write_error
 
 LOOPBACK = "127.0.0.1"
 WAIT = timedelta(days=30)
-"""How long a process waits for work: the first one may be waiting for another run's folder."""
+"""Time that a process waits for work: the first one may wait for another run's folder."""
 
-ACCEPTED = 1800.0
-"""Seconds within which the other processes accept the work of the first."""
 
-END = "end"
-"""The last message of the first process."""
+class ProcessError(RuntimeError):
+    """A process of a run ended without an exception, for instance because it was killed."""
 
 
 def group() -> tuple[int, int]:
-    """This process's rank in its group and the group's size; (0, 1) without a group.
+    """Rank of this process in its group and the size of the group; (0, 1) without a group.
 
-    Its variables are torchrun's or srun's, or torch elastic's as `launch` has started it.
+    The variables are set by torchrun, by srun, or by torch elastic that `launch` has started.
     """
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # notes on efficiency
     if int(os.environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
         _translate_slurm()
     elif "TORCHELASTIC_RUN_ID" not in os.environ:
         return 0, 1
-    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    rank = int(os.environ["RANK"])
+    size = int(os.environ["WORLD_SIZE"])
     if local_devices(size) == size:  # processes on one machine meet on its loopback interface
         for library in ("GLOO", "NCCL"):
             name = "lo0" if sys.platform == "darwin" else "lo"
@@ -54,7 +53,7 @@ def group() -> tuple[int, int]:
 
 
 def _translate_slurm() -> None:
-    """Set torchrun's variables; the user may set where the processes meet."""
+    """Set torchrun's variables; `MASTER_ADDR` and `MASTER_PORT` of the user win."""
     from lightning.fabric.plugins.environments import SLURMEnvironment
 
     size = int(os.environ["SLURM_STEP_NUM_TASKS"])
@@ -69,18 +68,18 @@ def _translate_slurm() -> None:
 
 
 def local_devices(devices: int) -> int:
-    """The number of a run's devices on this machine."""
+    """Number of a run's devices on this machine."""
     return int(os.environ.get("LOCAL_WORLD_SIZE", devices))
 
 
-def launch(work: Callable[..., Any], processes: int, *arguments: Any, message: str = "") -> Any:
-    """Call `work(rank, *arguments)` in each process of a run; return what the first returns.
+def launch(work: Callable[..., Any], processes: int, *arguments: Any) -> Any:
+    """Call `work(rank, *arguments)` in each process of a run; return the first one's result.
 
-    Torch elastic starts and watches the processes, unless torchrun or srun has: these read the
-    arguments from the `message`. The first error ends all and is raised.
+    Torch elastic starts and watches the processes, unless torchrun or srun has started them. The
+    first error ends all processes and is raised.
     """
     if group()[1] > 1:
-        return _lead(work, arguments, message)
+        return _lead(work, arguments)
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -88,7 +87,7 @@ def launch(work: Callable[..., Any], processes: int, *arguments: Any, message: s
     for name in ("torch.distributed.elastic", "torch.multiprocessing.spawn"):
         logging.getLogger(name).handlers = [logging.NullHandler()]
         logging.getLogger(name).propagate = False
-    store = _bound_store(LOOPBACK)  # elastic takes the store that its process has at this port
+    store = _bound_store(LOOPBACK)  # elastic uses the store at this port
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
@@ -105,7 +104,7 @@ def launch(work: Callable[..., Any], processes: int, *arguments: Any, message: s
     )
     with signals.wait(lambda: [p.pid for p in multiprocessing.active_children() if p.pid]):
         try:
-            return elastic_launch(config, _started)(work, arguments)[0]
+            return elastic_launch(config, _elastic_process)(work, arguments)[0]
         except ChildFailedError as error:
             rank, failure = error.get_first_failure()
     raise _first_error(store, f"process {rank} of {processes}", killed=failure.exitcode < 0)
@@ -118,8 +117,8 @@ def start_context() -> BaseContext:
     return context
 
 
-def _started(work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """Do the part of a process that torch elastic has started."""
+def _elastic_process(work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """Work as a process that torch elastic has started."""
     import torch
 
     end_with_parent()
@@ -130,12 +129,11 @@ def _started(work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     return result
 
 
-def _lead(work: Callable[..., Any], arguments: tuple[Any, ...], message: str) -> Any:
+def _lead(work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """Dispatch work to the other processes of the group, and do it as the first one."""
-    store, order = _store(), str(next(_orders))
-    store.set(order, message)
+    store = _store()
+    store.set(str(next(_orders)), pickle.dumps((work, arguments)))
     try:
-        _wait_for_acceptance(store, order)
         return work(0, *arguments)
     except Exception as error:
         if _is_consequence(error) or store.check(["failed"]):
@@ -143,94 +141,73 @@ def _lead(work: Callable[..., Any], arguments: tuple[Any, ...], message: str) ->
         raise
 
 
-def _wait_for_acceptance(store: Any, order: str) -> None:
-    """Wait until all other processes have read an order, or one has failed."""
-    others, deadline = group()[1] - 1, time.monotonic() + ACCEPTED
-    while store.add(_acceptances(order), 0) < others:
-        if store.check(["failed"]) or time.monotonic() > deadline:
-            raise _first_error(store, "another process")
-        time.sleep(0.01)
-
-
-def _acceptances(order: str) -> str:
-    """The key that counts the processes that have accepted an order."""
-    return f"{order} accepted"
-
-
-def end_others() -> None:
-    """End the other processes of the group together with this one, the first."""
+def end_group_at_exit() -> None:
+    """Let the other processes of the group end with this one, the first."""
     end_with_parent()
-    atexit.register(lambda: _store().set(str(next(_orders)), END))
+    atexit.register(lambda: _store().set(str(next(_orders)), pickle.dumps(None)))
 
 
-def follow(rank: int, read: Callable[[str], tuple[Any, ...]], work: Callable[..., Any]) -> None:
-    """Do the work that the first process of the group dispatches, until it ends.
-
-    Args:
-        rank: the rank of this process.
-        read: makes the arguments of `work` from a message, which may be anybody's.
-        work: called as `work(rank, *arguments)`.
-    """
+def follow(rank: int) -> None:
+    """Do the work that the first process dispatches, until it ends."""
     end_with_parent()
     for order in map(str, _orders):
         _store().wait([order], WAIT)
-        message = _store().get(order).decode(errors="replace")
-        if message == END:
+        task = pickle.loads(_store().get(order))
+        if task is None:
             return
-        _take_part(rank, _accept, (order, message, read, work))
+        _take_part(rank, *task)
 
 
-def _accept(
-    rank: int,
-    order: str,
-    message: str,
-    read: Callable[[str], tuple[Any, ...]],
-    work: Callable[..., Any],
-) -> Any:
-    arguments = read(message)
-    _store().add(_acceptances(order), 1)
-    return work(rank, *arguments)
-
-
-_orders = count()  # numbers the orders of the first process, in each process
+_orders = count()  # numbers of the first process's orders, counted in each process
 
 
 def _take_part(rank: int, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """Do one process's part of the work; an error ends the process; only the first one speaks."""
-    store = _store()  # Lightning removes variables that it takes
+    """Do one process's part of the work; an error ends it, and only the first one prints."""
+    store = _store()  # now: Lightning removes the variables that it reads
     streams = (StringIO(), StringIO()) if rank else (sys.stdout, sys.stderr)
     try:
         with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
             return work(rank, *arguments)
     except BaseException as error:
         if _is_consequence(error):
-            time.sleep(1)  # the other's end is seen first
+            time.sleep(1)  # so that the cause is reported first
         elif not isinstance(error, signals.Interrupted):
-            store.compare_set("failed", "", write_error(error))  # if it is the first
+            store.compare_set("failed", "", _pickled(error))  # unless another was first
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(1)  # the usual way out would wait for the others
+        os._exit(1)  # sys.exit would wait for the other processes
 
 
 def _is_consequence(error: BaseException) -> bool:
-    """Whether another process has ended before."""
-    gone = re.search("(closed|reset) by peer|Broken pipe", str(error))
-    return isinstance(error, RuntimeError) and gone is not None
+    """Whether an error follows from the end of another process."""
+    lost = re.search("(closed|reset) by peer|Broken pipe", str(error))
+    return isinstance(error, RuntimeError) and lost is not None
+
+
+def _pickled(error: BaseException) -> str:
+    """Pickle an error with its traceback as a note, or a RuntimeError in place of it."""
+    copy: Any = None
+    with suppress(Exception):
+        copy = pickle.loads(pickle.dumps(error))
+    if not isinstance(copy, Exception):
+        copy = RuntimeError(f"{type(error).__name__}: {error}")
+    copy.add_note(traceback.format_exc())
+    return pickle.dumps(copy).hex()
 
 
 def _first_error(store: Any, who: str, killed: bool = False) -> Exception:
-    """The first error of a process; without one it was killed."""
+    """The first error of a process; without one the process was killed."""
     if store.check(["failed"]) and not killed:
-        return read_error(store.get("failed").decode(errors="replace"))
+        return pickle.loads(bytes.fromhex(store.get("failed").decode()))
     return ProcessError(
-        f"{who} of this run was killed, perhaps for want of memory; the same command goes on from "
+        f"{who} of this run was killed, perhaps for lack of memory; the same command resumes from "
         "the last checkpoint"
     )
 
 
 @cache
 def _store() -> Any:
-    """The store of the group: an agent has opened it; after srun the first process does."""
+    """The store of the group, opened by an agent; after srun by the first process."""
     from torch.distributed import PrefixStore, rendezvous
 
     if "TORCHELASTIC_RUN_ID" not in os.environ and os.environ["RANK"] == "0":
@@ -239,7 +216,7 @@ def _store() -> Any:
 
 
 def _bound_store(address: str, port: int = 0) -> Any:
-    """A store bound to one address; torch's own listens on all interfaces."""
+    """Open a store at one address; torch's own listens on all interfaces."""
     from torch.distributed import PrefixStore, TCPStore
 
     listener = socket.create_server((address, port))
@@ -251,7 +228,7 @@ def _bound_store(address: str, port: int = 0) -> Any:
 
 def end_with_parent() -> None:
     """End this process when its parent ends, even if the parent is killed."""
-    launcher = multiprocessing.parent_process()  # no fork server, which goes on without it
+    launcher = multiprocessing.parent_process()  # not the fork server, which outlives it
     parent = psutil.Process(launcher.pid if launcher else os.getppid())
 
     def wait() -> None:

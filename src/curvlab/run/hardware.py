@@ -1,4 +1,4 @@
-"""The machine: threads, devices and memory of a run."""
+"""Threads, devices and memory of a run."""
 
 import ctypes
 import os
@@ -15,15 +15,16 @@ from curvlab.errors import UsageError
 from curvlab.process import DOUBLE
 
 _PROCESS = Path("/proc/self")
-# Of malloc.h: how much free memory at the heap's end goes back to the system (-1: none), and how
-# many arrays may have memory of their own from it.
-_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
+# Parameters of malloc.h: the free memory at the heap's end that returns to the system (-1: none),
+# and the number of arrays that the system allocates one by one.
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_MAX = -4
 
 
-def prepare_process(threads: int | None, accelerator: str, processes: int = 1) -> None:
+def prepare_process(threads: int | None, device: torch.device, processes: int = 1) -> None:
     """Set the threads of a run, flush denormals to zero, keep freed memory, and reset its peak.
 
-    On a processor torch sums in one order: equal numbers of threads give equal bits.
+    On CPU torch sums in one order: equal numbers of threads give equal bits.
     """
     torch.set_flush_denormal(True)  # `exp(-distance)` makes denormals, which are slow
     if platform.libc_ver()[0] == "glibc":  # halves a step of Hypformer on 316,228 nodes
@@ -35,49 +36,54 @@ def prepare_process(threads: int | None, accelerator: str, processes: int = 1) -
     if threads is not None:
         torch.set_num_threads(threads)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts
-    torch.use_deterministic_algorithms(run_device(accelerator).type == "cpu")
+    torch.use_deterministic_algorithms(device.type == "cpu")
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
-    with suppress(OSError):  # where the system can: a sweep runs many cells in one process
+    with suppress(OSError):  # where the system supports it: a sweep runs many cells in one process
         (_PROCESS / "clear_refs").write_text("5", encoding="ascii")
 
 
-def trainer_accelerator(accelerator: str, precision: str) -> str:
-    """Accelerator of Lightning's trainer; Metal has no double precision."""
-    if precision != DOUBLE or run_device(accelerator).type != "mps":
-        return accelerator
-    if accelerator != "auto":
-        raise UsageError(
-            f"trainer.precision={precision}: Metal computes in single precision alone; use "
-            "trainer.accelerator=cpu, or trainer.precision=32-true"
-        )
-    return "cpu"
+def choose_device(accelerator: str, precision: str = "32-true") -> torch.device:
+    """Choose the kind of device of a run; Metal has no double precision.
 
-
-def trainer_devices(accelerator: str, devices: int = 1) -> int | list[int]:
-    """Devices of Lightning's trainer: one GPU per process of a launcher."""
-    gpus = torch.cuda.device_count() if accelerator in ("auto", "gpu", "cuda") else 0
-    if devices > 1 or gpus < 2:
-        return devices
-    worker = re.search(r"-(\d+)$", current_process().name)
-    return [(int(worker[1]) - 1) % gpus if worker else 0]
-
-
-def run_device(accelerator: str) -> torch.device:
-    """The kind of device that Lightning's trainer will use."""
-    kinds = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    found = next((kind for kind, there in kinds.items() if there), "cpu")
-    if not {**kinds, "gpu": found != "cpu"}.get(accelerator, True):
+    Raises:
+        UsageError: There is no such device, or it lacks the precision.
+    """
+    available = ["cpu"]
+    if torch.backends.mps.is_available():
+        available.insert(0, "mps")
+    if torch.cuda.is_available():
+        available.insert(0, "cuda")
+    kind = accelerator
+    if accelerator == "auto" or (accelerator == "gpu" and available != ["cpu"]):
+        kind = available[0]
+    if kind not in available:
         raise UsageError(
             f"trainer.accelerator={accelerator}: torch {torch.__version__} finds no such device "
             "here; use auto or cpu"
         )
-    return torch.device(found if accelerator in ("auto", "gpu") else accelerator)
+    if kind == "mps" and precision == DOUBLE:
+        if accelerator != "auto":
+            raise UsageError(
+                f"trainer.precision={precision}: Metal computes in single precision alone; use "
+                "trainer.accelerator=cpu, or trainer.precision=32-true"
+            )
+        kind = "cpu"
+    return torch.device(kind)
+
+
+def trainer_devices(device: torch.device, number: int = 1) -> int | list[int]:
+    """Devices of Lightning's trainer: one GPU for each process of a launcher."""
+    gpus = torch.cuda.device_count() if device.type == "cuda" else 0
+    if number > 1 or gpus < 2:
+        return number
+    worker = re.search(r"-(\d+)$", current_process().name)
+    return [(int(worker[1]) - 1) % gpus if worker else 0]
 
 
 def peak_memory_mb() -> float:
-    """Megabytes (10^6 bytes) at the peak: the allocator's on a GPU, else the process's resident."""
+    """Peak memory in megabytes (10^6 bytes): allocated on a GPU, else resident in the process."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated() / 1e6
     try:

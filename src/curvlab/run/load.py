@@ -1,9 +1,9 @@
-"""Load a trained run from its folder or its `best.ckpt`: `curvlab.load(path)`."""
+"""Load a trained run from its folder or `best.ckpt`: `curvlab.load(path)`."""
 
 import copy
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
 import curvlab.config.trust as trusted
-from curvlab.callbacks import BoundaryFraction
+from curvlab.callbacks import EncoderStatistics
 from curvlab.checksums import DamagedError, check_archive
 from curvlab.config.building import build
 from curvlab.config.file_contents import user_files
@@ -42,7 +42,7 @@ from curvlab.results.migrations import (
 )
 from curvlab.results.result import Result, read_result
 from curvlab.run import reporting
-from curvlab.run.hardware import prepare_process
+from curvlab.run.hardware import choose_device, prepare_process
 from curvlab.run.parts import (
     DataSpec,
     build_task,
@@ -52,7 +52,7 @@ from curvlab.run.parts import (
     prepare_data,
 )
 from curvlab.tasks.node_classification import NodeClassification
-from curvlab.tasks.predictions import PredictionQuery, Query
+from curvlab.tasks.predictions import PredictionQuery
 from curvlab.tasks.task import Task
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ log = logging.getLogger(__name__)
 WEIGHTS = Path(__file__).parents[1] / "weights"
 
 PLACES = ("data_dir", "mirror", "path", "nodes")
-"""Keys of folders and files, which a run names as seen from where it was started."""
+"""Keys of folders and files, relative to the directory in which the run was started."""
 
 
 @dataclass(repr=False, eq=False)
@@ -70,7 +70,7 @@ class Run:
     Attributes:
         task: the LightningModule: model, decoder, loss and metrics.
         config: the configuration, resolved.
-        kept: what else the file has, see `curvlab.run.parts.save_best`.
+        kept: the other contents of the file; see `curvlab.run.parts.save_best`.
         result, folder: of the run; None from a `best.ckpt` alone.
     """
 
@@ -94,7 +94,7 @@ class Run:
 
     @property
     def model(self) -> Encoder:
-        """The model, an `nn.Module` in evaluation mode: a prepared graph to points of `space`."""
+        """The model in evaluation mode, which maps a prepared graph to points of `space`."""
         return self.task.encoder
 
     @property
@@ -105,34 +105,34 @@ class Run:
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
-        """Names of nodes and classes, or of entities and relations; None without."""
+        """Names of nodes and classes, or of entities and relations; None without names."""
         return Vocabulary(**(self.kept.get("vocabulary") or {}))
 
     @property
     def space(self) -> Manifold:
-        """The space that embeddings lie in."""
+        """The space of the embeddings."""
         return self.model.manifold_out
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """Device of the model."""
         return next(self.task.parameters()).device
 
     @cached_property
     def data(self) -> GraphDataModule:
-        """The data module, whose files are read when a graph is first needed."""
+        """The data module; its files are read at the first access."""
         self._check_files()
         with isolate_rng(), default_dtype(self.config.trainer.precision):
             lightning.seed_everything(self.config.seed, workers=True, verbose=False)
             return prepare_data(self.config)
 
     def _check_files(self) -> None:
-        """Refuse files of the user's that have changed since the run."""
+        """Refuse a run whose user's files have changed since."""
         plain = OmegaConf.to_container(self.config, resolve=True)
         assert isinstance(plain, dict)
-        then, now = self.kept.get("files", {}), user_files(plain)
-        for key, content in now.items():
-            if content is not None and content != then.get(key, content):
+        trained_on = self.kept.get("files", {})
+        for key, content in user_files(plain).items():
+            if content is not None and content != trained_on.get(key, content):
                 raise UsageError(
                     f"{OmegaConf.select(self.config, key)} has changed since this run was trained "
                     "on it: train again, or give it as another graph (--data, or graph= in Python)"
@@ -140,23 +140,21 @@ class Run:
 
     @property
     def transductive_reason(self) -> str:
-        """Why the model works on its own graph alone; empty if it is inductive."""
+        """Why the model works only on the graph of its training; empty if it is inductive."""
         parts = [self.model, *self._transforms]
         return next((part.transductive_reason for part in parts if part.transductive_reason), "")
 
     @torch.no_grad()
     def embed(self, graph: Data | None = None) -> Tensor:
-        """Points of `space`, `[nodes, dim]`, in the order of the data set's nodes.
-
-        Of a knowledge graph the entities' embeddings.
+        """Points of `space`, `[nodes, dim]`, in the order of the data set's nodes or entities.
 
         Args:
-            graph: another graph, for inductive models: `x` as the data set's and `edge_index` with
-                both directions of every edge; None for the run's own.
+            graph: Another graph, for inductive models: features `x` as in training, and
+                `edge_index` with both directions of every edge; None for the graph of training.
 
         Raises:
-            UsageError: the model works on its own graph alone, or features have another width.
-            DivergedError: an embedding is not finite, as of features that are too large.
+            UsageError: The model is transductive, or the features have another width.
+            DivergedError: An embedding is not finite, for instance since features are too large.
         """
         if self._scorer is not None:
             if graph is not None:
@@ -176,7 +174,7 @@ class Run:
         return points[batch.nodes.argsort()] if "nodes" in batch else points
 
     def ids(self, graph: Data | None = None) -> list[str]:
-        """Names of the rows of `embed`, numbers from 0 where there are none."""
+        """Names of the rows of `embed`; numbers from 0 for nodes without names."""
         if self._scorer is not None:
             return list(self.vocabulary.entities or map(str, range(self._scorer.num_entities)))
         batch = self.prepare(graph)
@@ -185,16 +183,7 @@ class Run:
         return [str(number) if names is None else names[number] for number in numbers]
 
     @torch.no_grad()
-    def predict(
-        self,
-        graph: Data | None = None,
-        *,
-        k: int = 10,
-        nodes: Sequence[str | int] | None = None,
-        queries: Sequence[Query] = (),
-        known: bool | None = None,
-        unlabelled: bool = False,
-    ) -> pd.DataFrame:
+    def predict(self, graph: Data | None = None, **query: Any) -> pd.DataFrame:
         """Predictions of the model, one row each.
 
         Node classification (`nodes`, `unlabelled=False`): `node`, `predicted`, its `label` and
@@ -206,39 +195,35 @@ class Run:
 
         Args:
             graph: see `embed`.
-            k: Answers per node or query.
-            nodes: Nodes by name, whose classes or links are predicted; None: all.
-            queries: Queries of a knowledge graph.
-            known: List answers that the data contain; None: only for knowledge graphs.
-            unlabelled: Predict only the nodes without a label.
+            **query: fields of `curvlab.tasks.predictions.PredictionQuery`.
 
         Raises:
             UsageError: there is no such node, entity or relation, or no such prediction.
             DivergedError: a prediction is not finite.
         """
         with default_dtype(self.config.trainer.precision):
-            fields = PredictionQuery(k, nodes, queries, known, unlabelled)
+            fields = PredictionQuery(**query)
             if fields.unlabelled and not isinstance(self.task, NodeClassification):
                 raise UsageError(
                     "unlabelled=true asks for classes of nodes, which "
                     f"task={self.config.task.name} does not predict: ask without it"
                 )
             predict = partial(self.task.predict, self, graph, fields)
-            found = predict()
-            numbers = found.select_dtypes("number").to_numpy(copy=True)
+            table = predict()
+            numbers = table.select_dtypes("number").to_numpy(copy=True)
             check_finite("predictions", numbers, self.task, predict)
-            return found
+            return table
 
     def evaluate(self, accelerator: str | None = None, graph: Data | None = None) -> Scores:
-        """Evaluate the run as it was: `{"test": {"map": 98.91}, ...}`; or on another graph.
+        """Evaluate on the data of training, or on another graph: `{"test": {"map": 98.91}, ...}`.
 
         Args:
-            accelerator: of Lightning, if another than then.
-            graph: another graph, see `embed`, with what the task scores.
+            accelerator: Accelerator of Lightning; None for the one of the run.
+            graph: Another graph with the labels or parts that the task scores; see `embed`.
 
         Raises:
-            UsageError: the data are not there, or not the device.
-            DivergedError: the score is not finite.
+            UsageError: The data or the device are missing.
+            DivergedError: The score is not finite.
         """
         if graph is not None:
             with torch.no_grad(), default_dtype(self.config.trainer.precision):
@@ -248,18 +233,19 @@ class Run:
         config = copy.deepcopy(self.config)
         config.trainer.devices = 1
         config.trainer.accelerator = accelerator or config.trainer.accelerator
-        config.trainer.pop("profiler", None)  # which writes a file
+        config.trainer.pop("profiler", None)  # it writes a file
         try:
-            prepare_process(config.trainer.threads, config.trainer.accelerator)
+            device = choose_device(config.trainer.accelerator, config.trainer.precision)
+            prepare_process(config.trainer.threads, device)
             with default_dtype(config.trainer.precision), reporting.quiet():
-                trainer = build_trainer(config, Path(), [BoundaryFraction()], None)
+                trainer = build_trainer(config, device, Path(), [EncoderStatistics()], None)
                 return evaluate_parts(trainer, self.task, self.data)
         finally:
             torch.set_num_threads(threads)
             torch.use_deterministic_algorithms(strict)
 
     def prepare(self, graph: Data | None = None) -> Data:
-        """Prepare a graph for the model, on its device; None for the run's own."""
+        """Prepare a graph for the model, on its device; None for the graph of training."""
         if graph is None:
             (batch,) = self.data.test_dataloader()
             return self.data.transfer_batch_to_device(batch, self.device, 0)
@@ -296,9 +282,9 @@ class Run:
 
     def split(self, graph: Data) -> Data:
         """Split a graph as the run's task does, by the run's seed."""
-        split = build(self.config.task.split, "task.split")
-        divided: Data = split(graph, self.config.seed)
-        return divided
+        make_split = build(self.config.task.split)
+        split: Data = make_split(graph, self.config.seed)
+        return split
 
     def check_own(self) -> None:
         """Refuse another graph for a transductive model."""
@@ -320,13 +306,13 @@ def load(
     Args:
         path: the run's folder, or its `best.ckpt`, which may lie anywhere; or the name of a run
             that ships with curvlab, such as `fpst/web_edu` (`shipped()` lists them).
-        data_dir: where raw and processed files are now, if elsewhere than then.
-        mirror: likewise.
-        trust: build whatever else it names, too. Its maker can then run code here.
+        data_dir: folder of raw and processed files, if it has moved since.
+        mirror: folder of the mirror, likewise.
+        trust: build any class that the file names. Its author can then run code here.
 
     Raises:
-        UsageError: there is no such file, it is no checkpoint of a run, it names a class that is
-            not known, or a class has another revision now.
+        UsageError: the file is missing or no checkpoint of a run, names an unknown class, or was
+            written by another revision of a class.
     """
     if str(path) in shipped_runs() and not Path(path).exists():
         path, mirror = WEIGHTS / f"{path}.ckpt", mirror or os.environ.get("CURVLAB_MIRROR")
@@ -387,7 +373,7 @@ def _read(file: Path, trust: bool) -> dict[str, Any]:
         kept = torch.load(file, map_location="cpu", weights_only=True)
         if trust:
             trusted.trust(kept["config"])
-        kept = migrated(kept)  # first, since earlier versions named classes that have no option now
+        kept = migrated(kept)  # before the check: earlier versions named other classes
         if not trust and "config" in kept:
             trusted.check(with_current_targets(kept["config"]), file)
         kept["config"] = with_current_targets(kept["config"])
@@ -401,7 +387,7 @@ def _read(file: Path, trust: bool) -> dict[str, Any]:
         raise
     except SchemaError as other:
         raise UsageError(f"{file} cannot be used ({other}): train it again") from None
-    except Exception as error:  # what a file of another kind does to torch is anybody's guess
+    except Exception as error:  # a file of another kind raises anything in torch
         raise UsageError(
             f"{file} is not the best.ckpt of a run: give a run's folder, or the file of that name "
             "in its folder checkpoints"
@@ -409,10 +395,12 @@ def _read(file: Path, trust: bool) -> dict[str, Any]:
 
 
 def replace_places(node: Any, places: Mapping[str, str | None], start: Path) -> Any:
-    """Copy a configuration and replace its folders by absolute ones."""
+    """Copy a configuration with absolute folders."""
 
     def move_key(key: str, value: Any) -> Any:
-        is_here = key in PLACES and isinstance(value, str) and (start / value).exists()
-        return places.get(key, str(start / value) if is_here else value)
+        if key in places:
+            return places[key]
+        exists = key in PLACES and isinstance(value, str) and (start / value).exists()
+        return str(start / value) if exists else value
 
     return map_dicts(node, lambda mapping: {key: move_key(key, v) for key, v in mapping.items()})

@@ -1,4 +1,4 @@
-"""The parts of a run, built from its configuration: data, model, task, logger, trainer."""
+"""Build the parts of a run from its configuration: data, model, task, logger, trainer."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.callbacks import BestValidation, PlainFiles
-from curvlab.config.building import build, name_keys_in_errors
+from curvlab.config.building import build, build_group, name_keys_in_errors
 from curvlab.config.compose import compose
 from curvlab.config.file_contents import user_files
 from curvlab.config.folder import CONFIGS, choices
@@ -39,18 +39,18 @@ from curvlab.results.folder import BEST
 from curvlab.results.identity import FILES
 from curvlab.results.result import Result, package_versions
 from curvlab.run.group import local_devices
-from curvlab.run.hardware import trainer_accelerator, trainer_devices
+from curvlab.run.hardware import trainer_devices
 
 
 def build_source(dataset: DictConfig, paths: Mapping[str, Any] | DictConfig) -> GraphSource:
-    """Build a data set's source; one that reads files receives its name and its folders."""
-    known = options_of(dataset.source._target_)
-    passed = {"name": dataset.name, "data_dir": paths["data_dir"], "mirror": paths["mirror"]}
-    return build(dataset.source, **{k: v for k, v in passed.items() if k in known})
+    """Build a data set's source; a source of files takes the name and the folders, too."""
+    signature = options_of(dataset.source._target_)
+    places = {"name": dataset.name, "data_dir": paths["data_dir"], "mirror": paths["mirror"]}
+    return build(dataset.source, **{k: v for k, v in places.items() if k in signature})
 
 
 def check_user_files(config: DictConfig) -> None:
-    """Refuse a run whose user's files are not there, since their content identifies it."""
+    """Refuse a run without the user's files, whose content identifies it."""
     plain = OmegaConf.to_container(config, resolve=True)
     assert isinstance(plain, dict)
     missing = [key for key, content in user_files(plain).items() if content is None]
@@ -58,11 +58,11 @@ def check_user_files(config: DictConfig) -> None:
         return
     source = config.dataset.source
     with name_keys_in_errors(source):
-        build_source(config.dataset, config.paths).download()  # says best what is missing
+        build_source(config.dataset, config.paths).download()  # names what is missing
     value = OmegaConf.select(config, missing[0])
     raise UsageError(
-        f"{missing[0]}={value} has no file whose content could identify this run: give the path of "
-        "a file, or of a folder with files"
+        f"{missing[0]}={value} has no file whose content identifies this run: give the path of a "
+        "file, or of a folder with files"
     )
 
 
@@ -101,12 +101,11 @@ def required_transforms(model: DictConfig) -> Sequence[GraphTransform]:
 
 
 def build_data(config: DictConfig) -> GraphDataModule:
-    """Build the data module: the dataset, its split, its features, and what the model asks for."""
+    """Build the data module: data set, split, features, and what the model requires."""
     split = config.task.get("split") or config.split
     if split is config.split and split and is_if_needed(split) and "metric" not in config.task:
         split = None
-    make = build(_options(config.batching), "batching")
-    return make(
+    return build_group(config.batching)(
         source=build_source(config.dataset, config.paths),
         transforms=build_transforms(config),
         steps_per_epoch=min(config.trainer.steps_per_epoch, config.trainer.max_steps),
@@ -149,21 +148,25 @@ def data_spec(config: DictConfig, data: GraphDataModule) -> dict[str, Any]:
 
 def build_encoder(config: DictConfig, data: GraphDataModule | DataSpec) -> nn.Module:
     """Build the model."""
-    return build(_options(config.model, data, config.manifold), "model", **data.inputs)
+    return build_group(config.model, data, config.manifold, **data.inputs)
 
 
 def build_task(config: DictConfig, data: GraphDataModule | DataSpec) -> Any:
     """Build the task, a LightningModule."""
-    encoder, optimizer = build_encoder(config, data), build(config.optimizer, "optimizer")
-    return build(_options(config.task, data), "task", encoder=encoder, optimizer=optimizer)
+    encoder = build_encoder(config, data)
+    optimizer = build(config.optimizer)
+    return build_group(config.task, data, encoder=encoder, optimizer=optimizer)
 
 
 def build_selection(config: DictConfig, data: GraphDataModule) -> BestValidation:
-    """Build the callback that selects weights and ends the run by validation."""
-    own, patience = config.trainer, config.trainer.patience
-    if patience is not None and "epochs" in own:  # counted in passes
-        patience *= own.steps_per_epoch
-    return BestValidation(own.validate_every, patience, own.min_steps, data.evaluation_batch)
+    """Build the callback that selects weights, and ends the run, by validation."""
+    options = config.trainer
+    patience = options.patience
+    if patience is not None and "epochs" in options:  # counted in passes
+        patience *= options.steps_per_epoch
+    return BestValidation(
+        options.validate_every, patience, options.min_steps, data.evaluation_batch
+    )
 
 
 def build_logger(
@@ -175,7 +178,7 @@ def build_logger(
     """Build the logger, if there is one, as a context manager."""
     if not options:
         return nullcontext()
-    # Two tables may have the same cell, which is a run in the group of each.
+    # A cell of two tables is one run in the group of each.
     table = f"{result.experiment.replace('/', '-')}-" if result.experiment else ""
     names = {key: getattr(result, key) for key in ("model", "dataset", "manifold", "task")}
     (flat,) = pd.json_normalize(result.config, sep="/").to_dict("records")
@@ -196,6 +199,7 @@ def build_logger(
 
 def build_trainer(
     config: DictConfig,
+    device: torch.device,
     folder: Path,
     callbacks: list[Callback],
     logger: Logger | None,
@@ -203,38 +207,35 @@ def build_trainer(
 ) -> Trainer:
     """Build Lightning's trainer; an epoch is `steps_per_epoch` steps on the same graph."""
     options = config.trainer
-    accelerator = trainer_accelerator(options.accelerator, options.precision)
     if options.devices > 1:
         unused = attribute(config.model._target_, "unused_parameters", False)
         others["strategy"] = DDPStrategy(find_unused_parameters=unused)
     users = [build(part) for part in (config.get("callbacks") or {}).values()]
-    known = options_of(options._target_)
-    given = {k: v for k, v in _options(options).items() if k in known and not known[k].settable}
     arguments = {
         "max_steps": options.max_steps,
         "max_epochs": -1,
-        "devices": trainer_devices(accelerator, local_devices(options.devices)),
+        "devices": trainer_devices(device, local_devices(options.devices)),
         "num_nodes": options.devices // local_devices(options.devices),
         "precision": options.precision,
         "gradient_clip_val": options.gradient_clip,
         "accumulate_grad_batches": config.batching.get("accumulate", 1),
-        # Not SLURM's, which saves and requeues by itself: `run.group` puts all in these words.
+        # Not SLURM's environment, which saves and requeues by itself: `run.group` translates it.
         "plugins": [PlainFiles(), LightningEnvironment()],
         "log_every_n_steps": options.steps_per_epoch,
         "num_sanity_val_steps": 0,
         "enable_progress_bar": False,
         "enable_model_summary": False,
         "enable_checkpointing": any(isinstance(part, ModelCheckpoint) for part in users),
-        # Without gradients, but not in inference mode: what is first made in an evaluation, as by a
-        # run that was killed before it, could not be transposed for a gradient.
+        # An evaluation may make tensors that later steps differentiate, which inference mode
+        # forbids.
         "inference_mode": False,
         "use_distributed_sampler": False,
         **others,
-        **{k: build(v) if isinstance(v, dict) else v for k, v in given.items()},
+        **_lightning_arguments(options),
     }
     try:
         return Trainer(
-            accelerator=accelerator,
+            accelerator=device.type,
             callbacks=[*users, *callbacks],
             logger=logger or False,
             default_root_dir=folder,
@@ -242,6 +243,14 @@ def build_trainer(
         )
     except (MisconfigurationException, TypeError, ValueError) as error:
         raise UsageError(f"Lightning refuses trainer: {' '.join(str(error).split())}") from error
+
+
+def _lightning_arguments(trainer: DictConfig) -> dict[str, Any]:
+    """Arguments of Lightning's `Trainer` that a configuration adds."""
+    known, options = options_of(trainer._target_), OmegaConf.to_container(trainer, resolve=True)
+    assert isinstance(options, dict)
+    added = {name: options[name] for name, o in known.items() if not o.settable and name in options}
+    return {name: build(v) if isinstance(v, dict) else v for name, v in added.items()}
 
 
 def save_best(
@@ -257,15 +266,15 @@ def save_best(
     names = asdict(data.vocabulary)
     of_result = ("score", "val_score", "metrics", "config_hash", "schema", "revisions")
     content = {name: getattr(result, name) for name in of_result} | {
-        "state_dict": {  # copied, since of a view all that it is a view of would be written
+        "state_dict": {  # copies: of a view, torch would write the whole tensor
             name: weight.detach().clone().cpu() for name, weight in task.state_dict().items()
         },
         "step": result.best_step,
         "config": OmegaConf.to_container(config, resolve=True),
         "versions": package_versions(),
         "vocabulary": {k: None if v is None else list(map(str, v)) for k, v in names.items()},
-        "facts": data_spec(config, data),  # what constructors take of the data
-        "normalisation": [  # what transforms of the features have taken from the data
+        "facts": data_spec(config, data),  # arguments that constructors take from the data
+        "normalisation": [  # values that transforms have fitted to the features
             {
                 "tied": each.transductive_reason,
                 "fitted": {k: v.cpu() for k, v in each.fitted.items()},
@@ -273,15 +282,15 @@ def save_best(
             for each in data.transforms
         ],
         "files": result.config.get(FILES, {}),  # checksums of the user's files
-        "directory": str(Path.cwd()),  # from which relative paths are seen
+        "directory": str(Path.cwd()),  # that relative paths start from
     }
-    # A file's errors say what the system refused; torch's do not.
+    # Errors of a plain file name the cause; torch's do not.
     with arriving(folder / BEST) as partial, partial.open("wb") as file:
         torch.save(content, file)
 
 
 def evaluate_parts(trainer: Trainer, task: Any, data: GraphDataModule) -> Scores:
-    """Metrics of each part of the data; a score that is not finite is an error."""
+    """Evaluate each part of the data; a score that is not finite is an error."""
 
     def test() -> Scores:
         parts: Scores = {}
@@ -291,16 +300,3 @@ def evaluate_parts(trainer: Trainer, task: Any, data: GraphDataModule) -> Scores
         return parts
 
     return finite_scores(task, task.score, test)
-
-
-def _options(group: DictConfig, data: Any = None, manifold: Any = None) -> dict[str, Any]:
-    """Arguments of a group's class: its resolved keys, values of the data, the maker of spaces."""
-    options, signature = OmegaConf.to_container(group, resolve=True), options_of(group._target_)
-    assert isinstance(options, dict)
-    kept = {str(k): v for k, v in options.items() if k in signature or str(k).startswith("_")}
-    for name, option in signature.items():
-        if option.spaces:
-            kept[name] = _options(manifold)
-        elif FROM_DATA in option.marks:
-            kept[name] = getattr(data, name)
-    return kept

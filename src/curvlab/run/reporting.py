@@ -1,4 +1,4 @@
-"""Output of a run: lines on the terminal, embeddings and pictures in its folder."""
+"""Report a run: lines on the terminal, values to its logger, pictures in its folder."""
 
 import logging
 import warnings
@@ -16,14 +16,14 @@ from curvlab.results.result import FILE, Result, read_result
 from curvlab.statistics import FEWEST, summarise
 
 SHOWN_CURVATURES = 16
-TOLD_AT_RIM = 0.01  # share of points at the rim of a ball above which a run says so at its end
-_SPOKEN = {"map": "mAP", "map_tail": "mean of the last 2,000 steps"}
+REPORTED_AT_RIM = 0.01  # share of points at the rim of a ball from which the report mentions it
+METRIC_NAMES = {"map": "mAP", "map_tail": "mean of the last 2,000 steps"}
 
 _console = plain_console(soft_wrap=True)
 
 
-# Advice that Lightning gives to loops of another kind, and what libraries still call in torch.
-_NOT_FOR_THE_USER = (
+# Lightning's advice for other kinds of loops, and deprecated calls of libraries.
+_HIDDEN_WARNINGS = (
     ".*does not have many workers.*",
     ".*number of training batches.*",
     ".*Checkpoint directory.*exists and is not empty.*",
@@ -33,19 +33,19 @@ _NOT_FOR_THE_USER = (
     ".*GPU available but not used.*",
     r".*isinstance\(treespec, LeafSpec\).*",
     ".*Sparse invariant checks are implicitly disabled.*",
-    ".*The `srun` command is available.*",  # where SLURM is, which a run need not use
+    ".*The `srun` command is available.*",  # on a machine with SLURM
     ".*TensorFloat32 tensor cores .*",
-    ".*The AccumulateGrad node's stream does not match.*",  # of recorded steps
+    ".*The AccumulateGrad node's stream does not match.*",  # in recorded CUDA graphs
 )
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep Lightning's notes off the terminal; other warnings pass."""
+    """Hide Lightning's notes within the block; other warnings pass."""
     for name in ("lightning.pytorch", "lightning.fabric"):
         logging.getLogger(name).setLevel(logging.WARNING)
     with warnings.catch_warnings():
-        for message in _NOT_FOR_THE_USER:
+        for message in _HIDDEN_WARNINGS:
             warnings.filterwarnings("ignore", message)
         yield
 
@@ -56,7 +56,7 @@ def say(line: str) -> None:
 
 
 def means_over_seeds(folders: Iterable[Path]) -> None:
-    """Print mean and interval of the scores of runs that differ in the seed alone."""
+    """Print mean and interval of the scores of runs that differ only in the seed."""
     runs: dict[tuple[Path, str], list[float]] = {}
     for folder in dict.fromkeys(folders):
         result = read_result(folder)
@@ -70,18 +70,18 @@ def means_over_seeds(folders: Iterable[Path]) -> None:
         spread = f"± {summary.student_pm:.2f} (95 % interval of the mean, Student's t)"
         if len(scores) < FEWEST:
             spread = f"({', '.join(f'{score:.2f}' for score in scores)})"
-        say(f"{name}, {len(scores)} seeds: {summary.mean:.2f} {spread}, {shown(place)}")
+        say(f"{name}, {len(scores)} seeds: {summary.mean:.2f} {spread}, {relative_path(place)}")
 
 
 def report_run(result: Result, folder: Path, already: bool = False) -> None:
-    """Report how a run ended, now or `already`, and where its files are."""
+    """Print how a run ended, now or in an earlier command (`already`), and where its files are."""
     outcome = f"{result.status.replace('_', ' ')}: {result.error}"
     if result.status == "finished":
         outcome = ", ".join(  # four digits of a fraction, two of a percentage
-            f"{_SPOKEN.get(name, name)} {value:.{4 if 0 < abs(value) < 1 else 2}f}"
+            f"{METRIC_NAMES.get(name, name)} {value:.{4 if 0 < abs(value) < 1 else 2}f}"
             for name, value in result.metrics["test"].items()
         )
-    before = f" already, {shown(folder / FILE)} (rerun=true repeats it)" if already else ""
+    before = f" already, {relative_path(folder / FILE)} (rerun=true repeats it)" if already else ""
     say(f"{result.model} on {result.dataset}, seed {result.seed}: {outcome}{before}")
     if result.status == "finished" and not already:
         kappas = [f"{k:.3g}" for values in result.curvatures.values() for k in values]
@@ -91,27 +91,28 @@ def report_run(result: Result, folder: Path, already: bool = False) -> None:
             f"  {facts}{result.parameters:,} parameters, {result.ms_per_step:.1f} ms a step, "
             f"{result.wall_seconds:.0f} s, {result.peak_memory_mb:,.0f} MB"
         )
-        share = result.metrics["test"].get("at_rim", 0.0)  # of a knowledge graph
-        if share > TOLD_AT_RIM:
-            double = result.config["trainer"]["precision"] == DOUBLE
-            way = "" if double else "use trainer.precision=64-true, whose rim is farther out, or "
+        share = result.metrics["test"].get("at_rim", 0.0)  # of knowledge graphs
+        if share > REPORTED_AT_RIM:
+            remedy = "lower optimizer.lr"
+            if result.config["trainer"]["precision"] != DOUBLE:
+                remedy = f"use trainer.precision=64-true, whose rim is farther out, or {remedy}"
             say(
                 f"  {share:.1%} of the test triples' points are stopped at the rim of the ball, "
-                f"where distances are wrong: {way}lower optimizer.lr"
+                f"where distances are wrong: {remedy}"
             )
     written = read_result(folder)
     if not already and written is not None and written.config_hash == result.config_hash:
-        say(f"  result   {shown(folder / FILE)}")
+        say(f"  result   {relative_path(folder / FILE)}")
     if (folder / TRACEBACK).exists():
-        say(f"  details  {shown(folder / TRACEBACK)}")
+        say(f"  details  {relative_path(folder / TRACEBACK)}")
     for picture in sorted((folder / "plots").glob("*.png")):
-        say(f"  picture  {shown(picture)}")
+        say(f"  picture  {relative_path(picture)}")
     if not already and any((folder / "wandb").glob("offline-run-*")):
-        say(f"  W&B      offline, {shown(folder / 'wandb')}: upload by curvlab wandb_sync")
+        say(f"  W&B      offline, {relative_path(folder / 'wandb')}: upload by curvlab wandb_sync")
 
 
-def shown(path: Path) -> str:
-    """A path relative to the working directory."""
+def relative_path(path: Path) -> str:
+    """A path as seen from the working directory, if it is below it."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:
@@ -128,13 +129,13 @@ def log_result(result: Result, logger: Logger) -> None:
 
 
 def draw(label: str, folder: Path, logger: Logger | None) -> None:
-    """Draw the curves and the embedding; a failure is reported and costs no result."""
+    """Draw the curves and the embedding; a failure is reported and loses no result."""
     from curvlab.analysis.plots import plot_run
 
     try:
         pictures = plot_run(folder, title=label)
     except Exception as error:
-        say(f"no pictures of {shown(folder)}: {type(error).__name__}: {error}")
+        say(f"no pictures of {relative_path(folder)}: {type(error).__name__}: {error}")
         return
     for picture in pictures:
         log_picture(logger, picture)

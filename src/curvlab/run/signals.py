@@ -1,4 +1,4 @@
-"""Signals that end a run: after a checkpoint, with one sentence and a code; without torch."""
+"""End a run by a signal: after a checkpoint, with one sentence and an exit code."""
 
 import atexit
 import os
@@ -15,12 +15,12 @@ from typing import Any
 
 GRACE_SECONDS = {
     Signals.SIGTERM: 20.0,
-    Signals.SIGHUP: 20.0,  # a terminal was closed; under nohup it is ignored
+    Signals.SIGHUP: 20.0,  # of a closed terminal; ignored under nohup
     Signals.SIGQUIT: 20.0,
     Signals.SIGUSR1: 60.0,
     Signals.SIGINT: 0.0,
 }
-"""How long a training may take to its next checkpoint; SLURM kills 30 s after SIGTERM."""
+"""Time that training has to reach its next checkpoint; SLURM kills 30 s after SIGTERM."""
 
 REQUEUE = 75
 """Exit code after SIGUSR1 in a job of SLURM, for `scontrol requeue`: EX_TEMPFAIL, try again."""
@@ -35,7 +35,7 @@ EXIT_CODES = {
 
 
 class Interrupted(SystemExit):
-    """A signal ends this process; not caught by `except Exception`; its code is the exit code."""
+    """A signal ends this process with an exit code; `except Exception` does not catch it."""
 
     def __init__(self, number: int) -> None:
         self.signal = Signals(number)
@@ -57,7 +57,7 @@ _state = _State()
 
 
 def install(speaks: bool = True) -> None:
-    """Install the handlers; in a group, one process `speaks` and answers SIGINT."""
+    """Install the handlers; only the process of a group that `speaks` handles SIGINT."""
     if _state.handlers or threading.current_thread() is not threading.main_thread():
         return
     for number in GRACE_SECONDS:
@@ -66,7 +66,7 @@ def install(speaks: bool = True) -> None:
             _state.handlers[number] = _on_signal if ours else signal.SIG_IGN
     again()
     if speaks:
-        atexit.register(_tell)
+        atexit.register(_print_sentence)
 
 
 def again() -> None:
@@ -76,7 +76,7 @@ def again() -> None:
 
 
 def last_signal() -> Signals | None:
-    """The signal that asks this process to end."""
+    """The signal that this process has received, if any."""
     return _state.received
 
 
@@ -86,10 +86,10 @@ def say(sentence: str) -> None:
 
 
 def check(at_checkpoint: bool = False) -> None:
-    """End here if a signal asks for it and its time is over or nothing would be lost."""
-    found = _state.received
-    if found and (at_checkpoint or time.monotonic() - _state.since >= GRACE_SECONDS[found]):
-        raise Interrupted(found)
+    """End the process after a signal if its time is over or nothing would be lost."""
+    number = _state.received
+    if number and (at_checkpoint or time.monotonic() - _state.since >= GRACE_SECONDS[number]):
+        raise Interrupted(number)
 
 
 @contextmanager
@@ -107,7 +107,8 @@ def wait(children: Callable[[], Sequence[int]] | None = None) -> Iterator[None]:
 
 
 def _on_signal(number: int, _: FrameType | None) -> None:
-    repeated, _state.received = _state.received is not None, Signals(number)
+    repeated = _state.received is not None
+    _state.received = Signals(number)
     if not repeated:
         _state.since = time.monotonic()
     urgent = number == Signals.SIGINT and (repeated or _state.children is not None)
@@ -117,7 +118,7 @@ def _on_signal(number: int, _: FrameType | None) -> None:
         os.kill(child, number)
 
 
-def _tell() -> None:
+def _print_sentence() -> None:
     if _state.received is not None:
-        what = _state.sentence or f"ended by {_state.received.name}; the same command goes on"
-        print(f"curvlab train: {what}.", file=sys.stderr)
+        sentence = _state.sentence or f"ended by {_state.received.name}; the same command resumes"
+        print(f"curvlab train: {sentence}.", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The cells of a sweep, here or by Hydra's launchers; any number of machines share one."""
+"""Run the cells of a sweep, here or by Hydra's launchers; machines may share one sweep."""
 
 import os
 import sys
@@ -22,11 +22,10 @@ from omegaconf.errors import OmegaConfBaseException
 from curvlab.errors import UsageError, omegaconf_message, one_sentence
 from curvlab.leases import SUFFIX, HeldError, look
 from curvlab.results.folder import RunDirectory
-from curvlab.results.identity import identity_hash, stored_config
 from curvlab.results.result import read_result
 from curvlab.run import reporting, signals
 from curvlab.run.command import complete
-from curvlab.run.reporting import say, shown
+from curvlab.run.reporting import relative_path, say
 
 NAME = "hydra_plugins.curvlab.TableSweeper"
 """The address of the sweeper in configurations; Hydra takes plugins from `hydra_plugins` alone."""
@@ -35,7 +34,7 @@ LAST_START = "CURVLAB_LAST_START"  # environment variable with the time after wh
 NOT_STARTED, ELSEWHERE = "not started", "at work elsewhere"
 """Ends of cells that are not errors, in addition to `finished`."""
 
-LOOKS = 0.2  # seconds between two looks at cells of processes that may be dead
+POLL_SECONDS = 0.2  # between checks of cells whose processes may be dead
 
 
 def register() -> None:
@@ -49,19 +48,20 @@ def is_over() -> bool:
 
 
 class TableSweeper(BasicSweeper):
-    """Hydra's sweeper: composes a cell when its turn comes and leaves out finished ones."""
+    """Hydra's sweeper: composes each cell when it is next, and skips finished ones."""
 
     hydra_context: HydraContext
     config: DictConfig
     launcher: Launcher
 
     def __init__(self, minutes: float | None = None, params: dict[str, str] | None = None) -> None:
-        # Not the base's constructor: Hydra reloads its module when it looks for plugins.
-        self.minutes, self.params = minutes, params or {}
+        # The base's constructor is not called: Hydra reloads its module when it lists plugins.
+        self.minutes = minutes
+        self.params = params or {}
         self._folders: dict[tuple[str, ...], Path] = {}
         self._held: dict[Path, Sequence[str]] = {}
         self._refused: dict[str, str] = {}
-        self._failed: set[Path] = set()  # cells without a score next to an earlier result
+        self._failed: set[Path] = set()  # cells that failed, which may keep an earlier result
 
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
@@ -75,8 +75,8 @@ class TableSweeper(BasicSweeper):
         """Run all cells, print the summary, and exit with code 1 if one has no score."""
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
         overrides = parser.parse_overrides([*self._parse_config(), *arguments])
-        (spelt_out,) = self.split_arguments(overrides, None)
-        cells = [*dict.fromkeys(map(tuple, spelt_out))]  # a value that is given twice counts once
+        (combinations,) = self.split_arguments(overrides, None)
+        cells = [*dict.fromkeys(map(tuple, combinations))]  # without duplicates
         if self.minutes is not None:
             os.environ[LAST_START] = str(time.time() + 60 * float(self.minutes))
         left: list[Sequence[str]] = []
@@ -85,7 +85,8 @@ class TableSweeper(BasicSweeper):
                 if is_over():
                     break
                 try:
-                    cell = complete(cell).overrides
+                    run = complete(cell)
+                    cell = run.overrides
                     config = self._compose(cell)
                 except (UsageError, HydraException, OmegaConfBaseException) as error:
                     self._refused[" ".join(cell)] = omegaconf_message(error)
@@ -95,13 +96,13 @@ class TableSweeper(BasicSweeper):
                 else:
                     folder = RunDirectory(self._folders[cell])
                     again = config.rerun or "search" in config or "study" in config
-                    if again or folder.conclusion(identity_hash(stored_config(config))) is None:
+                    if again or folder.conclusion(run.config_hash) is None:
                         left.append([*cell])
             self._launch(left)
             self._take_over()
         finally:
-            ways = self._summarise(len(cells))
-        if ways - {"finished", NOT_STARTED, ELSEWHERE}:
+            ends = self._summarise(len(cells))
+        if ends - {"finished", NOT_STARTED, ELSEWHERE}:
             sys.exit(1)
 
     def _compose(self, cell: Sequence[str]) -> DictConfig:
@@ -123,24 +124,24 @@ class TableSweeper(BasicSweeper):
             job_subdir_key="hydra.sweep.subdir",
             hydra_context=self.hydra_context,
         )
-        self._look_at(cell, job)
+        self._note_end(cell, job)
 
     def _launch(self, cells: Sequence[Sequence[str]]) -> None:
-        """Run cells by another launcher; if it fails, result files count."""
+        """Run cells by another launcher; if it fails, their result files count."""
         if not cells:
             return
         try:
             with signals.wait(lambda: [child.pid for child in psutil.Process().children()]):
                 returns = self.launcher.launch(cells, initial_job_idx=0)
         except Exception as error:
-            signals.check(at_checkpoint=True)  # it has also ended a worker that was just starting
+            signals.check(at_checkpoint=True)  # which may have ended a starting worker
             self._refused["the launcher"] = one_sentence(error)
             return
         for cell, job in zip(cells, returns, strict=True):
-            self._look_at(cell, job)
+            self._note_end(cell, job)
 
-    def _look_at(self, cell: Sequence[str], job: JobReturn) -> None:
-        """Note a cell that another process holds; raise any other exception of a job."""
+    def _note_end(self, cell: Sequence[str], job: JobReturn) -> None:
+        """Note a cell that failed or is held elsewhere; raise any other exception of a job."""
         if isinstance(job._return_value, HeldError):
             self._held[job._return_value.path] = cell
         elif job.return_value is None and not signals.last_signal() and not is_over():
@@ -148,29 +149,29 @@ class TableSweeper(BasicSweeper):
             self._failed.add(Path(job.hydra_cfg.hydra.runtime.output_dir))
 
     def _take_over(self) -> None:
-        """Run cells whose processes have released them or died; leave the others."""
+        """Run cells that were held by processes that have released them or died."""
         while self._held:
-            others = {path: look(path) for path in self._held}
-            for path in (path for path, holder in others.items() if holder is None):
+            holders = {path: look(path) for path in self._held}
+            for path in (path for path, holder in holders.items() if holder is None):
                 cell = self._held.pop(path)
                 self._run(cell, self._compose(cell))
-            left = [holder for holder in others.values() if holder is not None]
-            if len(left) == len(others):
-                if all(holder.alive for holder in left):
+            present = [holder for holder in holders.values() if holder is not None]
+            if len(present) == len(holders):
+                if all(holder.alive for holder in present):
                     return
-                time.sleep(LOOKS)
+                time.sleep(POLL_SECONDS)
 
     def _summarise(self, total: int) -> set[str]:
-        """Print how the cells ended, why some have no score, and means over seeds; the ends."""
+        """Print the ends of the cells, errors, and means over seeds; return the kinds of ends."""
         ends = {folder: _end_of(folder) for folder in dict.fromkeys(self._folders.values())}
         for folder in (folder for folder in self._failed if ends[folder][0] == "finished"):
             ends[folder] = "failed", "it failed, and its earlier result was kept"
-        ways = Counter(ends[folder][0] for folder in self._folders.values())
-        ways["failed"] += len(self._refused)
-        ways[NOT_STARTED] += total - ways.total()
-        reasons = {shown(folder): why for folder, (_, why) in ends.items() if why}
-        counts = ", ".join(f"{n} {way.replace('_', ' ')}" for way, n in (+ways).items())
-        say(f"sweep of {total} {'cell' if total == 1 else 'cells'}: {counts}")
+        counts = Counter(ends[folder][0] for folder in self._folders.values())
+        counts["failed"] += len(self._refused)
+        counts[NOT_STARTED] += total - counts.total()
+        reasons = {relative_path(folder): why for folder, (_, why) in ends.items() if why}
+        summary = ", ".join(f"{n} {end.replace('_', ' ')}" for end, n in (+counts).items())
+        say(f"sweep of {total} {'cell' if total == 1 else 'cells'}: {summary}")
         for cell, reason in (reasons | self._refused).items():
             say(f"  {cell}: {reason}")
         if (table := self.config.hydra.runtime.choices.get("table")) is None:
@@ -179,15 +180,18 @@ class TableSweeper(BasicSweeper):
             outputs = Path(self.config.paths.output_dir)
             elsewhere = "" if outputs == Path("outputs") else f" --results {outputs / 'tables'}"
             say(f"  its table: curvlab tables {table}{elsewhere}")
-        return set(+ways)
+        return set(+counts)
 
 
 def _end_of(folder: Path) -> tuple[str, str]:
     result = read_result(folder)
     if result is not None and result.status == "finished":
         return result.status, ""
-    if others := [holder for path in sorted(folder.glob(f"*{SUFFIX}")) if (holder := look(path))]:
-        return ELSEWHERE, f"held by {' and '.join(map(str, others))}"
+    holders = [str(holder) for holder in map(look, sorted(folder.glob(f"*{SUFFIX}"))) if holder]
+    if holders:
+        return ELSEWHERE, f"held by {' and '.join(holders)}"
+    if result is None and is_over():
+        return NOT_STARTED, ""
     if result is None:
-        return (NOT_STARTED, "") if is_over() else ("without result", "its process was killed")
+        return "without result", "its process was killed"
     return result.status, f"{result.status.replace('_', ' ')}: {result.error}"

@@ -2,8 +2,7 @@
 
 import os
 import traceback
-from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,14 @@ import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from lightning import Callback, LightningModule, Trainer
+from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig
 
 from curvlab.callbacks import (
-    BoundaryFraction,
     CudaGraphs,
     Curves,
+    EncoderStatistics,
     FiniteGuard,
     LastCheckpoint,
     RandomState,
@@ -29,34 +29,20 @@ from curvlab.callbacks import (
 )
 from curvlab.compilation import compile_parts
 from curvlab.config.building import name_keys_in_errors
-from curvlab.config.options import decides, validate
-from curvlab.config.resolvers import data_name, register_resolvers
+from curvlab.config.resolvers import register_resolvers
 from curvlab.config.trust import trust
 from curvlab.cpp import choose_kernels, kernels_used
 from curvlab.data.loaders.datamodule import GraphDataModule
-from curvlab.errors import (
-    CheckpointError,
-    DivergedError,
-    UsageError,
-    one_sentence,
-    system_message,
-)
+from curvlab.errors import DivergedError, UsageError, one_sentence, system_message
 from curvlab.files import atomic_write
 from curvlab.leases import SUFFIX, Holder, fenced
 from curvlab.process import default_dtype
 from curvlab.results.folder import EARLIER, LAST, TRACEBACK, Claim, RunDirectory
-from curvlab.results.identity import identity_hash, revisions_of, stored_config
 from curvlab.results.result import FILE, INTERRUPTED, Result
 from curvlab.run import reporting, signals
-from curvlab.run.command import outputs_of
+from curvlab.run.command import Command
 from curvlab.run.group import launch, local_devices
-from curvlab.run.hardware import (
-    peak_memory_mb,
-    prepare_process,
-    run_device,
-    trainer_accelerator,
-)
-from curvlab.run.messages import write_run
+from curvlab.run.hardware import choose_device, peak_memory_mb, prepare_process
 from curvlab.run.parts import (
     build_data,
     build_logger,
@@ -68,7 +54,7 @@ from curvlab.run.parts import (
     prepare_data,
     save_best,
 )
-from curvlab.run.reporting import say, shown
+from curvlab.run.reporting import relative_path, say
 from curvlab.tasks.task import Task
 
 KERNEL_STEPS = 500
@@ -79,43 +65,39 @@ class RunFailedError(RuntimeError):
     """A single run ended without a score; its result file says how."""
 
 
-def train(config: DictConfig) -> Result:
-    """Run one configuration: prepare, train, evaluate once, plot, write the result.
+class CheckpointError(RuntimeError):
+    """A checkpoint is intact and of this run, but of other code."""
+
+
+def train(command: Command) -> Result:
+    """Train, evaluate once, plot, and write the result, as a job of Hydra's.
 
     A run that has ended anywhere below `paths.output_dir` is copied unless `rerun=true`. In a sweep
-    an error is written to the cell's result; alone, `UsageError` or `RunFailedError` is raised.
+    an error is written to the cell's result; a single run raises `UsageError` or `RunFailedError`.
     """
     hydra = HydraConfig.get()
     folder = RunDirectory(Path(hydra.runtime.output_dir))
-    # Overrides against the table that the command names, but for choices of its cells.
-    words = {str(word).lstrip("+").partition("=")[0]: str(word) for word in hydra.overrides.task}
-    swept, what = hydra.sweeper.params or {}, stored_config(config)
-    of_table = {k: w for k, w in words.items() if k not in swept} if "table" in words else {}
-    changed = sorted(word.lstrip("+") for key, word in of_table.items() if decides(key, what))
-    return train_in(config, folder, hydra.mode == RunMode.MULTIRUN, changed)
+    return train_in(command, folder, hydra.mode == RunMode.MULTIRUN)
 
 
-def train_in(
-    config: DictConfig, folder: RunDirectory, multirun: bool, changed: Sequence[str] = ()
-) -> Result:
+def train_in(command: Command, folder: RunDirectory, multirun: bool) -> Result:
     """`train` in a given folder; a run of a sweep does not wait for another process."""
-    result = describe(config)
-    result.changed = list(changed)
+    config, result = command.config, command.initial_result()
 
     def wait(holder: Holder) -> None:
-        say(f"{holder} is at work in {shown(folder.path)}: waiting for its end")
+        say(f"{holder} is at work in {relative_path(folder.path)}: waiting for its end")
 
     with folder.locked(None if multirun else wait):
         _link_latest(folder.path, Path(config.paths.output_dir))
         try:
             check_user_files(config)
-            found = folder.claim(result, outputs_of(config), config.rerun)
-            if found.source is not None:
-                say(f"copying the same run from {shown(found.source)}")
-            if found.result is not None:
-                return _ended_before(found.result, folder.path, multirun)
-            validate(config)
-            _run_from(found, config, result, folder)
+            claim = folder.claim(result, command.outputs, config.rerun)
+            if claim.source is not None:
+                say(f"copying the same run from {relative_path(claim.source)}")
+            if claim.result is not None:
+                return _ended_before(claim.result, folder.path, multirun)
+            command.check()
+            _run_from(claim, config, result, folder)
         except signals.Interrupted as error:
             write_interrupted(error, result, folder)
             raise
@@ -141,23 +123,22 @@ def _link_latest(folder: Path, outputs: Path) -> None:
 
 
 def _ended_before(result: Result, folder: Path, multirun: bool) -> Result:
-    """Report a run that has ended already; alone, one without a score is an error."""
+    """Report a run that has ended already; a single one without a score is an error."""
     if result.status != "finished" and not multirun:
-        why = "so ended an earlier run; rerun=true repeats it"
-        raise RunFailedError(f"{result.error} ({why})")
+        raise RunFailedError(f"{result.error} (so ended an earlier run; rerun=true repeats it)")
     reporting.report_run(result, folder, already=True)
     return result
 
 
-def _run_from(found: Claim, config: DictConfig, result: Result, folder: RunDirectory) -> None:
+def _run_from(claim: Claim, config: DictConfig, result: Result, folder: RunDirectory) -> None:
     """Run from a checkpoint or from the start; once more from the start if a checkpoint fails."""
-    for path, reason in found.damaged.items():
+    for path, reason in claim.damaged.items():
         way = f"goes on from {folder.newest.name}" if folder.newest else "starts over"
-        say(f"{shown(path)} was damaged ({reason}): the run {way}")
+        say(f"{relative_path(path)} was damaged ({reason}): the run {way}")
     try:
-        run(config, result, folder, found.checkpoint)
+        run(config, result, folder, claim.checkpoint)
     except (DivergedError, CheckpointError) as error:
-        if found.checkpoint is None:
+        if claim.checkpoint is None:
             raise
         say(  # a disk may have spoilt the checkpoint
             f"{type(error).__name__} after going on from a checkpoint: the run is repeated once "
@@ -169,73 +150,80 @@ def _run_from(found: Claim, config: DictConfig, result: Result, folder: RunDirec
 
 
 def run(config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None) -> None:
-    """Train and evaluate, in a process a device; fill in the result and write it."""
+    """Train and evaluate, in one process per device; fill in the result and write it."""
     if config.trainer.devices == 1:
-        run_process(0, config, result, folder, checkpoint)
+        _run_process(0, config, result, folder, checkpoint)
         return
     with default_dtype(config.trainer.precision):
         prepare_data(config)  # once, so that the processes find files and caches
     arguments = config, result, folder, checkpoint
-    message = write_run(*arguments)
-    vars(result).update(
-        vars(launch(run_process, config.trainer.devices, *arguments, message=message))
-    )
+    vars(result).update(vars(launch(_run_process, config.trainer.devices, *arguments)))
 
 
-def run_process(
+def _run_process(
     rank: int, config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None
 ) -> Result:
-    """Train in one of the run's processes; the first one evaluates and writes the result."""
+    """Build, fit, evaluate, write: in each process; only the first one writes."""
     register_resolvers()
     trust(config)
     options = config.trainer
-    prepare_process(options.threads, options.accelerator, local_devices(options.devices))
+    device = choose_device(options.accelerator, options.precision)
+    prepare_process(options.threads, device, local_devices(options.devices))
     long = options.compile or options.max_steps >= KERNEL_STEPS
     choose_kernels(options.kernels if long else "plain")
     parts = config.dataset.source, config.task.get("split") or config.split
     fence = fenced(folder.path / SUFFIX)  # of the lease that the run's first process holds
     with fence, default_dtype(options.precision), name_keys_in_errors(*parts):
         lightning.seed_everything(config.seed, workers=True, verbose=False)
-        _fit(rank == 0, config, result, folder, checkpoint)
+        _train_once(rank == 0, device, config, result, folder, checkpoint)
     return result
 
 
-def _fit(
-    first: bool, config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None
+def _train_once(
+    first: bool,
+    device: torch.device,
+    config: DictConfig,
+    result: Result,
+    folder: RunDirectory,
+    checkpoint: Path | None,
 ) -> None:
     """Build, fit, evaluate, write."""
     options = config.trainer
     data = build_data(config)
     task = build_task(config, data)
-    device = run_device(trainer_accelerator(options.accelerator, options.precision))
     if options.compile:
         compile_parts(task, device)
     if first:  # not before: what cannot be built displaces no other result
         folder.prepare(result, fresh=config.rerun)
     label = f"{config.model.label} on {config.dataset.label}, seed {config.seed}"
-    how = "going on from the last checkpoint" if checkpoint else "starting"
-    say(f"{label}, {result.manifold}: {how} in {shown(folder.path)}")
-    curves, timer = Curves(folder.path / "metrics.csv"), StepTimer()
+    start = "going on from the last checkpoint" if checkpoint else "starting"
+    say(f"{label}, {result.manifold}: {start} in {relative_path(folder.path)}")
+
+    curves = Curves(folder.path / "metrics.csv")
+    timer = StepTimer()
     best = build_selection(config, data) if task.selects_checkpoint else None
     facts = {name: getattr(result, name) for name in ("config", "schema", "revisions")}
     last = LastCheckpoint(folder.path / LAST, folder.path / EARLIER, facts)
     callbacks = [
         curves,
         timer,
-        RandomState(alike=task.shares_loss and options.devices > 1),
-        BoundaryFraction(),
+        RandomState(same_on_all_ranks=task.shares_loss and options.devices > 1),
+        EncoderStatistics(),
         FiniteGuard(options.steps_per_epoch),
-        RunProgress(curves, label, shown=options.progress and first),
+        RunProgress(curves, label, visible=options.progress and first),
         *([best] if best else []),
         *_cuda_graphs(options.cuda_graph, device),
         last,  # after those whose state it holds
         EndsBySignal(),
     ]
-    at = folder.step() if checkpoint else None
-    open_logger = build_logger(config.logger, result, folder.path, at) if first else nullcontext()
+    open_logger: AbstractContextManager[Logger | None] = nullcontext()
+    if first:
+        resumed_at = folder.step() if checkpoint else None
+        open_logger = build_logger(config.logger, result, folder.path, resumed_at)
     with open_logger as logger, reporting.quiet():
-        trainer = build_trainer(config, folder.path, callbacks, logger)
-        _train(trainer, task, data, checkpoint, last)
+        trainer = build_trainer(config, device, folder.path, callbacks, logger)
+        _fit(trainer, task, data, checkpoint, last)
+
         result.best_step = result.steps = trainer.global_step
         if best:
             result.best_step = best.step
@@ -250,6 +238,7 @@ def _fit(
             result.metrics["test"][f"{task.score}_tail"] = tail
         result.device = str(trainer.strategy.root_device)
         _note_costs(result, task, timer)
+
         task.write_files(data.graph, folder.path)
         with signals.wait():
             save_best(folder.path, task, data, config, result)
@@ -261,7 +250,7 @@ def _fit(
             reporting.draw(label, folder.path, logger)
 
 
-def _train(
+def _fit(
     trainer: Trainer,
     task: Task,
     data: GraphDataModule,
@@ -350,21 +339,3 @@ def write_interrupted(error: signals.Interrupted, result: Result, folder: RunDir
     signals.say(f"ended by {name}; the same command goes on from step {result.steps}")
     if folder.config_hash == result.config_hash:
         result.write(folder.path)
-
-
-def describe(config: DictConfig) -> Result:
-    """The result of a run that has not started; its configuration is the user's own."""
-    trust(config)
-    what = stored_config(config)
-    return Result(
-        status="failed",
-        model=config.model.name,
-        dataset=data_name(_root_=config),
-        task=config.task.name,
-        manifold=config.manifold.name,
-        seed=config.seed,
-        experiment=config.experiment,
-        config_hash=identity_hash(what),
-        config=what,
-        revisions=revisions_of(what),
-    )

@@ -1,4 +1,4 @@
-"""Hyperparameter search by validation scores: an Optuna study that workers share."""
+"""Search hyperparameters by validation scores, in an Optuna study that workers share."""
 
 import copy
 import os
@@ -31,56 +31,61 @@ from curvlab.files import atomic_write
 from curvlab.leases import SUFFIX, HeldError, Holder, look, take
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import Result, git_commit
-from curvlab.run.hardware import prepare_process
+from curvlab.run.command import Command
+from curvlab.run.hardware import choose_device, prepare_process
 from curvlab.run.parts import build_data, build_selection, build_task, build_trainer
-from curvlab.run.reporting import quiet, report_run, say, shown
-from curvlab.run.sweep import LOOKS
-from curvlab.run.train import conclude, describe
+from curvlab.run.reporting import quiet, relative_path, report_run, say
+from curvlab.run.sweep import POLL_SECONDS
+from curvlab.run.train import conclude
 from curvlab.search.space import check_search, defaults, values_by_key
 
 JOURNAL, CHECKSUM_FILE = "study.journal", "study.checksum"
-ERROR = "error"  # of a trial's attributes: why it failed; absent where it was interrupted
-SCORES = "scores"  # likewise: the score of each seed
-PLACE = "place"  # likewise: in the sampler's order; a repeated trial has the same
-WORKER = "worker"  # likewise: the name of the lease of its worker
-COMMAND, COMMIT = "command", "commit"  # of the study's attributes: what ran it last
+# Attributes of a trial.
+ERROR = "error"  # why it failed; absent if it was interrupted
+SCORES = "scores"  # the score of each seed
+PLACE = "place"  # its place in the sampler's order, which a repeated trial keeps
+WORKER = "worker"  # the name of its worker's lease
+# Attributes of the study: the command and the commit that ran it last.
+COMMAND, COMMIT = "command", "commit"
 ENDS = {TrialState.COMPLETE: "complete", TrialState.PRUNED: "pruned", TrialState.FAIL: "failed"}
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
-def search(config: DictConfig) -> Result:
-    """Search one model's hyperparameters on one data set; an existing study is continued.
+def search(command: Command) -> Result:
+    """Search one model's hyperparameters on one data set, or continue an existing study.
 
-    Another search in the same folder, or with `rerun=true`, is moved to `previous/HASH`.
+    A different search in the same folder is moved to `previous/HASH`; with `rerun=true` any is.
     """
     folder = RunDirectory(Path(HydraConfig.get().runtime.output_dir))
+    config = command.config
     without_budget = copy.deepcopy(config)
     with open_dict(without_budget.search):
         del without_budget.search.trials, without_budget.search.minutes
-    result = describe(without_budget)
+    result = Command(command.overrides, without_budget).initial_result()
     folder.path.mkdir(parents=True, exist_ok=True)
     worker = folder.path / f"worker-{uuid4().hex[:12]}{SUFFIX}"
     with take(worker):
         try:
             check_search(config)
-            with _alone_in(folder):
-                begun = any(look(w) for w in folder.path.glob(f"worker-*{SUFFIX}") if w != worker)
-                fresh = config.rerun and not (begun and folder.config_hash == result.config_hash)
+            with _hold(folder):
+                leases = set(folder.path.glob(f"worker-*{SUFFIX}")) - {worker}
+                joins = any(map(look, leases)) and folder.config_hash == result.config_hash
+                fresh = config.rerun and not joins
                 if not fresh:
                     folder.restore(result.config_hash)
                 folder.prepare(result, fresh)
                 study = open_study(folder.path, config.search, result.config_hash)
             _search(config, study, result, folder, worker.name)
         except Exception as error:
-            with _alone_in(folder):
+            with _hold(folder):
                 conclude(result, error, folder)
-            report_run(result, folder.path)  # the disk may have no room for its file
+            report_run(result, folder.path)  # also if the disk has no room for its file
     return result
 
 
-def _alone_in(folder: RunDirectory) -> AbstractContextManager[None]:
-    """Hold a search's folder for a moment."""
+def _hold(folder: RunDirectory) -> AbstractContextManager[None]:
+    """Hold a search's folder, after other workers have released it."""
     return folder.locked(lambda _: None)
 
 
@@ -89,51 +94,56 @@ def _search(
 ) -> None:
     """Run trials until the budget is spent; write the result if no other worker is running."""
     folder, options = place.path, config.search
-    prepare_process(config.trainer.threads, config.trainer.accelerator)
-    _ = build_data(config).graph  # what is wrong with the data is not the fault of a trial
-    choices, done = values_by_key(config).values(), ended(study)
+    device = choose_device(config.trainer.accelerator, config.trainer.precision)
+    prepare_process(config.trainer.threads, device)
+    _ = build_data(config).graph  # so that wrong data fail here and not in a trial
+    choices = values_by_key(config).values()
+    trials = ended(study)
     limit = f" or {options.minutes} minutes" if options.minutes else ""
     say(
         f"{config.model.label} on {config.dataset.label}: searching {len(choices)} keys, "
         f"{prod(map(len, choices)):,} combinations, at {len(options.seeds)} seeds each; "
-        f"{options.trials} trials{limit} in {shown(folder)}"
-        + (f", {len(done)} trials in {minutes(done):.1f} minutes done" if done else "")
+        f"{options.trials} trials{limit} in {relative_path(folder)}"
+        + (f", {len(trials)} trials in {minutes(trials):.1f} minutes done" if trials else "")
     )
     while True:
-        with _alone_in(place):
-            others = running(study, folder)
-            trial = _next_trial(study, config, worker, len(others))
-            if trial is None and not others:
+        with _hold(place):
+            holders = running(study, folder)
+            trial = _next_trial(study, config, worker, len(holders))
+            if trial is None and not holders:
                 _write(study, result, folder)
                 return
         if trial is not None:
             _run_trial(study, trial, config)
-        elif all(holder.alive for holder in others.values()):
-            who = ", ".join(f"trial {number} by {holder}" for number, holder in others.items())
-            say(f"{result.model} on {result.dataset}: the last trials are at work elsewhere, {who}")
+        elif all(holder.alive for holder in holders.values()):
+            who = ", ".join(f"trial {number} by {holder}" for number, holder in holders.items())
+            say(f"{result.model} on {result.dataset}: the last trials are running elsewhere, {who}")
             return
-        else:  # until it is known whether those of other machines live
-            time.sleep(LOOKS)
+        else:  # until the leases show whether other machines are alive
+            time.sleep(POLL_SECONDS)
 
 
 def _next_trial(
-    study: optuna.Study, config: DictConfig, worker: str, others: int
+    study: optuna.Study, config: DictConfig, worker: str, num_running: int
 ) -> optuna.Trial | None:
     """Take a trial if the budget allows; the caller holds the folder."""
-    done, options = ended(study), config.search
-    late = options.minutes is not None and minutes(done) >= options.minutes
-    if len(done) + others >= options.trials or late:
+    options = config.search
+    trials = ended(study)
+    if len(trials) + num_running >= options.trials:
         return None
-    at_work = study.get_trials(deepcopy=False, states=[TrialState.RUNNING])
-    taken = {trial.user_attrs.get(PLACE, i) for i, trial in enumerate(done + at_work)}
+    if options.minutes is not None and minutes(trials) >= options.minutes:
+        return None
+    trials += study.get_trials(deepcopy=False, states=[TrialState.RUNNING])
+    taken = {trial.user_attrs.get(PLACE, i) for i, trial in enumerate(trials)}
     place = next(place for place in range(len(taken) + 1) if place not in taken)
-    words = [word for word in HydraConfig.get().overrides.task if not word.startswith("paths.")]
-    study.set_user_attr(COMMAND, f"curvlab train {shlex.join(['-m', *words])}")
+    overrides = [o for o in HydraConfig.get().overrides.task if not o.startswith("paths.")]
+    study.set_user_attr(COMMAND, f"curvlab train {shlex.join(['-m', *overrides])}")
     study.set_user_attr(COMMIT, git_commit())
     waiting = study.get_trials(deepcopy=False, states=[TrialState.WAITING])
-    if place == 0 and not waiting and (first := defaults(config)):
-        study.enqueue_trial(first)
-    # Seeded by its place, the trial of a worker that was killed is proposed again.
+    start = defaults(config)
+    if place == 0 and not waiting and start is not None:
+        study.enqueue_trial(start)
+    # The place is the seed: the trial of a killed worker is proposed again.
     study.sampler = build(options.sampler, seed=config.seed + 1000 * place)
     trial = study.ask()
     trial.set_user_attr(PLACE, place)
@@ -142,7 +152,7 @@ def _next_trial(
 
 
 def _run_trial(study: optuna.Study, trial: optuna.Trial, config: DictConfig) -> None:
-    start, end = time.monotonic(), ""
+    start = time.monotonic()
     try:
         score = _mean_score(trial, config)
         study.tell(trial, score)
@@ -158,11 +168,11 @@ def _run_trial(study: optuna.Study, trial: optuna.Trial, config: DictConfig) -> 
         end = f"failed: {one_sentence(error)}"
     best = "".join(f"best {t.value:.2f} (trial {t.number})  " for t in best_first(study)[:1])
     seconds = time.monotonic() - start
-    say(f"trial {trial.number}  {end}  {best}{seconds:.1f} s  {_words(trial.params)}")
+    say(f"trial {trial.number}  {end}  {best}{seconds:.1f} s  {_as_overrides(trial.params)}")
 
 
 def _mean_score(trial: optuna.Trial, config: DictConfig) -> float:
-    """The mean over seeds of a combination's best validation scores, unless it is pruned."""
+    """The mean over seeds of a combination's best validation scores, unless the trial is pruned."""
     run = OmegaConf.masked_copy(config, [str(key) for key in config if key != "search"])
     for key, values in values_by_key(config).items():
         OmegaConf.update(run, key, trial.suggest_categorical(key, values))
@@ -178,7 +188,7 @@ def _mean_score(trial: optuna.Trial, config: DictConfig) -> float:
     scores: list[float] = []
     for i, seed in enumerate(config.search.seeds):
         if i:
-            report(i * (run.trainer.max_steps + 1), mean(scores))  # after all of the first run's
+            report(i * (run.trainer.max_steps + 1), mean(scores))  # after the first run's steps
         if i < len(known):
             scores.append(known[i])
         else:
@@ -189,56 +199,59 @@ def _mean_score(trial: optuna.Trial, config: DictConfig) -> float:
 
 
 def validation_score(run: DictConfig, report: Callable[[int, float], None] | None = None) -> float:
-    """Train one run and return its best validation score, with nothing written or drawn."""
+    """Train one run and return its best validation score; writes and draws nothing."""
     lightning.seed_everything(run.seed, workers=True, verbose=False)
+    device = choose_device(run.trainer.accelerator, run.trainer.precision)
     data = build_data(run)
     task = build_task(run, data)
     best = build_selection(run, data)
     callbacks = [FiniteGuard(run.trainer.steps_per_epoch), best]
     if report is not None:
-        told = LambdaCallback(on_train_epoch_end=lambda t, _: report(t.global_step, best.score))
-        callbacks.append(told)
+        reporter = LambdaCallback(
+            on_train_epoch_end=lambda trainer, _: report(trainer.global_step, best.score)
+        )
+        callbacks.append(reporter)
     with quiet():
-        # `best` validates
-        trainer = build_trainer(run, Path(), callbacks, logger=None, limit_val_batches=0)
+        # The callback `best` validates, not Lightning.
+        trainer = build_trainer(run, device, Path(), callbacks, logger=None, limit_val_batches=0)
         trainer.fit(task, datamodule=data)
     return best.score
 
 
 def _write(study: optuna.Study, result: Result, folder: Path) -> None:
-    """Write and print the result of a finished search, and fail the trials of killed workers."""
+    """Write and print the result of a finished search, and remove leases of killed workers."""
     for path in folder.glob(f"worker-*{SUFFIX}"):
         with suppress(HeldError), take(path):
             pass
-    done = ended(study)
-    if not (ranking := best_first(study)):
+    trials, ranking = ended(study), best_first(study)
+    if not ranking:
         raise UsageError(
-            f"none of {len(done)} trials has a score; the last: {done[-1].user_attrs[ERROR]}"
+            f"none of {len(trials)} trials has a score; the last: {trials[-1].user_attrs[ERROR]}"
         )
     result.status = "finished"
     result.val_score = ranking[0].value
-    result.wall_seconds = 60 * minutes(done)
+    result.wall_seconds = 60 * minutes(trials)
     result.write(folder)
-    ends = ", ".join(f"{number} {end}" for end, number in count(done).items())
+    ends = ", ".join(f"{number} {end}" for end, number in count(trials).items())
     metric, best = result.config["task"]["metric"], ranking[0]
     say(
         f"{result.model} on {result.dataset}: mean validation {metric} {best.value:.2f} by trial "
-        f"{best.number} of {len(done)} ({ends}) in {minutes(done):.1f} minutes\n"
-        f"  winner   {_words(best.params)}\n"
-        f"  adopt    curvlab adopt {shown(folder)}"
+        f"{best.number} of {len(trials)} ({ends}) in {minutes(trials):.1f} minutes\n"
+        f"  winner   {_as_overrides(best.params)}\n"
+        f"  adopt    curvlab adopt {relative_path(folder)}"
     )
 
 
-def _words(params: Mapping[str, Any]) -> str:
-    words = {key: str(v).lower() if isinstance(v, bool) else v for key, v in params.items()}
-    return " ".join(f"{key}={word}" for key, word in words.items())
+def _as_overrides(params: Mapping[str, Any]) -> str:
+    values = {key: str(v).lower() if isinstance(v, bool) else v for key, v in params.items()}
+    return " ".join(f"{key}={value}" for key, value in values.items())
 
 
 def open_study(folder: Path, options: DictConfig, config_hash: str) -> optuna.Study:
     """Open the study of a folder, or create it."""
     pruner = build(options.pruner) if options.pruner else optuna.pruners.NopPruner()
     with _intact(folder / JOURNAL) as storage:
-        names = optuna.get_all_study_names(storage)  # one at most: another search is set aside
+        names = optuna.get_all_study_names(storage)  # at most one: another search is set aside
         study = optuna.create_study(
             study_name=names[0] if names else config_hash,
             storage=storage,
@@ -263,31 +276,32 @@ def read_study(folder: Path) -> optuna.Study:
 
 
 def running(study: optuna.Study, folder: Path) -> dict[int, Holder]:
-    """Trials of living workers; those of dead ones fail. The caller holds the folder."""
-    found = {}
+    """Trials of living workers; trials of dead ones fail. The caller holds the folder."""
+    holders = {}
     for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
         name = trial.user_attrs.get(WORKER)
-        if name and (holder := look(folder / name)):
-            found[trial.number] = holder
+        holder = look(folder / name) if name else None
+        if holder is not None:
+            holders[trial.number] = holder
         else:
             study.tell(trial.number, state=TrialState.FAIL)
-    return found
+    return holders
 
 
 @contextmanager
 def _intact(journal: Path) -> Iterator[JournalStorage]:
-    """Yield the storage of an intact journal; Optuna's error about its lines is a `UsageError`."""
+    """Yield the storage of an intact journal; errors of Optuna become a `UsageError`."""
     try:
         check_journal(journal)
         yield JournalStorage(JournalFileBackend(str(journal), _JournalLock(journal)))
     except (UsageError, OSError):
         raise
-    except Exception as error:  # what damaged lines do to Optuna is anybody's guess
+    except Exception as error:  # damaged lines raise anything in Optuna
         raise _damaged(journal, one_sentence(error)) from error
 
 
 def _check_values(study: optuna.Study) -> None:
-    """Compare the values of complete trials with the means of their scores."""
+    """Check that the values of complete trials are the means of their scores."""
     for trial in best_first(study):
         scores = trial.user_attrs.get(SCORES)
         if not scores or trial.value is None or not isclose(trial.value, mean(scores)):
@@ -295,7 +309,7 @@ def _check_values(study: optuna.Study) -> None:
 
 
 class _JournalLock(JournalFileOpenLock):
-    """Serialises writers, verifies what the last one wrote, and removes a killed one's half line.
+    """Serialises writers, verifies the last write, and removes the half line of a killed writer.
 
     The side file holds the journal's size and its CRC-32 after the last complete write.
     """
@@ -305,7 +319,7 @@ class _JournalLock(JournalFileOpenLock):
         self._journal = journal
 
     def acquire(self) -> bool:
-        """Wait for the lock; that of a killed writer is free after Optuna's 30 seconds."""
+        """Wait for the lock; Optuna frees that of a killed writer after 30 seconds."""
         super().acquire()
         try:
             check_journal(self._journal)
@@ -317,18 +331,18 @@ class _JournalLock(JournalFileOpenLock):
         return True
 
     def release(self) -> None:
-        """Write the checksum and give the lock back."""
+        """Write the checksum and release the lock."""
         content = self._journal.read_bytes()
         atomic_write(_side_file(self._journal), f"{len(content)} {zlib.crc32(content):08x}\n")
         super().release()
 
 
 def check_journal(journal: Path) -> None:
-    """Refuse a journal that is not what was written; a killed writer's last lines may follow it."""
+    """Refuse a journal that differs from what was written, but for lines of a killed writer."""
     side = _side_file(journal)
-    if not side.is_file():  # of an earlier version, or new
+    if not side.is_file():  # a journal that is new or of an earlier version
         return
-    try:  # before the journal, which another process may be writing
+    try:  # the side file first: another process may be writing the journal
         size, expected = side.read_text(encoding="utf-8").split()
         written = journal.read_bytes()[: int(size)]
     except ValueError:
@@ -345,8 +359,8 @@ def _side_file(journal: Path) -> Path:
 
 def _damaged(journal: Path, reason: object) -> UsageError:
     return UsageError(
-        f"{shown(journal)} is damaged ({reason}): restore its folder from a copy, or search again "
-        "with rerun=true, which moves it to previous/"
+        f"{relative_path(journal)} is damaged ({reason}): restore its folder from a copy, or "
+        "search again with rerun=true, which moves it to previous/"
     )
 
 
@@ -364,11 +378,11 @@ def minutes(trials: Sequence[FrozenTrial]) -> float:
 
 def count(trials: Sequence[FrozenTrial]) -> dict[str, int]:
     """Number of trials by their end: complete, pruned, failed."""
-    found = Counter(trial.state for trial in trials)
-    return {end: found[state] for state, end in ENDS.items() if found[state]}
+    counts = Counter(trial.state for trial in trials)
+    return {end: counts[state] for state, end in ENDS.items() if counts[state]}
 
 
 def best_first(study: optuna.Study) -> list[FrozenTrial]:
-    """Complete trials by their scores; of equal ones the earlier first."""
+    """Complete trials, best score first; of equal scores, the earlier trial first."""
     complete = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
     return sorted(complete, key=lambda trial: -(trial.value or 0))

@@ -1,4 +1,4 @@
-"""The space of a search: configuration keys and their candidate values."""
+"""Space of a search: configuration keys and their candidate values."""
 
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -15,25 +15,25 @@ _ABSENT = object()
 
 
 def values_by_key(config: DictConfig) -> dict[str, list[Any]]:
-    """The searched keys, dotted, with their values; keys whose values are null are left out."""
+    """Dotted keys of the search with their values, without keys whose values are null."""
     return {key: list(values) for key, values in leaves(config.search.space) if values is not None}
 
 
 def defaults(config: DictConfig) -> dict[str, Any] | None:
     """The configuration's own values of the searched keys; None if one is not searched."""
     space = values_by_key(config)
-    own = {key: OmegaConf.select(config, key) for key in space}
-    return own if all(own[key] in values for key, values in space.items()) else None
+    current = {key: OmegaConf.select(config, key) for key in space}
+    return current if all(current[key] in values for key, values in space.items()) else None
 
 
-def check_search(config: DictConfig, words: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Refuse an invalid search in a sentence; `words` are overrides by the keys that they set."""
+def check_search(config: DictConfig, overrides: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Refuse an invalid search; `overrides` are those of the command line by their keys."""
     if find_spec("optuna") is None:
         raise UsageError("search= needs Optuna: pip install 'curvlab[hpo]'")
     if "metric" not in config.task:
         raise UsageError(
-            f"task={config.task.name} has no validation nodes, and a search must not look at what "
-            "it is judged by: choose a dataset with labels, such as cora"
+            f"task={config.task.name} has no validation nodes, and a search must not use the nodes "
+            "that it is tested on: choose a dataset with labels, such as cora"
         )
     seeds = config.search.seeds
     if not (isinstance(seeds, ListConfig) and seeds and len(set(seeds)) == len(seeds)):
@@ -56,8 +56,8 @@ def check_search(config: DictConfig, words: Mapping[str, str] = MappingProxyType
             )
         for value in values:
             check_setting(key, config, value)
-        if key in words:
+        if key in overrides:
             raise UsageError(
-                f"{words[key]}: the search varies {key}; fix it by adding {SPACE}.{key}=null, or "
-                f"give it other values by {SPACE}.{key}=[...]"
+                f"{overrides[key]}: the search varies {key}; fix it by adding {SPACE}.{key}=null, "
+                f"or give it other values by {SPACE}.{key}=[...]"
             )

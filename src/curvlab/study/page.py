@@ -16,7 +16,7 @@ from curvlab.analysis.style import INK, LINES, MUTED, panels, save_figure, style
 from curvlab.files import atomic_write
 from curvlab.program import plain_console
 from curvlab.results.result import git_commit
-from curvlab.run.reporting import shown
+from curvlab.run.reporting import relative_path
 from curvlab.statistics import LEVEL
 from curvlab.study.flat_counterpart import FLAT
 from curvlab.study.grid import JSON
@@ -76,7 +76,7 @@ def publish(
     console.print(budget)
     console.print(answer, style="bold")
     for name in (JSON, PICTURE):
-        console.print(f"  {shown(folder / name)}")
+        console.print(f"  {relative_path(folder / name)}")
 
 
 @styled

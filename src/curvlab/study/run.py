@@ -21,11 +21,12 @@ from curvlab.errors import UsageError
 from curvlab.program import format_time
 from curvlab.results.folder import TRACEBACK, RunDirectory
 from curvlab.results.result import Result
+from curvlab.run.command import Command
 from curvlab.run.group import end_with_parent, start_context
-from curvlab.run.hardware import prepare_process, run_device
+from curvlab.run.hardware import choose_device, prepare_process
 from curvlab.run.parts import build_data
-from curvlab.run.reporting import shown
-from curvlab.run.train import conclude, describe, train_in
+from curvlab.run.reporting import relative_path
+from curvlab.run.train import conclude, train_in
 from curvlab.study.flat_counterpart import ModelInSpace, overrides_of_runs, spaces_of
 from curvlab.study.page import console, publish
 from curvlab.study.verdict import Report, compare, recommend
@@ -40,17 +41,16 @@ COSTS = {
 }
 
 
-def study(config: DictConfig) -> Result:
+def study(command: Command) -> Result:
     """Run a study and write its answer; runs with a result are not repeated."""
-    hydra = HydraConfig.get()
-    folder = RunDirectory(Path(hydra.runtime.output_dir))
-    result = describe(config)
+    folder = RunDirectory(Path(HydraConfig.get().runtime.output_dir))
+    result = command.initial_result()
     result.experiment = "study"
     with folder.locked(None):
         try:
-            overrides = overrides_of_runs([str(word) for word in hydra.overrides.task])
+            overrides = overrides_of_runs(command.overrides)
             folder.prepare(result, fresh=False)
-            result.score = _study(config, overrides, folder.path)
+            result.score = _study(command.config, overrides, folder.path)
             result.status = "finished"
             (folder.path / TRACEBACK).unlink(missing_ok=True)
             result.write(folder.path)
@@ -61,7 +61,8 @@ def study(config: DictConfig) -> Result:
 
 def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
     options = config.study
-    prepare_process(config.trainer.threads, config.trainer.accelerator)
+    device = choose_device(config.trainer.accelerator, config.trainer.precision)
+    prepare_process(config.trainer.threads, device)
     spaces = {model: spaces_of(model, overrides, options) for model in options.models}
     first = next(iter(spaces.values()))[0].config(config.seed)
     data = build_data(first)
@@ -72,7 +73,7 @@ def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
     for model, own in spaces.items():
         names = ", ".join(one.space for one in own)
         console.print(f"{model} on {config.dataset.label}: {options.seeds} runs in {names}")
-    console.print(f"runs are in {shown(folder / 'runs')}")
+    console.print(f"runs are in {relative_path(folder / 'runs')}")
     seeds = range(config.seed, config.seed + options.seeds)
     cells = [
         (one.config(seed), folder / "runs" / model / f"{one.space}_{one.dim}" / f"seed{seed}")
@@ -112,8 +113,10 @@ def run_cells(cells: Sequence[Cell], config: DictConfig) -> list[Result]:
     for cell, _ in cells:
         with open_dict(cell):
             cell.rerun, cell.trainer.threads = bool(config.rerun), 1
-    device = run_device(cells[0][0].trainer.accelerator).type
-    workers = min(len(cells), torch.get_num_threads()) if device == "cpu" else 1
+    options = cells[0][0].trainer
+    workers = 1
+    if choose_device(options.accelerator, options.precision).type == "cpu":
+        workers = min(len(cells), torch.get_num_threads())
     results: list[Result] = []
     started = monotonic()
     with ProcessPoolExecutor(workers, start_context(), initializer=end_with_parent) as pool:
@@ -134,7 +137,7 @@ def run_cell(cell: Cell) -> Result:
     register_resolvers()
     config, folder = cell
     with redirect_stdout(StringIO()):
-        return train_in(config, RunDirectory(folder), multirun=True)
+        return train_in(Command((), config), RunDirectory(folder), multirun=True)
 
 
 def row_of(one: ModelInSpace, results: Sequence[Result]) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from curvlab.errors import DivergedError, UsageError
 from curvlab.files import atomic_write
 from curvlab.finite import BETWEEN, first_non_finite, step_suffix
 from curvlab.graph.sparse_graph import SparseGraph
-from curvlab.layers.curved_branches import entropy
 from curvlab.metrics.ranking import (
     HITS,
     RankCounts,
@@ -28,7 +27,6 @@ from curvlab.metrics.ranking import (
     ranking_metrics,
     ranks,
 )
-from curvlab.models.cat import CAT
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.optim import GroupedOptimizer, ReduceOnPlateau
 from curvlab.options import NonNegativeFloat, Passed, PositiveInt
@@ -258,23 +256,24 @@ class KnowledgeGraphCompletion(SelectedTask):
         if "test" in self._counts:
             table = rank_table(graph, *self._queries(graph, "test"), self._counts["test"])
             save_ranks(folder, table, self.ties, self.hits)
-        if (router := self._router) is None:
+        if not self.encoder.router_branches:
             return
-        parts = {part: self._routing(router, graph, part) for part in ("train", "test")}
+        parts = {part: self._routing(graph, part) for part in ("train", "test")}
         save_routing(folder / FILE, parts)
         table = routing_table(parts["test"])
         atomic_write(folder / TABLE, table.to_csv(index=False, float_format="%.4f"))
 
     @torch.no_grad()
-    def _routing(self, router: CAT, graph: Data, part: str) -> Routing:
+    def _routing(self, graph: Data, part: str) -> Routing:
         mask = graph[MASKS[part]].to(graph.edge_type.device)
         head, tail = graph.edge_index[:, mask].to(self.device)
         relation, weights = graph.edge_type[mask].to(self.device), []
-        for queries in queries_of(head, relation, tail, EVALUATION_ENTRIES // router.dim_out):
-            router(queries)
-            assert router.routing is not None
-            weights.append(router.routing.float().cpu())
-        names = router.branch_names, graph.relation_names
+        size = EVALUATION_ENTRIES // self.encoder.dim_out
+        for queries in queries_of(head, relation, tail, size):
+            self.encoder(queries)
+            assert self.encoder.routing is not None
+            weights.append(self.encoder.routing.float().cpu())
+        names = list(self.encoder.router_branches), graph.relation_names
         return Routing(torch.cat(weights).numpy(), relation.cpu().numpy(), *names)
 
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
@@ -300,18 +299,15 @@ class KnowledgeGraphCompletion(SelectedTask):
             size = max(1, EVALUATION_ENTRIES // (negatives.shape[2] * self.encoder.dim_out))
         blocks = queries_of(head, batch.edge_type[at], tail, size, **others)
         counts = head.new_zeros(len(head), 6, dtype=torch.float64)
-        router = self._router
-        branches = [] if router is None else router.branch_names
-        routing = head.new_zeros(len(head), len(branches), dtype=torch.float32)
-        at_rim = head.new_zeros(len(blocks), dtype=torch.get_default_dtype())
+        names = self.encoder.statistic_names
+        sums = head.new_zeros(len(blocks), len(names), dtype=torch.get_default_dtype())
         for number in own_share(range(len(blocks))):
             queries, rows = blocks[number], slice(number * size, (number + 1) * size)
             with torch.autocast(head.device.type, enabled=False):  # half precision would make ties
                 counts[rows] = self._rank_block(queries, known)
-                if router is not None:
-                    assert router.routing is not None
-                    routing[rows] = router.routing.unflatten(0, (len(queries.head), -1)).mean(1)
-                at_rim[number] = len(queries.head) * self.encoder.share_at_rim(queries)
+                statistics = self.encoder.statistics(queries)
+                for column, name in enumerate(names):
+                    sums[number, column] = len(queries.head) * statistics[name]
         broken = ~all_reduce_sum(counts).isfinite().all(1)
         if broken.any():
             first = blocks[int(broken.float().argmax()) // size]
@@ -331,12 +327,9 @@ class KnowledgeGraphCompletion(SelectedTask):
         for name, part_rank in further.items():
             metrics = ranking_metrics(part_rank)
             found |= {f"{name}{m}": metrics[m] for m in RAW}
-        found["at_rim"] = all_reduce_sum(at_rim).sum() / len(head)
-        if router is not None:
-            means = zip(branches, all_reduce_sum(routing).mean(0), strict=True)
-            found |= {f"routing_{name}": mean for name, mean in means}
-            found["routing_entropy"] = entropy(routing).mean()
-        return found
+        found["at_rim"] = sums.new_zeros(())
+        means = all_reduce_sum(sums).sum(0) / len(head)
+        return found | dict(zip(names, means, strict=True))
 
     def _queries(self, graph: Data, part: str) -> tuple[Tensor, Tensor]:
         """Positions of the queries' triples, and whether their head is ranked; such come last."""
@@ -370,11 +363,6 @@ class KnowledgeGraphCompletion(SelectedTask):
             found = rank_counts(scores, queries.tail, others)
         # Comparisons with NaN are false, which would rank it first.
         return torch.stack([*found[0], *found[1]], 1).where(scores.sum().isfinite(), torch.nan)
-
-    @property
-    def _router(self) -> CAT | None:
-        routed = isinstance(self.encoder, CAT) and self.encoder.entropy is not None
-        return self.encoder if routed else None  # type: ignore[return-value]
 
 
 def _known_tails(batch: Data) -> KnownTails:

@@ -90,9 +90,15 @@ class HyperbolicScorer(TripleScorer):
 
         return per_relation(batch, points)
 
-    def share_at_rim(self, batch: Data) -> Tensor:
-        tail = HyperbolicScorer.tails(self, batch)
-        return self.manifold_out.shares(torch.stack([self(batch), tail]))["at_rim"]
+    @property
+    def statistic_names(self) -> Sequence[str]:
+        return ("at_rim",)
+
+    def statistics(self, batch: Data, points: Tensor | None = None) -> dict[str, Tensor]:
+        """`at_rim`, the share of points of queries and their tails at the rim of the ball."""
+        queries = self(batch) if points is None else points
+        tails = HyperbolicScorer.tails(self, batch)
+        return {"at_rim": self.manifold_out.shares(torch.stack([queries, tails]))["at_rim"]}
 
     def tails(self, batch: Data) -> Tensor:
         """Points of the unit ball `[triples, dim]` whose distance to a query counts."""
