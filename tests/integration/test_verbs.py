@@ -89,7 +89,7 @@ def test_numbers_that_are_not_finite_are_no_answer(
     run = curvlab.load(tmp_path / "run")
     name, weight = next(run.task.named_parameters())
     weight.data.fill_(torch.nan)
-    monkeypatch.setattr(curvlab, "load", lambda _: run)
+    monkeypatch.setattr(curvlab, "load", lambda *_, **options: run)
     if ask:
         ask = (*ask[:-1], run.vocabulary.relations[0])
     for verb_words in (("predict", tmp_path, *ask), ("evaluate", tmp_path)):
