@@ -35,6 +35,11 @@ def test_stored_signatures_are_what_the_classes_have():
     assert json.loads(schema.describe_all()) == stored, "python -m curvlab.config.schema"
 
 
+def test_the_stub_names_every_model():
+    written = schema.MODEL_STUB.read_text(encoding="utf-8")
+    assert schema.model_stub() == written, "python -m curvlab.config.schema"
+
+
 def test_a_default_that_moves_is_noticed_unless_its_class_says_so():
     target = "curvlab.models.fpst.FPST"
     old = schema.stored_signatures()[target]

@@ -5,6 +5,8 @@ checked before torch is imported; classes of others are imported. A result is id
 differs from the defaults, so none moves without a revision of its class. After a change:
 
     python -m curvlab.config.schema
+
+It also writes `curvlab/models/__init__.pyi`, the names of all models.
 """
 
 import ast
@@ -18,7 +20,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from pydoc import locate
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -50,6 +54,7 @@ GROUPS = {
 """Classes of those parts of a configuration that have no `_target_`, since they are not built."""
 
 PACKAGE = __name__.partition(".")[0]
+MODEL_STUB = Path(__file__).parents[1] / "models" / "__init__.pyi"
 
 MISSING = object()  # a default that is not a literal, such as a class: the constructor has it
 
@@ -343,6 +348,33 @@ def describe_all(configs: Path = CONFIGS) -> bytes:
     return STORED.dump_json(found, indent=1, exclude_defaults=True)
 
 
+def model_stub() -> str:
+    """The text of `curvlab/models/__init__.pyi`, which names all models and their base classes."""
+    package = import_module(f"{PACKAGE}.models")
+    modules = [m.name for m in walk_packages(package.__path__, f"{package.__name__}.")]
+    base = locate(f"{package.__name__}.encoder.Encoder")
+    assert isinstance(base, type)
+    found = sorted(
+        (module, name)
+        for module in modules
+        for name, value in vars(import_module(module)).items()
+        if isinstance(value, type) and issubclass(value, base) and value.__module__ == module
+        if not name.startswith("_")
+    )
+    return "\n".join(
+        [
+            '"""Names of the models; written by `python -m curvlab.config.schema`."""',
+            "",
+            *(f"from {module} import {name} as {name}" for module, name in found),
+            "",
+            "__all__ = [",
+            *(f'    "{name}",' for name in sorted(name for _, name in found)),
+            "]",
+            "",
+        ]
+    )
+
+
 def moved_defaults(old: Mapping[str, Signature], new: Mapping[str, Signature]) -> list[str]:
     """Defaults that moved under the same revision, as `FPST.dim: 16 -> 32`."""
     found = []
@@ -358,7 +390,7 @@ def moved_defaults(old: Mapping[str, Signature], new: Mapping[str, Signature]) -
 
 
 def main() -> int:
-    """Write today's signatures, unless a default moved without a revision."""
+    """Write the signatures and the stub, unless a default moved without a revision."""
     new = describe_all()
     if wrong := moved_defaults(stored_signatures(), STORED.validate_json(new)):
         print("\n".join(f"{line}: raise the class's revision" for line in wrong), file=sys.stderr)
@@ -366,6 +398,7 @@ def main() -> int:
     inner = r"\[[^\[\]{}]*\]|{[^{}]*}"
     lines = re.sub(inner, lambda found: " ".join(found[0].split()), new.decode())
     FILE.write_text(f"{lines}\n", encoding="utf-8")
+    MODEL_STUB.write_text(model_stub(), encoding="utf-8")
     return 0
 
 

@@ -26,8 +26,32 @@ from curvlab.layers.stereographic import (
     StereographicLogits,
 )
 
+__all__ = [
+    "CentroidAggregation",
+    "HyboNetFeatureLinear",
+    "HyboNetLinear",
+    "LorentzFeatureLinear",
+    "LorentzLinear",
+    "LorentzLinearAttention",
+    "LorentzMap",
+    "LorentzPrototypes",
+    "LorentzResidual",
+    "LorentzSoftmaxAttention",
+    "PoincareDistanceAttention",
+    "PoincareLinear",
+    "PolynomialAttention",
+    "SharedCoefficients",
+    "StereographicAttention",
+    "StereographicFeedForward",
+    "StereographicLayerNorm",
+    "StereographicLinear",
+    "StereographicLogits",
+    "TangentDistanceAttention",
+    "focused_attention",
+    "focused_features",
+]
+
 
 def __dir__() -> list[str]:
     """The public names."""
-    mine = f"{__name__}."
-    return sorted(n for n, v in globals().items() if getattr(v, "__module__", "").startswith(mine))
+    return sorted(__all__)

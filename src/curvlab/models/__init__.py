@@ -1,4 +1,8 @@
-"""Models: a prepared graph in, embeddings on `manifold_out` out; one file a family."""
+"""Models: a prepared graph in, embeddings on `manifold_out` out; one file a family.
+
+`__init__.pyi` names the models for type checkers and editors, and here for the import of a model
+when it is first used. `python -m curvlab.config.schema` writes it.
+"""
 
 import re
 from functools import cache
@@ -6,33 +10,26 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-CLASS = re.compile(r"(?m)^class (\w+)\(([^)]*)\)")
+IMPORT = re.compile(r"(?m)^from (\S+) import (\w+) as \w+$")
 
 
 @cache
 def _modules() -> dict[str, str]:
-    """The module of each encoder below this folder, from the files' text, without torch."""
-    folder = Path(__file__).parent
-    modules = {}
-    bases = {}
-    for file in sorted(folder.rglob("*.py")):
-        place = ".".join(file.relative_to(folder).with_suffix("").parts)
-        for name, above in CLASS.findall(file.read_text("utf-8")):
-            modules[name] = f"{__name__}.{place}"
-            bases[name] = set(re.findall(r"\w+", above))
-    encoders = {"Encoder"}
-    while more := {name for name in bases if bases[name] & encoders} - encoders:
-        encoders |= more
-    return {name: modules[name] for name in encoders if not name.startswith("_")}
+    """The module of each model."""
+    stub = Path(__file__).with_suffix(".pyi").read_text("utf-8")
+    return {name: module for module, name in IMPORT.findall(stub)}
+
+
+__all__ = sorted(_modules())
 
 
 def __getattr__(name: str) -> Any:
     """Import a model when it is first asked for."""
-    module = None if name.startswith("__") else _modules().get(name)
-    if module is None:
+    if name not in _modules():
         raise AttributeError(f"{__name__} has no {name}")
-    return getattr(import_module(module), name)
+    return getattr(import_module(_modules()[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(_modules())
+    """The public names."""
+    return __all__

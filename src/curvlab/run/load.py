@@ -3,7 +3,7 @@
 import copy
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -52,7 +52,7 @@ from curvlab.run.parts import (
     prepare_data,
 )
 from curvlab.tasks.node_classification import NodeClassification
-from curvlab.tasks.predictions import PredictionQuery
+from curvlab.tasks.predictions import PredictionQuery, Query
 from curvlab.tasks.task import Task
 
 log = logging.getLogger(__name__)
@@ -183,7 +183,16 @@ class Run:
         return [str(number) if names is None else names[number] for number in numbers]
 
     @torch.no_grad()
-    def predict(self, graph: Data | None = None, **query: Any) -> pd.DataFrame:
+    def predict(
+        self,
+        graph: Data | None = None,
+        *,
+        k: int = 10,
+        nodes: Sequence[str | int] | None = None,
+        queries: Sequence[Query] = (),
+        known: bool | None = None,
+        unlabelled: bool = False,
+    ) -> pd.DataFrame:
         """Predictions of the model, one row each.
 
         Node classification (`nodes`, `unlabelled=False`): `node`, `predicted`, its `label` and
@@ -195,14 +204,18 @@ class Run:
 
         Args:
             graph: see `embed`.
-            **query: fields of `curvlab.tasks.predictions.PredictionQuery`.
+            k: Answers per node or query.
+            nodes: Nodes by name, whose classes or links are predicted; None: all.
+            queries: Queries of a knowledge graph.
+            known: List answers that the data contain; None: only for knowledge graphs.
+            unlabelled: Predict only the nodes without a label.
 
         Raises:
             UsageError: there is no such node, entity or relation, or no such prediction.
             DivergedError: a prediction is not finite.
         """
         with default_dtype(self.config.trainer.precision):
-            fields = PredictionQuery(**query)
+            fields = PredictionQuery(k, nodes, queries, known, unlabelled)
             if fields.unlabelled and not isinstance(self.task, NodeClassification):
                 raise UsageError(
                     "unlabelled=true asks for classes of nodes, which "

@@ -29,7 +29,7 @@ class PredictionQuery:
     """The nodes, links or triples to predict."""
 
     k: int = 10  # answers per node or query
-    nodes: Sequence[str] | None = None  # whose classes or links; None for all nodes
+    nodes: Sequence[str | int] | None = None  # whose classes or links; None for all nodes
     queries: Sequence[Query] = ()  # of a knowledge graph
     known: bool | None = None  # list answers that the data have; None: of knowledge graphs
     unlabelled: bool = False  # only nodes without a label
@@ -80,7 +80,7 @@ class Trained(Protocol):
         """Refuse another graph for a transductive model."""
 
 
-def positions_of(names: Sequence[str] | None, known: Sequence[str], what: str) -> list[int]:
+def positions_of(names: Sequence[str | int] | None, known: Sequence[str], what: str) -> list[int]:
     """Positions of names among the known ones, all for None; refuses an unknown name."""
     if names is None:
         return list(range(len(known)))
