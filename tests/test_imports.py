@@ -12,7 +12,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "curvlab"
 ORDER = ("manifolds", "optim", "graph", "layers", "models", "tasks", "run", "cli")
 """Each may import those before it."""
 
-GROUND = ("checked", "errors", "files", "leases", "options", "results", "metrics")
+GROUND = ("checked", "documentation", "errors", "files", "leases", "options", "results", "metrics")
 """They import none of the above."""
 
 

@@ -14,6 +14,7 @@ from annotated_types import BaseMetadata, GroupedMetadata, Predicate
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import core_schema
 
+from curvlab.documentation import Documentation
 from curvlab.errors import UsageError
 
 P = ParamSpec("P")
@@ -134,6 +135,8 @@ class Checked:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if isinstance(vars(cls).get("__doc__"), str):
+            cls.__doc__ = Documentation(vars(cls)["__doc__"])  # type: ignore[assignment]
         if "__init__" in vars(cls):
             cls.__init__ = checked(cls.__init__, cls._checks)  # type: ignore[method-assign]
 

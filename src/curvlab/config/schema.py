@@ -24,7 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 from pydoc import locate
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin
 
 import annotated_types
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
@@ -35,6 +35,14 @@ from curvlab.checked import UNIONS, Part, describe_type, marks_of, valid
 from curvlab.config.folder import CONFIGS
 from curvlab.config.trust import SIGNATURES as FILE
 from curvlab.config.trust import is_known
+from curvlab.documentation import (
+    constructors,
+    docstring,
+    meanings,
+    named_arguments,
+    passes_options_on,
+    type_hints,
+)
 from curvlab.errors import UsageError
 from curvlab.options import FROM_DATA, INCIDENTAL, PASSED, SPACE, Configured
 
@@ -53,7 +61,7 @@ GROUPS = {
 }
 """Classes of those parts of a configuration that have no `_target_`, since they are not built."""
 
-PACKAGE = __name__.partition(".")[0]
+PACKAGE = Path(__file__).parents[1].name
 MODEL_STUB = Path(__file__).parents[1] / "models" / "__init__.pyi"
 
 MISSING = object()  # a default that is not a literal, such as a class: the constructor has it
@@ -78,7 +86,6 @@ WRITTEN = {Any: "Any", type(None): "None", ...: "..."} | {
     )
 }
 """How a type is written in `FILE`; others are a `Part`."""
-VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _text(kind: Any) -> str:
@@ -254,13 +261,11 @@ def _inspect(found: Any) -> Signature:
     if not inspect.isclass(found):
         return Signature(_summary(found), options=_arguments(found, found))
     classes = [c for c in found.__mro__ if c is not object]
-    made = [c for c in classes if inspect.isfunction(vars(c).get("__init__"))]
     options: dict[str, Option] = {}
-    for above in made:
-        function = vars(above)["__init__"]
-        options |= {k: v for k, v in _arguments(function, *classes).items() if k not in options}
-        if not _is_variadic(function):
-            break
+    passed_on = False
+    for function in constructors(found):
+        options = _arguments(function, *classes) | options
+        passed_on = passes_options_on(function)
     attributes = {
         name: value
         for above in reversed(classes)
@@ -276,7 +281,7 @@ def _inspect(found: Any) -> Signature:
         summary=_summary(found),
         classes=tuple(map(_dotted_name, classes)),
         attributes=attributes,
-        passes_on=bool(made) and all(_is_variadic(vars(above)["__init__"]) for above in made),
+        passes_on=passed_on,
         options=options,
     )
 
@@ -284,15 +289,10 @@ def _inspect(found: Any) -> Signature:
 def _arguments(function: Any, *documented: Any) -> dict[str, Option]:
     docs: dict[str, str] = {}
     for each in (function, *documented):
-        docs = _docs(inspect.getdoc(each) or "") | docs
-    try:
-        hints = get_type_hints(function, include_extras=True)
-    except (NameError, TypeError):  # of a library, for type checkers alone
-        hints = {}
+        docs = meanings(docstring(each)) | docs
+    hints = type_hints(function)
     found = {}
-    for name, argument in inspect.signature(function).parameters.items():
-        if name == "self" or name.startswith("_") or argument.kind in VARIADIC:
-            continue
+    for name, argument in named_arguments(function).items():
         kind, default = hints.get(name, Any), argument.default
         for mark in marks_of(kind):
             default = mark.default if isinstance(mark, Configured) else default
@@ -312,11 +312,6 @@ def _arguments(function: Any, *documented: Any) -> dict[str, Option]:
     return found
 
 
-def _is_variadic(function: Any) -> bool:
-    kinds = [argument.kind for argument in inspect.signature(function).parameters.values()]
-    return inspect.Parameter.VAR_KEYWORD in kinds
-
-
 def _is_literal(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_literal, value))
@@ -324,13 +319,7 @@ def _is_literal(value: Any) -> bool:
 
 
 def _summary(documented: Any) -> str:
-    return (inspect.getdoc(documented) or "").partition("\n")[0]
-
-
-def _docs(text: str) -> dict[str, str]:
-    section = re.search(r"(?m)^(?:Args|Attributes):\n((?:    .*\n|\n)*)", f"{text}\n")
-    found = re.findall(r"(?m)^ {4}(\w+).*?: (.*(?:\n {5,}.*)*)", section[1] if section else "")
-    return {name: " ".join(said.split()) for name, said in found}
+    return docstring(documented).partition("\n")[0]
 
 
 def _dotted_name(one: type) -> str:

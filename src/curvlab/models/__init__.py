@@ -20,7 +20,7 @@ def _modules() -> dict[str, str]:
     return {name: module for module, name in IMPORT.findall(stub)}
 
 
-__all__ = sorted(_modules())
+__all__ = sorted(_modules())  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:

@@ -214,6 +214,7 @@ class CAT(FlatEncoder, DotProductScorer):
     tangent vectors stay below the antipode; points of the ball are summed by their midpoint.
 
     Args:
+        steps_per_pass: Training steps of one pass over the data, after which `entropy` decays.
         activation: of the feed-forward networks and the router.
         dropout: of embeddings and tokens.
         token_layout: of nodes: `graph`, all are one sequence, or `single`, each is its own.

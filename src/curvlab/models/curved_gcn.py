@@ -47,6 +47,7 @@ class CurvedGCN(Encoder):
     `[nodes, dim + space.codimension]`.
 
     Args:
+        space: Space of the embeddings.
         dim: width of layers and of the embeddings' tangent vectors.
         activation: of the tangent vectors.
         dropout: of the entries of the weights.

@@ -3,13 +3,15 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
-from typing import Any
+from typing import Any, Self, overload
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.data.transforms.graph import GraphTransform, complete
 from curvlab.errors import UsageError
+from curvlab.graph.inputs import check_inputs, graph_of
 from curvlab.layers.spaces import TakesManifold, manifold_class
 from curvlab.manifolds import Euclidean, Manifold, Product
 
@@ -24,18 +26,23 @@ class LastPass(list[Tensor]):
 class Encoder(TakesManifold, nn.Module):
     """Maps a prepared graph to points of `manifold_out`, one per node.
 
-    Constructors take `in_channels`, the number of input features, and the options of the model.
+    Called with a graph, `model(data)`, or with its tensors, `model(x, edge_index)`.
 
     Args:
+        in_channels: Number of input features of a node.
         manifold: makes the space.
         dim: width of the embeddings.
         layers: number of layers.
         heads: heads of attention, which divide `dim`.
+        classes: Number of classes, the width of the output with `logits`.
+        num_classes: Number of classes, the width of the output.
         logits: the outputs are the logits; False: embeddings of width `dim`.
 
     Attributes:
         tasks: the only tasks that the model supports; empty for all of graphs.
         transductive_reason: why a trained model works on its own graph alone; empty if inductive.
+        weighted: whether it uses `edge_weight`; it also does where a transform does.
+        edgeless: whether it uses no edges, so that `model(x)` suffices.
         directed: whether it can use the direction of edges, which only `normalised_adj` has.
         whole_graph: whether every step needs the whole graph.
         node_wise: whether nodes never see each other, so that `forward_nodes` makes those alone.
@@ -51,6 +58,8 @@ class Encoder(TakesManifold, nn.Module):
     revision = 2  # 2: dropout of features and embeddings draws four entries from one number
     tasks: tuple[str, ...] = ()
     transductive_reason = ""
+    weighted = False
+    edgeless = False
     directed = False
     whole_graph = False
     node_wise = False
@@ -58,8 +67,19 @@ class Encoder(TakesManifold, nn.Module):
     gives_logits = False
     linear_maps = 1
     transforms: Sequence[GraphTransform] = ()
+    in_channels: int | None
     dim_out: int
     space: Manifold
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        """Note the number of input features, by which inputs are checked."""
+        model = super().__new__(cls, *arguments, **options)
+        try:
+            given = signature(cls.__init__).bind_partial(model, *arguments, **options).arguments
+        except TypeError:  # which the constructor says
+            given = {}
+        vars(model)["in_channels"] = given.get("in_channels")
+        return model
 
     @property
     def manifold_out(self) -> Manifold:
@@ -114,14 +134,68 @@ class Encoder(TakesManifold, nn.Module):
         """
         return loss(self(batch) if nodes is None else self.forward_nodes(batch, nodes))
 
-    def __call__(self, batch: Data) -> Tensor:
-        """Embeddings `[nodes, dim_out]`; what the graph lacks is computed once and kept on it.
+    @overload
+    def __call__(self, batch: Data, /) -> Tensor: ...
+
+    @overload
+    def __call__(
+        self, x: Tensor, edge_index: Tensor | None = None, edge_weight: Tensor | None = None
+    ) -> Tensor: ...
+
+    def __call__(
+        self,
+        x: Data | Tensor,
+        edge_index: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
+        """Embeddings `[nodes, dim_out]` of a graph, or of its tensors.
+
+        What the graph lacks is computed once and kept: on the `Data`, or for tensors as long as
+        `edge_index` lives.
+
+        Args:
+            x: The graph, alone; or its features `[nodes, in_channels]`.
+            edge_index: Edges `[2, edges]`, both directions of each.
+            edge_weight: Weights `[edges]`, for models that use them.
 
         Raises:
-            UsageError: the graph has no features, or is too small, or too large, for a transform.
+            UsageError: the graph has no features, is too small, or too large, for a transform, or
+                a tensor has another shape or type than the model takes.
         """
+        batch = self._as_graph(x, edge_index, edge_weight)
+        self.check(batch)
         complete(batch, self.transforms)
         return super().__call__(batch)
+
+    def check(self, batch: Data) -> None:
+        """Refuse a batch that the model cannot take, in one sentence."""
+        weighted = self.weighted or any("edge_weight" in t.reads for t in self.transforms)
+        weights = next(self.parameters(), None)
+        check_inputs(type(self).__name__, batch, self.in_channels, weights, weighted)
+
+    def _as_graph(self, x: Any, edge_index: Tensor | None, edge_weight: Tensor | None) -> Data:
+        name = type(self).__name__
+        if isinstance(x, Data):
+            if edge_index is not None or edge_weight is not None:
+                raise UsageError(
+                    f"{name}: the graph has edges of its own: call it with the graph alone, or "
+                    "with x, edge_index and edge_weight"
+                )
+            return x
+        if not isinstance(x, Tensor):
+            raise UsageError(
+                f"{name} takes a graph (torch_geometric.data.Data) or tensors x and edge_index, "
+                f"not {type(x).__name__}"
+            )
+        if edge_index is None and self.edgeless:
+            edge_index = torch.empty(2, 0, dtype=torch.long, device=x.device)
+        if not isinstance(edge_index, Tensor):
+            raise UsageError(
+                f"{name} needs edges next to x: call it with x [nodes, in_channels] and "
+                f"edge_index [2, edges], not {type(edge_index).__name__}"
+            )
+        derived = tuple(transform.cache_key for transform in self.transforms)
+        return graph_of(x, edge_index, edge_weight, derived)
 
 
 class FlatEncoder(Encoder):

@@ -171,7 +171,8 @@ class GraphNetwork(FlatEncoder):
         graph = SparseGraph.from_data(batch)
         if self.adjacency == "csr":
             return (graph.matrix("adj_t"),)
-        return (graph.derive("normalised", ("edge_index", "x"), _normalise_edges),)
+        reads = ("edge_index", "edge_weight", "x")
+        return (graph.derive("normalised", reads, _normalise_edges),)
 
     def _propagate(self, i: int, x: Tensor, *graph: Any) -> Tensor:
         """One layer, and what is added to it, after dropout of its input."""
@@ -206,6 +207,7 @@ class MLP(GraphNetwork):
 
     own_layer = nn.Linear
     adjacency = "none"
+    edgeless = True
 
 
 class SIGN(MLP):
@@ -234,11 +236,13 @@ class GCN(GraphNetwork):
 
     own_layer = MatrixGCN
     adjacency = "normalised"
+    weighted = True
 
 
 def _normalise_edges(batch: Data) -> SparseMatrix:
     nodes = len(batch.x)
-    (source, target), weights = gcn_norm(batch.edge_index, None, nodes, dtype=batch.x.dtype)
+    edges, given = batch.edge_index, batch.get("edge_weight")
+    (source, target), weights = gcn_norm(edges, given, nodes, dtype=batch.x.dtype)
     return SparseMatrix(sparse_rows(target, source, weights, (nodes, nodes)))
 
 
@@ -254,6 +258,8 @@ class DropEdge(GCN):
     Paper: DropEdge: towards deep graph convolutional networks on node classification. Rong et al.
     2020, arXiv:1907.10903.
     """
+
+    weighted = False
 
     def __init__(
         self, in_channels: int, edge_dropout: Dropout = 0.3, **network: Unpack[NetworkOptions]
@@ -324,10 +330,18 @@ class ChebNet(GraphNetwork):
     Defferrard et al. 2016, arXiv:1606.09375.
     """
 
+    weighted = True
+
     def __init__(
         self, in_channels: int, K: PositiveInt = 3, **network: Unpack[NetworkOptions]
     ) -> None:
         super().__init__(in_channels, layer=partial(ChebConv, K=K), **network)
+
+    def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
+        edges, weights = batch.edge_index, batch.get("edge_weight")
+        if linked:
+            return edges, weights
+        return edges[:, :0], None
 
 
 class MeanSAGE(nn.Module):
@@ -407,6 +421,7 @@ class SGC(GraphNetwork):
     """
 
     adjacency = "normalised"
+    weighted = True
 
     def __init__(
         self,

@@ -49,6 +49,8 @@ class NodeTransformer(AttentionNetwork):
     Source: PolyFormer, Table 4, where it scores as the MLP does.
     """
 
+    edgeless = True
+
     def __init__(
         self,
         in_channels: int,

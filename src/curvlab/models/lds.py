@@ -97,6 +97,7 @@ class LDS(FlatEncoder):
     `inner_steps + 1` graphs.
 
     Args:
+        graph: The graph whose edges are the start of theta.
         dim: hidden width.
         dropout: of the inputs of both layers in inner steps.
 

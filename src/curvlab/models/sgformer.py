@@ -156,6 +156,7 @@ class TwoBranches(Encoder):
     Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]`, with self-loops.
 
     Args:
+        averages: Average a layer's output with its input.
         graph_branch: makes the graph's: `GCNBranch` or, on large graphs, `GraphConvolutionBranch`.
         dim: width of both branches and of every head.
         graph_weight: of the graph's branch in the sum of the two.

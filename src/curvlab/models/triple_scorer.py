@@ -16,6 +16,11 @@ class TripleScorer(Encoder):
     A batch has `head` and `relation` `[queries]`; `forward` makes the embeddings of the queries
     `[queries, dim_out]`, points of `manifold_out`.
 
+    Args:
+        num_entities: Number of entities.
+        num_relations: Number of relations; twice as many with their inverses.
+        train_triples: Training triples `[triples, 3]`: heads, relations, tails.
+
     Attributes:
         reciprocal: whether inverse relations have embeddings of their own.
     """
@@ -24,6 +29,16 @@ class TripleScorer(Encoder):
     reciprocal = True
     transductive_reason = "it has an embedding for every entity"
     entities: nn.Embedding
+
+    def check(self, batch: Data) -> None:
+        if self.in_channels is not None:  # CAT on nodes
+            return super().check(batch)
+        if "head" not in batch or "relation" not in batch:
+            raise UsageError(
+                f"{type(self).__name__} scores triples: call it with a torch_geometric Data of "
+                "head and relation, indices [queries]"
+            )
+        return None
 
     @property
     def num_entities(self) -> int:
