@@ -1,6 +1,7 @@
 """Gromov's delta and other facts of graphs, against known values and all quadruples."""
 
 import itertools
+import time
 
 import networkx as nx
 import numpy as np
@@ -90,6 +91,65 @@ def test_chunks_change_nothing(monkeypatch):
 
 def test_the_largest_component_counts():
     assert bounds_of(nx.disjoint_union(nx.cycle_graph(12), nx.cycle_graph(8))) == (3, 3, 6)
+
+
+@pytest.mark.parametrize(
+    ("networks", "expected"),
+    [
+        ((nx.cycle_graph(8), nx.path_graph(8)), (2, 2, 7)),
+        ((nx.cycle_graph(9), nx.complete_graph(9), nx.star_graph(8)), (1.5, 1.5, 4)),
+        ((nx.grid_2d_graph(4, 4), nx.cycle_graph(16), nx.path_graph(16)), (4, 4, 15)),
+    ],
+)
+def test_of_equally_large_components_no_order_of_the_nodes_chooses_one(networks, expected):
+    every = [of_all_quadruples(nx.floyd_warshall_numpy(network)) for network in networks]
+    for order in (networks, networks[::-1]):
+        network = nx.disjoint_union_all([*order, nx.path_graph(3)])
+        assert bounds_of(network) == expected
+        mean, pm = mean_delta(adjacency_matrix(*of_networkx(network)))
+        assert mean == pytest.approx(np.mean(every), abs=2 * pm)
+
+
+def test_the_nodes_of_components_may_be_mixed():
+    network = nx.disjoint_union_all([nx.cycle_graph(8), nx.path_graph(8), nx.cycle_graph(5)])
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(len(network)).tolist()
+        mixed = nx.relabel_nodes(network, dict(enumerate(order)))
+        ordered = nx.Graph()
+        ordered.add_nodes_from(range(len(mixed)))
+        ordered.add_edges_from(mixed.edges)
+        assert bounds_of(ordered) == (2, 2, 7)
+
+
+@pytest.mark.parametrize(
+    "network", [nx.path_graph(2), nx.path_graph(6), nx.cycle_graph(7), nx.grid_2d_graph(4, 4)]
+)
+def test_a_thousand_equal_components_take_seconds(network):
+    """A copy's nodes are in any order, so that few of the copies have equal matrices."""
+    generator, copies = np.random.default_rng(0), 1000
+    edges, nodes = of_networkx(network)
+    places = np.stack([generator.permutation(nodes) + nodes * copy for copy in range(copies)])
+    many = torch.from_numpy(places)[:, edges].transpose(0, 1).flatten(1)
+    start = time.perf_counter()
+    found = hyperbolicity(many, nodes * copies)
+    mean, _ = mean_delta(adjacency_matrix(many, nodes * copies))
+    assert time.perf_counter() - start < 30
+    assert found == bounds_of(network)
+    every = of_all_quadruples(nx.floyd_warshall_numpy(network))
+    assert mean == pytest.approx(every.mean() if len(every) else 0, abs=0.02)
+
+
+@pytest.mark.parametrize("components", [1, 2, 30])
+def test_the_interval_covers_the_mean_delta_of_large_components(components, monkeypatch):
+    monkeypatch.setattr(module, "QUADRUPLES", 200)
+    monkeypatch.setattr(module, "GROUPS", 5)
+    monkeypatch.setattr(module, "GROUP_SIZE", 4)
+    network = nx.cycle_graph(40)
+    every = of_all_quadruples(nx.floyd_warshall_numpy(network))
+    adjacency = adjacency_matrix(*of_networkx(nx.disjoint_union_all([network] * components)))
+    found = [mean_delta(adjacency, seed) for seed in range(40)]
+    covered = np.mean([abs(mean - every.mean()) <= pm for mean, pm in found])
+    assert covered >= 0.85
 
 
 @pytest.mark.parametrize(

@@ -30,10 +30,15 @@ def adjacency_matrix(edge_index: Tensor, num_nodes: int) -> csr_array:
     return csr_array(to_scipy_sparse_matrix(edges, num_nodes=num_nodes))
 
 
-def largest_component(adjacency: csr_array) -> np.ndarray:
-    """Numbers of the nodes of the largest connected component, ascending."""
+def largest_components(adjacency: csr_array) -> list[csr_array]:
+    """Adjacency of the largest connected component, or of each of equally large ones."""
     _, component = connected_components(adjacency, directed=False)
-    return np.flatnonzero(component == np.bincount(component).argmax())
+    sizes = np.bincount(component)
+    size = sizes.max()
+    nodes = np.argsort(component, kind="stable")
+    nodes = nodes[sizes[component[nodes]] == size]
+    blocks = adjacency[nodes][:, nodes]
+    return [blocks[i : i + size, i : i + size] for i in range(0, len(nodes), size)]
 
 
 def distances_from(adjacency: csr_array, sources: np.ndarray) -> np.ndarray:
@@ -44,19 +49,43 @@ def distances_from(adjacency: csr_array, sources: np.ndarray) -> np.ndarray:
 def hyperbolicity(edge_index: Tensor, num_nodes: int, seed: int = 0) -> tuple[float, float, int]:
     """Bounds of the Gromov hyperbolicity of the largest component, and its diameter.
 
+    Of several equally large components each of the three numbers is the largest, so that the order
+    of the nodes chooses none of them.
+
     `delta = max (S1 - S2) / 2` over all quadruples, S1 >= S2 >= S3 being its three sums
     `d(x,y) + d(v,w)`, `d(x,v) + d(y,w)`, `d(x,w) + d(y,v)`: a multiple of 1/2, 0 for a tree. Up to
     300 nodes both bounds are delta. Of more a random set of 300 is compared, by their distances in
     the whole graph; then the upper bound is half the diameter.
     """
     adjacency = adjacency_matrix(edge_index, num_nodes)
-    component = nodes = largest_component(adjacency)
-    if len(component) > EXACT:
-        nodes = np.random.default_rng(seed).choice(component, EXACT, replace=False)
-    delta = four_point_delta(distances_from(adjacency, nodes)[:, nodes].astype(np.int32))
-    connected = nx.from_scipy_sparse_array(adjacency[component][:, component])
-    diameter = nx.diameter(connected, usebounds=True)
-    return delta, delta if nodes is component else diameter / 2, diameter
+    components = largest_components(adjacency)
+    distinct = {part.indptr.tobytes() + part.indices.tobytes(): part for part in components}
+    parts = list(distinct.values())
+    diameters = np.array([_diameter(part) for part in parts])
+    delta = 0.0
+    for place in np.argsort(-diameters, kind="stable"):
+        if diameters[place] / 2 > delta:  # which delta is at most
+            delta = max(delta, _sampled_delta(parts[place], seed))
+    diameter = int(diameters.max())
+    is_exact = components[0].shape[0] <= EXACT
+    return delta, delta if is_exact else diameter / 2, diameter
+
+
+def _diameter(component: csr_array) -> int:
+    if component.shape[0] <= EXACT:
+        return int(distances_from(component, np.arange(component.shape[0])).max())
+    return int(nx.diameter(nx.from_scipy_sparse_array(component), usebounds=True))
+
+
+def _sampled_delta(component: csr_array, seed: int) -> float:
+    """Delta of the component, or of a random set of its nodes; a tree's is 0."""
+    size = component.shape[0]
+    if component.nnz == 2 * (size - 1):
+        return 0.0
+    nodes = np.arange(size)
+    if size > EXACT:
+        nodes = np.random.default_rng(seed).choice(size, EXACT, replace=False)
+    return four_point_delta(distances_from(component, nodes)[:, nodes].astype(np.int32))
 
 
 def four_point_delta(distance: np.ndarray) -> float:
@@ -94,24 +123,39 @@ def four_point_delta(distance: np.ndarray) -> float:
 def mean_delta(adjacency: csr_array, seed: int = 0) -> tuple[float, float]:
     """Mean over random quadruples of `(S1 - S2) / 2`, in edges, and half of its 95 % interval.
 
-    In a graph of more than 1,000 nodes the quadruples are within 20 random groups of 50 nodes, and
-    the interval is Student's over the groups' means: nodes and quadruples are both drawn.
+    The quadruples are of the largest component, or of equally large ones, of 20 random ones if
+    there are more. In a component of more than 1,000 nodes they are within 20 random groups of 50
+    nodes. The interval is Student's over the quadruples, or over the groups' means where groups or
+    components are drawn, too.
 
     Source: Albert, DasGupta and Mobasheri 2014, arXiv:1403.1228, for means instead of the worst.
     """
-    nodes, generator = largest_component(adjacency), np.random.default_rng(seed)
-    if len(nodes) < 4:
+    components, generator = largest_components(adjacency), np.random.default_rng(seed)
+    size = components[0].shape[0]
+    if size < 4:
         return 0.0, 0.0
-    small = len(nodes) <= GROUPS * GROUP_SIZE
-    groups = [nodes] if small else generator.choice(nodes, (GROUPS, GROUP_SIZE), replace=False)
+    is_drawn = len(components) > GROUPS
+    if is_drawn:
+        places = generator.choice(len(components), GROUPS, replace=False)
+        components = [components[place] for place in places]
+    groups = [(part, np.arange(size)) for part in components]
+    if size > GROUPS * GROUP_SIZE:
+        is_drawn = True
+        shape = -(-GROUPS // len(components)), GROUP_SIZE
+        groups = [
+            (part, nodes)
+            for part in components
+            for nodes in generator.choice(size, shape, replace=False)
+        ]
     deltas = []
-    for group in groups:
-        distance = distances_from(adjacency, group)[:, group]
+    for part, group in groups:
+        distance = distances_from(part, group)[:, group]
         count = QUADRUPLES // len(groups)
         drawn = [generator.permutation(len(group))[:4] for _ in range(count)]
         x, y, v, w = np.array(drawn).T
         pairings = ((x, y, v, w), (x, v, y, w), (x, w, y, v))
         sums = np.sort([distance[a, b] + distance[c, d] for a, b, c, d in pairings], axis=0)
         deltas.append((sums[2] - sums[1]) / 2)
-    summary = summarise(deltas[0] if small else [delta.mean() for delta in deltas])
+    every = [delta.mean() for delta in deltas] if is_drawn else np.concatenate(deltas)
+    summary = summarise(every)
     return summary.mean, summary.student_pm
