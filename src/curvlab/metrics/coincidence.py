@@ -1,7 +1,11 @@
-"""Nodes whose embeddings coincide."""
+"""Nodes whose embeddings coincide, and pairs of them."""
+
+import logging
 
 import torch
 from torch import Tensor
+
+log = logging.getLogger(__name__)
 
 ROUNDING = 64
 """Roundings of a coordinate, relative to the point's norm, that successive points may differ by."""
@@ -42,6 +46,38 @@ def coincident_nodes(points: Tensor) -> Tensor:
         group[order] = apart.cumsum(0)
         same = torch.empty_like(order).scatter(0, order, order[start])
     return same
+
+
+def coincident_pairs(same: Tensor, pairs: Tensor) -> Tensor:
+    """For each pair of nodes `[2, pairs]` one of the same two points, the same for all, `[pairs]`.
+
+    `same` `[nodes]` is that of `coincident_nodes`. The order of a pair's ends does not matter. All
+    pairs whose ends coincide count as the same: their distance is 0.
+    """
+    ends = same[pairs]
+    low, high = ends.amin(0), ends.amax(0)
+    number = torch.where(low == high, -1, low * len(same) + high)
+    order = number.argsort(stable=True)
+    position = torch.arange(len(number), device=number.device)
+    start = torch.where(_starts(number[order], 0), position, 0).cummax(0).values
+    return torch.empty_like(order).scatter(0, order, order[start])
+
+
+def warn_of_coincidence(points: Tensor, effect: str) -> None:
+    """Warn if nodes have the same embedding, points `[nodes, dim]`, and say what comes of it."""
+    if not points.isfinite().all():
+        return
+    sizes = coincident_nodes(points).unique(return_counts=True)[1]
+    if len(sizes) == 1 < len(points):
+        log.warning("the model has collapsed: all nodes have the same embedding")
+    elif shared := int(sizes[sizes > 1].sum()):
+        log.warning(
+            "%d of %d nodes share their embedding with another node, and %s; features that differ "
+            "distinguish them (dataset.features)",
+            shared,
+            len(points),
+            effect,
+        )
 
 
 def _starts(values: Tensor, reach: float) -> Tensor:

@@ -65,6 +65,13 @@ def ranks(counts: RankCounts, ties: Ties) -> Tensor:
     return 1 + counts.above.double() + TIES[ties] * counts.tied.double()
 
 
+def ranks_among(values: Tensor, scores: Tensor, ties: Ties = "realistic") -> Tensor:
+    """Ranks from 1 of values `[rows, values]` among the scores `[rows, scores]` that have them."""
+    ascending = scores.sort(dim=1).values
+    below, up_to = (torch.searchsorted(ascending, values, right=right) for right in (False, True))
+    return 1 + (scores.shape[1] - up_to) + TIES[ties] * (up_to - below - 1).double()
+
+
 def ranking_metrics(rank: Tensor, hits: Iterable[int] = HITS) -> dict[str, Tensor]:
     """Means over ranks `[queries]`: `mrr`, `mean_rank` and `hitsK`, a fraction, for every K."""
     means = {"mrr": rank.reciprocal().sum(), "mean_rank": rank.sum()}

@@ -26,6 +26,7 @@ from curvlab.metrics.ranking import (
     rank_counts,
     ranking_metrics,
     ranks,
+    ranks_among,
 )
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.optim import GroupedOptimizer, ReduceOnPlateau
@@ -183,7 +184,10 @@ class KnowledgeGraphCompletion(SelectedTask):
     on_test_start = on_train_batch_start
 
     def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
-        """Table of the best answers of each query, with rank, score and probability."""
+        """Table of the best answers of each query, with rank, score and probability.
+
+        Answers with equal scores have the rank that the option `ties` gives them.
+        """
         if graph is not None:
             run.check_own()
         if not query.queries:
@@ -208,10 +212,11 @@ class KnowledgeGraphCompletion(SelectedTask):
             place_of = ranks(rank_counts(scores, answer[at].clamp(min=0), others)[0], self.ties)
             ranked = scores if query.known is not False else scores.masked_fill(there, -torch.inf)
             best, places = ranked.topk(min(query.k, len(entities)), dim=1)
+            best_ranks = ranks_among(best, ranked, self.ties).tolist()
             shares = scores.softmax(1)
             for i, row in enumerate(at.tolist()):
                 likeliest = places[i][best[i] != -torch.inf].tolist()
-                listed: list[tuple[float, int]] = [*enumerate(likeliest, start=1)]
+                listed = list(zip(best_ranks[i], likeliest, strict=False))
                 if answer[row] >= 0:
                     listed = [(float(place_of[i]), int(answer[row]))]
                 head, name, tail = query.queries[row]

@@ -18,6 +18,7 @@ from torchmetrics.functional.classification import (
 
 from curvlab.errors import UsageError
 from curvlab.finite import finite_or_nan
+from curvlab.metrics.coincidence import coincident_nodes
 
 Metric = Callable[[Tensor, Tensor], Tensor]
 
@@ -76,7 +77,7 @@ class OneOfMany(Labels):
             self.metrics["f1_binary"] = lambda logits, y: binary_f1_score(
                 logits.argmax(1), y, validate_args=False
             )
-            self.on_request = {"roc_auc": lambda x, y: _roc_auc(x.diff(), y.unsqueeze(1))}
+            self.on_request = {"roc_auc": lambda x, y: _roc_auc(_tied(x).diff(), y.unsqueeze(1))}
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         if self.margin is None:
@@ -119,8 +120,10 @@ class ManyOfMany(Labels):
             score = partial(multilabel_f1_score, average=average, validate_args=False)
             return lambda x, y: score((x > 0).long(), y.long(), num_labels=count)
 
-        self.logits, self.on_request = count, {"ogb_rocauc": _roc_auc}
-        self.metrics = {"f1_micro": f1("micro"), "f1_macro": f1("macro"), "roc_auc": _roc_auc}
+        self.logits = count
+        self.on_request = {"ogb_rocauc": lambda x, y: _roc_auc(_tied(x), y)}
+        self.metrics = {"f1_micro": f1("micro"), "f1_macro": f1("macro")}
+        self.metrics["roc_auc"] = self.on_request["ogb_rocauc"]
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
@@ -178,6 +181,11 @@ def _f1_macro(logits: Tensor, labels: Tensor, **options: Any) -> Tensor:
         return multiclass_f1_score(logits, labels, average="macro", **options)
     finally:
         torch.use_deterministic_algorithms(strict, warn_only=warn_only)
+
+
+def _tied(logits: Tensor) -> Tensor:
+    """The logits `[nodes, logits]`, equal where they coincide but for rounding."""
+    return logits[coincident_nodes(logits)]
 
 
 def _roc_auc(logits: Tensor, labels: Tensor) -> Tensor:

@@ -12,15 +12,19 @@ from curvlab.data.splits.links import NonEdges
 from curvlab.errors import UsageError
 from curvlab.finite import Scores, finite_or_nan
 from curvlab.graph.sparse_graph import SparseGraph
+from curvlab.metrics.coincidence import coincident_nodes, coincident_pairs, warn_of_coincidence
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import Passed, PositiveFloat
+from curvlab.process import rank
 from curvlab.tasks.decoders import LinkDecoderName, link_decoder
 from curvlab.tasks.labels import ranks
 from curvlab.tasks.predictions import PredictionQuery, Trained, likeliest_links
 from curvlab.tasks.task import SelectedTask
 
 METRICS = ("roc_auc", "average_precision", "auc_ap")
+
+TIED = "pairs of such nodes have equal scores"
 
 
 class LinkPrediction(SelectedTask):
@@ -30,7 +34,8 @@ class LinkPrediction(SelectedTask):
     uniformly from all pairs without a training edge; a held-out edge may be drawn, since training
     does not know it. Validation and test rank their edges against pairs without an edge in any
     part, drawn once. The test edges are scored once, with the weights of the best validation score
-    (`BestValidation`).
+    (`BestValidation`). Pairs whose points coincide are tied (`coincident_nodes`), and tied pairs
+    count half in ROC-AUC.
 
     Args:
         metric: selects the weights: roc_auc (the score), average_precision, or auc_ap, the mean
@@ -89,21 +94,30 @@ class LinkPrediction(SelectedTask):
 
         return self.encoder.training_loss(batch, loss)
 
+    def test_step(self, batch: Data, batch_idx: int) -> None:
+        super().test_step(batch, batch_idx)
+        if rank() == 0:
+            warn_of_coincidence(self.encoder(batch), TIED)
+
     def validation_score(self, batch: Data) -> Tensor:
         return self.scores(batch, "val")[self.metric]
 
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
-        edges, others = self(batch, batch[f"{part}_edges"], batch[f"{part}_non_edges"])
-        return link_scores(edges, others)
+        """Metrics of a part; pairs whose points coincide have equal scores (`coincident_pairs`)."""
+        edges, others = (batch[f"{part}_{kind}"] for kind in ("edges", "non_edges"))
+        points = self.encoder(batch)
+        scores = torch.cat(self._pair_scores(points, edges, others))
+        pairs = torch.cat([edges, others], dim=1)
+        tied = scores[coincident_pairs(coincident_nodes(points), pairs)]
+        return link_scores(*tied.tensor_split([edges.shape[1]]))
 
     def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
-        """Table of the likeliest neighbours of each node, with scores and probabilities."""
-        points = run.embed(graph)
+        """Table of the likeliest neighbours of each node: ranks, scores and probabilities."""
 
-        def scores(rows: Tensor, columns: Tensor) -> Tensor:
-            return self.decoder(points[rows].unsqueeze(1), points[columns].unsqueeze(0))
+        def scores(points: Tensor, others: Tensor) -> Tensor:
+            return self.decoder(points.unsqueeze(1), others.unsqueeze(0))
 
-        links = likeliest_links(run, graph, query, scores, points.shape[1])
+        links = likeliest_links(run, graph, query, scores, self.encoder.dim_out)
         probability = self.decoder.probability(torch.tensor(links["score"].to_numpy()))
         if probability is not None:
             links["probability"] = probability.numpy()
@@ -111,7 +125,10 @@ class LinkPrediction(SelectedTask):
 
     def score_on(self, run: Trained, graph: Data) -> Scores:
         """Metrics of the test edges of the graph, split as the run's own."""
-        scores = self.scores(run.prepare(run.split(graph)), "test")
+        batch = run.prepare(run.split(graph))
+        scores = self.scores(batch, "test")
+        with torch.no_grad():
+            warn_of_coincidence(self.encoder(batch), TIED)
         return {"test": {name: float(score) for name, score in scores.items()}}
 
 

@@ -20,6 +20,7 @@ from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.lorentz import Inner
 from curvlab.layers.stereographic import LogitCurvature
 from curvlab.memory import PeakBytes, check_memory
+from curvlab.metrics.coincidence import coincident_nodes
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import FromData, Passed, PositiveFloat
@@ -221,11 +222,14 @@ class NodeClassification(SelectedTask):
         return scores
 
     def _warn_of_collapse(self, batch: Data) -> None:
-        if not self._takes_part or not self.labels.exclusive or self.labels.logits == 1:
+        if not self._takes_part:
             return
         logits = self(batch, "test")[0]
-        same = (logits.argmax(1) == logits[0].argmax()).all() & logits.isfinite().all()
-        if self.trainer.is_global_zero and bool(same):
+        if not self.trainer.is_global_zero or not bool(logits.isfinite().all()):
+            return
+        if len(logits) > 1 and len(coincident_nodes(logits).unique()) == 1:
+            log.warning("the model has collapsed: all test nodes have the same logits")
+        elif self.labels.logits > 1 and self.labels.exclusive and _is_constant(logits.argmax(1)):
             log.warning("the model has collapsed: all test nodes are predicted to be of one class")
 
     @property
@@ -261,6 +265,10 @@ class NodeClassification(SelectedTask):
             key, reads, lambda g: split_parts(g, self.score)
         )
         return parts[part]
+
+
+def _is_constant(values: Tensor) -> bool:
+    return bool((values == values[0]).all())
 
 
 def _class_texts(labels: Tensor, names: Sequence[str]) -> list[str]:

@@ -14,6 +14,8 @@ from torch_geometric.utils import to_scipy_sparse_matrix, to_undirected
 from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
 from curvlab.manifolds import Manifold
+from curvlab.metrics.coincidence import coincident_nodes
+from curvlab.metrics.ranking import ranks_among
 
 ENTRIES = 2**22
 """Numbers held at a time while all pairs are scored."""
@@ -102,9 +104,13 @@ def likeliest_links(
 ) -> pd.DataFrame:
     """The k pairs of each node with the highest scores, some rows at a time.
 
-    Columns: `node`, `neighbour`, `score`, and whether the link is `known`.
+    Columns: `node`, `neighbour`, `rank`, `score`, and whether the link is `known`. Tied pairs have
+    the mean of their ranks, those that are not listed included. Pairs are tied if their points
+    coincide (`coincident_nodes`). `scores` maps points `[rows, dim]` and `[nodes, dim]` to
+    `[rows, nodes]` and holds `width` numbers for each.
     """
-    ids = run.ids(graph)
+    ids, points = run.ids(graph), run.embed(graph)
+    same = coincident_nodes(points).cpu()
     chosen = torch.tensor(positions_of(query.nodes, ids, "node"))
     graph = run.data.graph if graph is None else graph
     held_out = [graph[f"{part}_edges"] for part in PARTS if f"{part}_edges" in graph]
@@ -116,12 +122,14 @@ def likeliest_links(
         left_out = rows[:, None] == columns
         if not query.known:
             left_out = left_out | known
-        tile = scores(rows, columns).float().cpu().masked_fill(left_out, -torch.inf)
+        tile = scores(points[same[rows]], points).float().cpu().index_select(1, same)
+        tile = tile.masked_fill(left_out, -torch.inf)
         best, places = tile.topk(min(query.k, len(ids)), dim=1)
-        answers = (rows[:, None].expand_as(places), places, best, known.gather(1, places))
+        rank = ranks_among(best, tile)
+        answers = (rows[:, None].expand_as(places), places, rank, best, known.gather(1, places))
         is_pair = best != -torch.inf  # NaN is for the caller to refuse
         kept.append([each[is_pair] for each in answers])
-    node, neighbour, score, is_known = (torch.cat(parts) for parts in zip(*kept, strict=True))
+    node, neighbour, rank, score, is_known = (torch.cat(parts) for parts in zip(*kept, strict=True))
     nodes, neighbours = ([ids[i] for i in end.tolist()] for end in (node, neighbour))
     table = pd.DataFrame({"node": nodes, "neighbour": neighbours})
-    return table.assign(score=score.numpy(), known=is_known.numpy())
+    return table.assign(rank=rank.numpy(), score=score.numpy(), known=is_known.numpy())

@@ -1,6 +1,5 @@
 """Graph reconstruction: embed the nodes so that the nearest ones are the neighbours."""
 
-import logging
 from typing import Literal
 
 import pandas as pd
@@ -11,7 +10,7 @@ from torch_geometric.data import Data
 from curvlab.finite import Scores
 from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.metrics.average_precision import mean_average_precision
-from curvlab.metrics.coincidence import coincident_nodes
+from curvlab.metrics.coincidence import coincident_nodes, warn_of_coincidence
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import Fraction, Passed
@@ -21,13 +20,14 @@ from curvlab.tasks.pairs.tiles import PairTiles
 from curvlab.tasks.predictions import PredictionQuery, Trained, likeliest_links
 from curvlab.tasks.task import TAIL_STEPS, Task
 
-log = logging.getLogger(__name__)
-
 # Rows of the distance matrix held at a time in evaluation, as entries of float64.
 EVALUATION_ENTRIES = 2**21
 
 CURVE_STEPS = 500
 """Steps between two points of the curve, except for the last `TAIL_STEPS` steps."""
+
+
+TIED = "mAP is the mean over the orders of such nodes"
 
 
 class Reconstruction(Task):
@@ -84,7 +84,7 @@ class Reconstruction(Task):
     def test_step(self, batch: Data, batch_idx: int) -> None:
         self.log("test/map", self.precision(batch), batch_size=1)
         if rank() == 0:
-            warn_of_coincidence(self.encoder(batch))
+            warn_of_coincidence(self.encoder(batch), TIED)
 
     def loss_scale(self, batch: Data) -> int:
         return batch.edge_index.shape[1]
@@ -107,11 +107,10 @@ class Reconstruction(Task):
         )
 
     def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
-        """Table of the nearest nodes of each node, with their distances."""
-        points = run.embed(graph).double()
+        """Table of the nearest nodes of each node, with ranks and distances."""
 
-        def scores(rows: Tensor, columns: Tensor) -> Tensor:
-            return -run.space.pairwise_sqdist(points[rows], points[columns])
+        def scores(points: Tensor, others: Tensor) -> Tensor:
+            return -run.space.pairwise_sqdist(points.double(), others.double())
 
         links = likeliest_links(run, graph, query, scores, 1)
         links["distance"] = (-links.pop("score")).clip(lower=0) ** 0.5
@@ -121,21 +120,5 @@ class Reconstruction(Task):
         """Mean average precision on the graph."""
         batch = run.prepare(graph)
         with torch.no_grad():
-            warn_of_coincidence(self.encoder(batch))
+            warn_of_coincidence(self.encoder(batch), TIED)
         return {"test": {self.score: float(self.precision(batch))}}
-
-
-def warn_of_coincidence(points: Tensor) -> None:
-    """Warn if nodes have the same embedding, points `[nodes, dim]`."""
-    if not points.isfinite().all():
-        return
-    sizes = coincident_nodes(points).unique(return_counts=True)[1]
-    if len(sizes) == 1 < len(points):
-        log.warning("the model has collapsed: all nodes have the same embedding")
-    elif shared := int(sizes[sizes > 1].sum()):
-        log.warning(
-            "%d of %d nodes share their embedding with another node, and mAP is the mean over the "
-            "orders of such nodes; features that differ distinguish them (dataset.features)",
-            shared,
-            len(points),
-        )
