@@ -156,6 +156,6 @@ def mean_delta(adjacency: csr_array, seed: int = 0) -> tuple[float, float]:
         pairings = ((x, y, v, w), (x, v, y, w), (x, w, y, v))
         sums = np.sort([distance[a, b] + distance[c, d] for a, b, c, d in pairings], axis=0)
         deltas.append((sums[2] - sums[1]) / 2)
-    every = [delta.mean() for delta in deltas] if is_drawn else np.concatenate(deltas)
+    every = [delta.mean() for delta in deltas] if is_drawn else list(np.concatenate(deltas))
     summary = summarise(every)
     return summary.mean, summary.student_pm
