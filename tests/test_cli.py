@@ -43,7 +43,7 @@ WRONG = {
     "~seed": "would remove what a run needs",
     "+trainer.foo=1": "no key trainer.foo",
     "+model.foo=1": "no key model.foo",
-    "model.name=gat": "results of one would have the name of another: choose by model=",
+    "model.name=gat": "results would have the name of another choice: choose by model=",
     "model=gcn dataset=cora__lp split=public": (
         "split=public would be ignored, since task=link_prediction of dataset=cora__lp has its own "
         "split: set task.split.val, task.split.test, task.split.draw, task.split.dataset instead"
@@ -52,7 +52,7 @@ WRONG = {
     "dataset=web_edu split=random_60_20_20": "uses all nodes: choose split=none",
     "dataset=cora recipe=gcn": "recipe=gcn: a run takes the recipe of its task, model, data",
     "model=gcn dataset=web_edu batching=partition": "reconstruction is of the whole graph",
-    "model=gcn_nsampler dataset=cora batching=full": "brings batching=neighbours of its own",
+    "model=gcn_nsampler dataset=cora batching=full": "sets batching=neighbours; omit batching=",
     "model=gcn dataset=cora trainer=ddp": "trainer.devices=2: .* batching=partition",
     "dataset=graph_folder dataset.path=x dataset.source.directed=true model=gcn": (
         "model=gcn sees both directions .* gprgnn, hypformer, lrn_sgformer, sgformer"
@@ -81,11 +81,11 @@ WRONG_IN_A_SWEEP = {
     "table=fpst/fig3 model.heads=4": "no key model.heads with .*model=mlp",
     "table=fpst/fig3 model.dim=8,16": "no place for several values of model.dim: it sweeps model",
     "table=fpst/fig3,fpst/fig3_dimensions": "one table after the other",
-    "table=fpst/fig3 experiment=foo": "kept under its name: drop experiment=",
+    "table=fpst/fig3 experiment=foo": "stored under its name: omit experiment=",
     "table=fpst/fig3 search=fpst": "are two sweeps",
     "seed=range(0,0)": r"seed=range\(0,0\) has no value, so that nothing would run",
     "model=gcn model.dim=interval(8,16)": "has infinitely many values: list them, as in",
-    "table=polyformer/table4 task=link_prediction": "another one: drop task= or table=",
+    "table=polyformer/table4 task=link_prediction": "changes that score: omit task= or table=",
     "search=gcn dataset=cora +search.x=1": "no key search.x",
     "search=fpst dataset=texas search.space=null": "search.space=null must be keys with values",
     "search=fpst": "task=reconstruction has no validation nodes",

@@ -90,7 +90,7 @@ def describe_type(kind: Any) -> str:
         of = " of " if limits and limits[0].startswith("at") else " " if limits else ""
         return f"{describe_type(args[0])}{of}{' and '.join(limits)}"
     if origin is typing.Literal:
-        return f"one of {', '.join(map(shown, args))}"
+        return f"one of {', '.join(map(format_value, args))}"
     if origin in UNIONS:
         others = dict.fromkeys(describe_type(arg) for arg in args if arg is not type(None))
         words = " or ".join(w for w in others if w != PART or len(others) == 1)
@@ -102,10 +102,10 @@ def describe_type(kind: Any) -> str:
     return PART
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Format a value as the user types it."""
     if isinstance(value, list | tuple):
-        return f"[{','.join(map(shown, value))}]"
+        return f"[{','.join(map(format_value, value))}]"
     if isinstance(value, bool):
         return str(value).lower()
     return "null" if value is None else str(value)

@@ -42,7 +42,7 @@ def shorten_sentence(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - end - 5]} ... {text[-end:]}"
 
 
-def shown(error: object) -> str:
+def format_error(error: object) -> str:
     """Format an error for the terminal, one fault per line."""
     return FAULT.join(map(shorten_sentence, str(error).split(FAULT)))
 

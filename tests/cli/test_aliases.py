@@ -39,7 +39,7 @@ def test_other_names_are_those_of_the_choice(words, resolved, tmp_path, monkeypa
         ("train debug=anomaly", "say debug=nan"),
         ("train epochs=50", "say trainer.max_steps"),
         ("train dataset=friends.csv", "friends.csv is not there: dataset=graph_folder takes"),
-        ("train --model fpst", "there is no --model here; say model=..."),
+        ("train --model fpst", "there is no --model here; write model=..."),
         ("train dataset=graph_folder dataset.path=nowhere", "nowhere is not there"),
         ("predict runs", "name one of the 1, such as runs/gcn/seed0"),
         ("list model", "invalid choice: 'model'"),

@@ -24,7 +24,7 @@ from curvlab.data.transforms import features as features_module
 from curvlab.data.transforms.features import OwnFeatures
 from curvlab.data.transforms.graph import NormalisedAdjacency
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
-from curvlab.errors import UsageError, shown
+from curvlab.errors import UsageError, format_error
 from written import saved, written
 
 EDGES = "from,to\nann,bob\nbob,cem\ncem,ann\ncem,dan\n"
@@ -334,7 +334,7 @@ def test_all_faults_of_the_files_are_in_one_answer(folder):
     source = folder({"edges.csv": edges, "nodes.csv": nodes}, weighted=True, ignore=["wage"])
     with pytest.raises(UsageError) as refused:
         source.load()
-    faults = shown(refused.value).splitlines()
+    faults = format_error(refused.value).splitlines()
     assert faults[0] == "7 faults:"
     of_nodes = ("'ann' is a second", "'zoe'", "'eval'", "'inf'")
     for fault in ("wage", "'' is not an id", "'-1'", *of_nodes):

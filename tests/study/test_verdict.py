@@ -121,7 +121,7 @@ def studies(tmp_path):
         report = {"table": rows}
         folder = tmp_path / "study" / "-".join(words).replace("/", "_")
         folder.mkdir(parents=True)
-        content = {"words": words, "models": ["kappa_gcn"], "reports": [report]}
+        content = {"overrides": words, "models": ["kappa_gcn"], "reports": [report]}
         (folder / "study.json").write_text(json.dumps(content))
         return tmp_path / "study"
 

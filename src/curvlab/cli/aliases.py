@@ -1,4 +1,4 @@
-"""Overrides as people type them: aliases, hints, and graphs of their own."""
+"""Resolve overrides as users type them: aliases, hints, and paths of graphs."""
 
 import re
 import sys
@@ -21,13 +21,12 @@ HINTS = {
     "epochs": "say trainer.max_steps, which are epochs where a batch is the whole graph, or "
     "trainer.epochs where the task has batches",
 }
-"""Answers to keys and choices that do not exist and could mean several things."""
+"""Answers to keys and choices that do not exist and could have several meanings."""
 
 
-def resolve_aliases(words: Sequence[str]) -> list[str]:
+def resolve_aliases(overrides: Sequence[str]) -> list[str]:
     """Replace aliases of choices, other spellings (`model=FPS-T`) and paths of graphs."""
-    words = _add_reader(words)
-    return [_resolve(word) for word in words]
+    return [_resolve(override) for override in _add_reader(overrides)]
 
 
 def squash(name: str) -> str:
@@ -35,12 +34,12 @@ def squash(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "")
 
 
-def _resolve(word: str) -> str:
-    group, _, value = word.partition("=")
+def _resolve(override: str) -> str:
+    group, _, value = override.partition("=")
     if group in HINTS:
-        raise UsageError(f"{word}: {HINTS[group]}")
+        raise UsageError(f"{override}: {HINTS[group]}")
     if not value or not group.isidentifier() or not is_group(CONFIGS, group):
-        return word
+        return override
     names = choices(CONFIGS, group)
     spellings = {squash(name): name for name in names} | ALIASES.get(group, {})
     resolved = []
@@ -53,33 +52,37 @@ def _resolve(word: str) -> str:
     return f"{group}={','.join(resolved)}"
 
 
-def _add_reader(words: Sequence[str]) -> list[str]:
+def _add_reader(overrides: Sequence[str]) -> list[str]:
     """Add the data set that reads a user's files: `dataset=FOLDER`, `dataset=edges.csv`."""
-    found = [word.partition("=")[2] for word in words if word.startswith("dataset=")]
-    chosen = found[-1] if found else ""
-    readers = {reader_name(value) for value in chosen.split(",")}
+    key = "dataset="
+    chosen = [each.removeprefix(key) for each in overrides if each.startswith(key)]
+    if not chosen:
+        return list(overrides)
+    value, values = chosen[-1], chosen[-1].split(",")
     names = {*READERS, *choices(CONFIGS, "dataset")}
-    shown = any(word.lstrip("+").lower() == "print_config=true" for word in words)
-    for said in _clashes(chosen.split(","), names):
-        print(said, file=sys.stderr if shown else sys.stdout)
-    if chosen and len(readers) == 1 and readers != {""} and not names.issuperset(chosen.split(",")):
-        (reader,) = readers
-        path = "dataset.source.path" if reader == "kg_folder" else "dataset.path"
-        value = chosen if re.fullmatch(r"[\w./~+,-]+", chosen) else f"'{chosen}'"
-        kept = [word for word in words if not word.startswith("dataset=")]
-        words, chosen = [*kept, f"dataset={reader}", f"{path}={value}"], reader
-    if not set(chosen.split(",")) <= READERS.keys() - {"kg_folder"}:
-        return list(words)
+    prints_config = any(each.lstrip("+").lower() == "print_config=true" for each in overrides)
+    for sentence in _clashes(values, names):
+        print(sentence, file=sys.stderr if prints_config else sys.stdout)
+    if not names.issuperset(values):
+        readers = {reader_name(value) for value in values}
+        if len(readers) == 1 and readers != {""}:
+            (reader,) = values = list(readers)
+            path = "dataset.source.path" if reader == "kg_folder" else "dataset.path"
+            quoted = value if re.fullmatch(r"[\w./~+,-]+", value) else f"'{value}'"
+            rest = [each for each in overrides if not each.startswith(key)]
+            overrides = [*rest, f"{key}{reader}", f"{path}={quoted}"]
+    if not set(values) <= READERS.keys() - {"kg_folder"}:
+        return list(overrides)
     kind = r"^dataset\.features=(?!null$)(?=[\w+,]+$)"
-    return [re.sub(kind, "dataset.features.kind=", word) for word in words]
+    return [re.sub(kind, "dataset.features.kind=", override) for override in overrides]
 
 
 def _clashes(values: Sequence[str], names: Collection[str]) -> Iterator[str]:
-    """Say which of a data set and a folder with one name is taken."""
-    spellings = {squash(name): name for name in names}
-    for value in values:
-        name = spellings.get(squash(value))
-        if name is None or not _is_graph_folder(Path(value).expanduser()):
+    """Say whether a name that both a data set and a folder have means the one or the other."""
+    folders = [value for value in values if _is_graph_folder(Path(value).expanduser())]
+    for value in folders:
+        name = next((name for name in names if squash(name) == squash(value)), None)
+        if name is None:
             continue
         if value in names:
             yield f"dataset={value} is curvlab's data set; your folder is dataset=./{value}"

@@ -11,7 +11,7 @@ that the task's split holds out; all of them for reconstruction.
 import argparse
 
 import curvlab
-from curvlab.cli.verbs import Verb, graph_in, show, take_run
+from curvlab.cli.verbs import Verb, add_run_arguments, graph_in, show
 
 
 def _evaluate(args: argparse.Namespace) -> None:
@@ -30,6 +30,6 @@ def _evaluate(args: argparse.Namespace) -> None:
 
 
 main = Verb("evaluate", __doc__, _evaluate)
-take_run(main)
+add_run_arguments(main)
 main.add_argument("--data", metavar="FOLDER", help="another graph")
 main.add_argument("--accelerator", help="auto, cpu or cuda (default: the run's)")

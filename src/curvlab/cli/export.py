@@ -3,9 +3,9 @@
 curvlab export RUN --format csv              embeddings.csv: id, x0, x1, ...
 curvlab export RUN --format parquet --output points.parquet
 curvlab export RUN --format word2vec         text that gensim reads; blanks in ids become _
-curvlab export RUN --tangent                 logarithms at the origin, for tools that think flat
+curvlab export RUN --tangent                 logarithms at the origin, for flat tools
 
-A file of the same name that ends in .json has the layer and the space of the points, and its
+A file with .json after the same name holds the layer, the space of the points and its
 curvatures. RUN is a run's folder or its best.ckpt.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import curvlab
-from curvlab.cli.verbs import Verb, graph_in, take_run, write
+from curvlab.cli.verbs import Verb, add_run_arguments, graph_in, write
 from curvlab.config.resolvers import data_name
 from curvlab.config.schema import spaces_of
 from curvlab.files import arriving, atomic_write
@@ -42,7 +42,7 @@ def _export(args: argparse.Namespace) -> None:
     else:
         frame = pd.DataFrame(points, columns=[f"x{i}" for i in range(points.shape[1])])
         frame.insert(0, "id", ids)
-        frame.attrs.update(space)  # kept in the file by parquet
+        frame.attrs.update(space)  # parquet files keep it
         write(frame, path)
     atomic_write(path.with_name(f"{path.name}.json"), json.dumps(space, indent=2) + "\n")
     print(f"{len(ids):,} points of {points.shape[1]} coordinates in {path}")
@@ -52,13 +52,13 @@ def _export(args: argparse.Namespace) -> None:
 def embeddings(
     run: "Run", tangent: bool = False, folder: str | None = None
 ) -> "tuple[list[str], np.ndarray, dict[str, Any]]":
-    """Ids, points `[nodes, dim]` and what a file says of the space."""
+    """Ids, points `[nodes, dim]` and a description of their space."""
     graph = graph_in(folder, run)
     points, space = run.embed(graph), run.space
     if tangent:
         points = space.logmap0(points)
     kappa = getattr(space, "kappa", None)
-    said = {
+    description = {
         "model": run.config.model.name,
         "dataset": data_name(_root_=run.config),
         "config_hash": run.kept["config_hash"],
@@ -70,11 +70,11 @@ def embeddings(
         "time_coordinates": 0 if tangent else space.codimension,
         "coordinates": "logarithms at the origin" if tangent else "points",
     }
-    return run.ids(graph), points.detach().cpu().numpy(), said
+    return run.ids(graph), points.detach().cpu().numpy(), description
 
 
 def geometry(run: "Run") -> str:
-    """Describe the space of a run's embeddings and its curvature; if flat, why."""
+    """Describe the space of a run's embeddings, its curvature, and why it is flat if it is."""
     space, kappa = run.space, getattr(run.space, "kappa", None)
     name = type(space).__name__
     if kappa is None and name != "Euclidean":
@@ -92,9 +92,9 @@ def geometry(run: "Run") -> str:
 
 
 main = Verb("export", __doc__, _export)
-take_run(main)
+add_run_arguments(main)
 formats = ("csv", "parquet", "word2vec")
-main.add_argument("--format", choices=formats, default="csv", help="of the file (csv)")
+main.add_argument("--format", choices=formats, default="csv", help="format of the file (csv)")
 main.add_argument("--tangent", action="store_true", help="logarithms at the origin")
-main.add_argument("--data", metavar="FOLDER", help="another graph, as dataset=graph_folder")
-main.add_argument("--output", type=Path, metavar="FILE", help="where to write")
+main.add_argument("--data", metavar="FOLDER", help="folder of another graph")
+main.add_argument("--output", type=Path, metavar="FILE", help="file to write")

@@ -1,4 +1,4 @@
-"""The number of runs that a command starts and their time, from the costs of stored runs."""
+"""Forecast the runs that a command starts and their time, from the costs of stored runs."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,23 +36,23 @@ Run = Mapping[str, Any]  # a stored result
 
 
 class Forecast:
-    """The runs of a command, those that are finished, and the time of the others.
+    """The runs of a command, those that are finished, and the time of the rest.
 
-    A run takes what the user's own runs of its model, data set and task took that share most of its
-    values; without any, what those of the repository took.
+    The time of a run is that of the user's runs of its model, data set and task that share most of
+    its values; without any, that of the repository's runs.
 
     Args:
-        words: overrides of the command, without flags.
-        complete: completes those of a run.
-        multirun: whether it is a sweep, whose runs are in other folders.
+        overrides: Overrides of the command, without flags.
+        complete: Completes the overrides of a run.
+        multirun: Whether the command is a sweep, whose runs are in other folders.
     """
 
     def __init__(
-        self, words: Sequence[str], complete: Complete = complete, multirun: bool = True
+        self, overrides: Sequence[str], complete: Complete = complete, multirun: bool = True
     ) -> None:
         self.complete, self.multirun = complete, multirun
         self._runs: dict[Cell, Command | None] = {}
-        self.cells: list[Cell] = list(dict.fromkeys(map(tuple, cells_of(words))))
+        self.cells: list[Cell] = list(dict.fromkeys(map(tuple, cells_of(overrides))))
         first = complete(self.cells[0])
         self.base, self.config = first.config, first.stored
         cells = self.cells
@@ -69,17 +69,19 @@ class Forecast:
         self.runs = len(cells)
         known = self.several or self.base.rerun
         self.left = [cell for cell in cells if known or not self._is_finished(cell)]
-        jobs = next((w for w in words if w.startswith("hydra.launcher.n_jobs=")), "=1")
-        at_once = os.cpu_count() or 1 if "study" in self.base else int(jobs.partition("=")[2])
-        self.at_once = min(at_once, self.runs)
+        jobs = next((o for o in overrides if o.startswith("hydra.launcher.n_jobs=")), "=1")
+        parallel = int(jobs.partition("=")[2])
+        if "study" in self.base:
+            parallel = os.cpu_count() or 1
+        self.parallel = min(parallel, self.runs)
 
     @cached_property
-    def own(self) -> dict[Path, Run]:
-        """The user's own results by their folders."""
+    def results(self) -> dict[Path, Run]:
+        """The user's results by their folders."""
         return _read_runs(Path(self.base.paths.output_dir))
 
     def command(self, cell: Cell) -> Command | None:
-        """A run, completed; None for a cell that cannot be composed, which says so itself."""
+        """The completed run of a cell; None if it cannot be composed, which its end reports."""
         if cell not in self._runs:
             self._runs[cell] = None
             with suppress(UsageError, HydraException, OmegaConfBaseException):
@@ -88,47 +90,50 @@ class Forecast:
 
     def seconds(self, cell: Cell) -> float | None:
         """Time of a cell's run; None without a stored run of its model, data set and task."""
-        seedless = tuple(word for word in cell if not word.startswith("seed="))
+        seedless = tuple(override for override in cell if not override.startswith("seed="))
         run = self.command(seedless)
         return None if run is None else seconds_of(run, self._costs(run, cell))
 
     def _costs(self, run: Command, cell: Cell) -> list[Cost]:
-        """Costs of the user's own runs that are most like a cell."""
+        """Costs of the user's runs that share most values with a cell."""
         values = [(key, value) for key, value in _values(cell) if decides(key, self.config)]
-        alike: dict[int, list[Cost]] = {}
-        for stored, cost in self._own_costs.get(_kind_of(run), ()):
+        by_shared: dict[int, list[Cost]] = {}
+        for stored, cost in self._costs_by_kind.get(_kind_of(run), ()):
             shared = sum(_has(stored, key, value) for key, value in values)
-            alike.setdefault(shared, []).append(cost)
-        return alike[max(alike)] if alike else []
+            by_shared.setdefault(shared, []).append(cost)
+        return by_shared[max(by_shared)] if by_shared else []
 
     @cached_property
-    def _own_costs(self) -> dict[tuple[str, ...], list[tuple[Run, Cost]]]:
-        found: dict[tuple[str, ...], list[tuple[Run, Cost]]] = {}
-        for run in self.own.values():
+    def _costs_by_kind(self) -> dict[tuple[str, ...], list[tuple[Run, Cost]]]:
+        costs: dict[tuple[str, ...], list[tuple[Run, Cost]]] = {}
+        for run in self.results.values():
             if cost := cost_of(run):
-                found.setdefault(cost.kind, []).append((run, cost))
-        return found
+                costs.setdefault(cost.kind, []).append((run, cost))
+        return costs
 
     def lines(self, each: bool = False) -> Iterator[str]:
-        """Report the number of runs and their time; after Ctrl-C, of the cells seen so far."""
-        total, known, ended = 0.0, 0, ""
+        """Report the number of runs and their time; after Ctrl-C, of the cells counted so far."""
+        total, known, prefix = 0.0, 0, ""
         try:
-            for name, cells in groupby(self.left, key=self._name):
-                cell, *others = cells
-                took, count = self.seconds(cell), 1 + len(others)
-                total, known = (total + took * count, known + count) if took else (total, known)
+            for name, group in groupby(self.left, key=self._name):
+                cells = list(group)
+                count, seconds = len(cells), self.seconds(cells[0])
+                time = "no stored run tells how long"
+                if seconds:
+                    total += seconds * count
+                    known += count
+                    time = format_time(seconds * count)
                 if each:
-                    said = format_time(took * count) if took else "no stored run tells how long"
-                    yield f"{name:<48} {count:>4} run{'s' if count > 1 else ' '}  {said}"
+                    yield f"{name:<48} {count:>4} run{'s' if count > 1 else ' '}  {time}"
         except KeyboardInterrupt:
-            ended = "Interrupted: "
-        total /= self.at_once
-        line = f"{ended}{self.runs:,} run{'s' if self.runs > 1 else ''}"
+            prefix = "Interrupted: "
+        total /= self.parallel
+        line = f"{prefix}{self.runs:,} run{'s' if self.runs > 1 else ''}"
         line += "" if self.several else f", {self.runs - len(self.left):,} finished"
         if known:
             which = f" for {known:,} of them" if known < len(self.left) else ""
             line += f", about {format_time(total)} on this machine{which}, {BY_COSTS}"
-            line += f", {self.at_once} at once" if self.at_once > 1 else ""
+            line += f", {self.parallel} at once" if self.parallel > 1 else ""
         elif self.left:
             line += "; no stored run tells how long they take"
         yield line
@@ -136,12 +141,15 @@ class Forecast:
             yield f"  To run less, {self._shorter()}."
 
     def progress(self, folder: Path) -> Iterator[str]:
-        """Report which process works on which run of a table, and which runs failed."""
+        """Report which processes work on which runs of a table, and which runs failed."""
         for lease in sorted(folder.rglob(LEASE)):
-            holder, name = look(lease), lease.parent.relative_to(folder)
-            left = f"  abandoned  {name}: the next worker takes it"
-            yield f"  at work    {name}: {holder}" if holder else left
-        for place, run in self.own.items():
+            holder = look(lease)
+            name = lease.parent.relative_to(folder)
+            if holder is None:
+                yield f"  abandoned  {name}: the next worker takes it"
+            else:
+                yield f"  at work    {name}: {holder}"
+        for place, run in self.results.items():
             if place.is_relative_to(folder) and run["status"] in ("failed", "out_of_memory"):
                 yield f"  failed     {place.relative_to(folder)}: {run['error']}"
 
@@ -149,16 +157,16 @@ class Forecast:
         values = dict(_values(cell))
         names = {"seed": self.base.seed, "dataset": self.base.dataset.name}
         if tuple(values.get(key, name) for key, name in names.items()) not in self._stored:
-            return False  # without composing it
+            return False  # without composing the cell
         run = self.command(cell)
         return run is not None and bool(finished(run, run.folder(self.multirun), self._by_hash))
 
     @cached_property
     def _stored(self) -> set[tuple[int, str]]:
-        """Seeds and data sets of all results, those of earlier configurations included."""
+        """Seeds and data sets of all results, including those of earlier configurations."""
         outputs = Path(self.base.paths.output_dir)
-        aside = (path.parent for path in outputs.rglob(f"{SET_ASIDE}/*/result.json"))
-        runs = [*self.own.values(), *(_read_run(folder) for folder in aside)]
+        moved = (path.parent for path in outputs.rglob(f"{SET_ASIDE}/*/result.json"))
+        runs = [*self.results.values(), *(_read_run(folder) for folder in moved)]
         return {(run["seed"], run["config"]["dataset"]["name"]) for run in runs if run}
 
     @cached_property
@@ -178,19 +186,19 @@ class Forecast:
             return f"give {STEPS}=1000, or fewer values of what is swept"
         keys = dict(_values(self.cells[0]))
         ways = [f"{key}=..." for key in ("seed", "model", "dataset") if key in keys]
-        return f"choose by {', '.join(ways)}; curvlab tables estimate has the time of each cell"
+        return f"choose by {', '.join(ways)}; curvlab tables estimate prints the time of each cell"
 
 
 def forecast_of_run(run: Command, folder: Path) -> str:
-    """What a single run will take, if that is long; empty for one that has ended in its folder."""
-    took = seconds_of(run)
-    if took is None or took < SHORT or RunDirectory(folder).conclusion(run.config_hash):
+    """Forecast the time of a single run; empty if it is short or the run has ended."""
+    seconds = seconds_of(run)
+    if seconds is None or seconds < SHORT or RunDirectory(folder).conclusion(run.config_hash):
         return ""
-    return f"about {format_time(took)} on this machine, {BY_COSTS}"
+    return f"about {format_time(seconds)} on this machine, {BY_COSTS}"
 
 
 def seconds_of(run: Command, costs: Sequence[Cost] = ()) -> float | None:
-    """The time of a run by these costs, or by those that the repository has of runs like it."""
+    """The time of a run by these costs, or by those of the repository's runs of its kind."""
     if not costs and REPOSITORY is not None:
         kind = _kind_of(run)
         shipped = read_costs(REPOSITORY / "docs" / "results" / COSTS)
@@ -207,12 +215,12 @@ def _kind_of(run: Command) -> tuple[str, str, str]:
 
 def _read_runs(folder: Path) -> dict[Path, Run]:
     """The results of the runs below a folder by their folders."""
-    found = {file.parent: _read_run(file.parent) for file in result_files(folder)}
-    return {place: run for place, run in found.items() if run}
+    runs = {file.parent: _read_run(file.parent) for file in result_files(folder)}
+    return {place: run for place, run in runs.items() if run}
 
 
 def _read_run(folder: Path) -> Run | None:
-    with suppress(OSError, ValueError):  # damaged, or of another version: no cost to use
+    with suppress(OSError, ValueError):  # damaged or of another version: it has no cost
         run: Run = load(folder / "result.json")
         return run
     return None

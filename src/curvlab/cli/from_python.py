@@ -26,22 +26,23 @@ def train(*overrides: str, data: Data | None = None) -> Run:
     A run that is finished below `paths.output_dir` is not trained again.
 
     Args:
-        *overrides: those of `curvlab train`, without a sweep.
-        data: a graph of your own: `edge_index`, and `x`, `y` and masks if there are any. It is
-            saved below `paths.output_dir`, where the run reads it again.
+        *overrides: Overrides of `curvlab train`, without a sweep.
+        data: Your graph: `edge_index`, and optionally `x`, `y` and masks. It is saved below
+            `paths.output_dir`, from where the run reads it.
 
     Raises:
-        UsageError: an override is wrong, or the graph is malformed.
-        RunFailedError: the run diverged or ran out of memory.
+        UsageError: An override is wrong, or the graph is malformed.
+        RunFailedError: The run diverged or ran out of memory.
     """
     for override in overrides:
         if not isinstance(override, str):
             raise UsageError(f"{type(override).__name__} is not an override: pass a graph as data=")
-    words = read_overrides(overrides)
+    arguments = read_overrides(overrides)
     if data is not None:
-        words += ["dataset=pyg", f"dataset.path={_save(data, compose(words).paths.output_dir)}"]
-    of_hydra = [word for word in words if word.startswith("hydra")]
-    run = check_overrides(words, multirun=False, complete=partial(complete, hydra=of_hydra))
+        file = _save(data, compose(arguments).paths.output_dir)
+        arguments += ["dataset=pyg", f"dataset.path={file}"]
+    of_hydra = [argument for argument in arguments if argument.startswith("hydra")]
+    run = check_overrides(arguments, multirun=False, complete=partial(complete, hydra=of_hydra))
     threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     try:
         with isolate_rng():
@@ -53,7 +54,7 @@ def train(*overrides: str, data: Data | None = None) -> Run:
 
 
 def _save(data: Data, outputs: str) -> Path:
-    """Save a graph to a file that is named after its content."""
+    """Save a graph to a file named after its content."""
     buffer = io.BytesIO()
     torch.save(data.clone().cpu(), buffer)
     file = Path(outputs, "graphs", f"graph-{sha256(buffer.getvalue()).hexdigest()[:8]}.pt")

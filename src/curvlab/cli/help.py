@@ -1,4 +1,4 @@
-"""Help: one screen for `--help`, `help=GROUP/CHOICE` for the options of a choice."""
+"""Print help: one screen for `--help`, the options of a choice for `help=GROUP/CHOICE`."""
 
 import re
 import textwrap
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from omegaconf import DictConfig, OmegaConf
 
-from curvlab.checked import shown
+from curvlab.checked import format_value
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS, choices, comment_of, find, folders, is_group
 from curvlab.config.options import keys_of, option_of
@@ -22,7 +22,7 @@ curvlab: transformers and graph networks in curved spaces.
   curvlab train model.dim=8 optimizer.lr=1e-3 seed=3  any option
   curvlab train -m model=gcn,gat seed=0,1,2           several runs
   curvlab train -m table=fpst/fig3 seed=0,1           a table of a paper, or some of its cells
-  curvlab train -m search=fpst dataset=texas          hyperparameters, by validation scores
+  curvlab train -m search=fpst dataset=texas          search hyperparameters by validation
 
 Groups, chosen by group=choice:
 
@@ -30,11 +30,11 @@ Groups, chosen by group=choice:
 
 What to type next:
 
-  curvlab list models                  the models, a line each; datasets, manifolds, tables, runs
-  curvlab train help=model/fpst        the options of one: type, bounds, default
-  curvlab train help=trainer           how long a run is, and on what
-  curvlab train ... print_config=true  the configuration of a run, with the origin of each value
-  curvlab train ... --dry-run          how many runs it starts, about how many hours; nothing runs
+  curvlab list models                  one line per model; also datasets, manifolds, tables, runs
+  curvlab train help=model/fpst        options of a model: type, bounds, default
+  curvlab train help=trainer           length of a run, device, precision
+  curvlab train ... print_config=true  configuration of a run, with the origin of each value
+  curvlab train ... --dry-run          number of runs and estimated hours; nothing runs
 """
 SWEEPS = ("table", "search", "study")
 LISTED = (
@@ -54,19 +54,20 @@ def screen() -> str:
 
 
 def page(topic: str) -> str:
-    """Text of `help=TOPIC`: the choices of a group, the options of a choice, or one option."""
+    """Text of `help=TOPIC`: choices of a group, options of a choice, or one option."""
     if "." in topic:
         return "\n".join(_align(_option_rows(topic)))
     known = sorted({p.name for f in folders() for p in f.iterdir() if is_group(f, p.name)})
     topics = [*known, *(f"{name}/{c}" for name in known for c in choices(CONFIGS, name))]
-    found = [each for each in (topic, *(f"{g}/{topic}" for g in LISTED)) if each in topics]
-    if not found:
+    matches = [each for each in (topic, *(f"{g}/{topic}" for g in LISTED)) if each in topics]
+    if not matches:
         refuse(f"help={topic}", topic, topics)
-    group, _, choice = found[0].partition("/")
+    group, _, choice = matches[0].partition("/")
     if choice:
         return "\n".join(_options(group, choice))
     names = {f"{group}={name}": f"{group}/{name}" for name in choices(CONFIGS, group)}
-    return "\n".join(_align([(word, comment_of(CONFIGS, name)) for word, name in names.items()]))
+    rows = [(override, comment_of(CONFIGS, name)) for override, name in names.items()]
+    return "\n".join(_align(rows))
 
 
 def _options(group: str, choice: str) -> Iterator[str]:
@@ -100,32 +101,33 @@ def _rows(node: DictConfig, path: str, comments: dict[str, str]) -> Iterator[tup
                 yield f"{key}.*", option.doc
             yield from _rows(node[name], key, {})
         elif option is not None and ("." in path or name not in ("name", "label", "recipe")):
-            yield f"{key}={shown(value)}", f"{option.says}: {option.doc}".rstrip(" :")
+            yield f"{key}={format_value(value)}", f"{option.says}: {option.doc}".rstrip(" :")
         elif name in comments:
-            yield f"{key}={shown(value)}", comments[name]
+            yield f"{key}={format_value(value)}", comments[name]
 
 
 def _option_rows(key: str) -> list[tuple[str, str]]:
-    """The line of an option, and of those below it, from the first choice that has the option."""
+    """Lines of an option and of those below it, from the first choice that has the option."""
     group, _, name = key.partition(".")
     files = {f"{group}={c}": read(CONFIGS, f"{group}/{c}") for c in choices(CONFIGS, group)}
-    targets = {word: str(file.get("_target_")) for word, file in files.items() if file}
-    having = [word for word, target in targets.items() if name in options_of(target)]
-    for words in ([], *([word] for word in having)):
-        node = compose(words).get(group)
+    targets = {choice: str(file.get("_target_")) for choice, file in files.items() if file}
+    choices_with_it = [choice for choice, target in targets.items() if name in options_of(target)]
+    for overrides in ([], *([choice] for choice in choices_with_it)):
+        node = compose(overrides).get(group)
         if isinstance(node, DictConfig):
             rows = _rows(node, group, _comments(f"{group}/{node.get('name')}"))
-            if found := [row for row in rows if re.match(rf"{re.escape(key)}[.=]", row[0])]:
-                return found
+            matches = [row for row in rows if re.match(rf"{re.escape(key)}[.=]", row[0])]
+            if matches:
+                return matches
     return refuse(f"help={key}", key, keys_of(compose()))
 
 
 def _align(rows: list[tuple[str, str]]) -> Iterator[str]:
     width = min(44, max((len(key) for key, _ in rows), default=0))
     for key, text in rows:
-        first, *others = textwrap.wrap(text, 98 - width) or [""]
+        first, *further = textwrap.wrap(text, 98 - width) or [""]
         if len(key) > width:
             yield key
             key = ""
         yield f"{key:<{width}}  {first}".rstrip()
-        yield from (f"{'':<{width}}  {line}" for line in others)
+        yield from (f"{'':<{width}}  {line}" for line in further)

@@ -5,7 +5,7 @@ curvlab init-graph edges.csv nodes=people.csv label=team ignore=[email]
 curvlab init-graph graph.graphml               or .pt, a saved Data
 curvlab init-graph FOLDER                      with train.txt, valid.txt, test.txt: triples
 
-The words that it advises can be typed after the path, with dataset.source. or without. Nothing is
+Options that it suggests can be given after the path, with or without dataset.source. Nothing is
 written. Ids are any texts; see docs/your_graph.md for the files.
 """
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 OPTIONS = {
-    "nodes": "the table of nodes, if it is not nodes.csv of the folder",
-    "id": "its column of ids",
-    "label": "its column of classes",
+    "nodes": "table of nodes, if it is not nodes.csv of the folder",
+    "id": "column of ids in that table",
+    "label": "column of classes in that table",
 }
 
 SOURCE = "dataset.source."
@@ -44,31 +44,32 @@ def _init_graph(args: argparse.Namespace) -> None:
     refuse_ending(args.path)
     place = Path(args.path).expanduser()
     reader = reader_name(args.path) or "graph_folder"
-    own = _path_overrides(args.path, reader)
-    given = [f"{name}={value}" for name in OPTIONS if (value := getattr(args, name))]
-    if strange := [word for word in args.words if "=" not in word]:
-        raise UsageError(f"{strange[0]}: words after the path are KEY=VALUE, such as label=team")
-    words = [*map(_source_override, args.words)]
-    words += [_override(SOURCE + key, text) for key, _, text in (w.partition("=") for w in given)]
+    path = _path_overrides(args.path, reader)
+    invalid = [option for option in args.options if "=" not in option]
+    if invalid:
+        raise UsageError(f"{invalid[0]}: write KEY=VALUE after the path, such as label=team")
+    options = [*map(_source_override, args.options)]
+    flags = {name: getattr(args, name) for name in OPTIONS}
+    options += [_override(SOURCE + name, text) for name, text in flags.items() if text]
     if not place.exists():
-        raise UsageError(f"{args.path} is not there: give the path of a folder or a file")
-    if reader == "graph_folder" and any("_share=" in word for word in words):
-        own = ["dataset=kg_folder", _override(f"{SOURCE}path", args.path)]
-    config = compose(resolve_aliases([*own, *words]))
+        raise UsageError(f"{args.path} does not exist: give the path of a folder or a file")
+    if reader == "graph_folder" and any("_share=" in option for option in options):
+        path = ["dataset=kg_folder", _override(f"{SOURCE}path", args.path)]
+    config = compose(resolve_aliases([*path, *options]))
     check_options(config)
-    # These need torch, as `--help` does not.
+    # Imported here since it needs torch.
     from curvlab.run.parts import build_source
 
     OmegaConf.resolve(config.dataset)
     source: Any = build_source(config.dataset, {**config.paths, "data_dir": None})
-    typed = " ".join(map(shlex.quote, [*own, *words]))
+    overrides = " ".join(map(shlex.quote, [*path, *options]))
     with name_keys_in_errors(config.dataset.source):
         if config.dataset.name == "kg_folder":
             print(source.report(source.read()))
             source.load()
             print("\n# likely tails and heads, in flat space and in three kinds of space")
             for model in ("distmult", "cat"):
-                print(f"curvlab train model={model} {typed}")
+                print(f"curvlab train model={model} {overrides}")
             return
         data = source.load(say=lambda _: None)
     print(source.report(data))
@@ -79,7 +80,7 @@ def _init_graph(args: argparse.Namespace) -> None:
         commands["the same in flat space, to compare"] = "gcn"
     commands["distances in the graph, in spaces of learned curvature"] = "fpst task=reconstruction"
     for comment, command in commands.items():
-        print(f"\n# {comment}\ncurvlab train model={command} {typed}")
+        print(f"\n# {comment}\ncurvlab train model={command} {overrides}")
 
 
 def _print_shape(data: "Data", source: Any) -> None:
@@ -96,11 +97,11 @@ def _print_shape(data: "Data", source: Any) -> None:
         print(f"  {line}")
 
 
-def _source_override(word: str) -> str:
-    """A word as `train` takes it: `label=team` is `dataset.source.label=team`."""
-    key, _, value = word.partition("=")
+def _source_override(option: str) -> str:
+    """The override of an option: `dataset.source.label=team` for `label=team`."""
+    key, _, value = option.partition("=")
     if key in ("features.kind", "features.scale"):
-        return f"dataset.{word}"
+        return f"dataset.{option}"
     key = key if key.startswith("dataset.") else SOURCE + key
     with suppress(UsageError):
         parse(f"{key}={value}")
@@ -109,7 +110,7 @@ def _source_override(word: str) -> str:
 
 
 def _path_overrides(path: str, reader: str) -> list[str]:
-    """Overrides that choose a path with its reader, and not a data set of the same name."""
+    """Overrides that choose a path with its reader, not a data set of the same name."""
     place = path if Path(path).is_absolute() else f"./{Path(path).as_posix()}"
     key = f"{SOURCE}path" if reader == "kg_folder" else "dataset.path"
     full = [f"dataset={reader}", _override(key, place)]
@@ -118,7 +119,7 @@ def _path_overrides(path: str, reader: str) -> list[str]:
 
 
 def _override(key: str, value: str) -> str:
-    """An override with a text as its value, in quotes where Hydra would read another value."""
+    """An override whose value is a text, quoted if Hydra would read another value."""
     with suppress(UsageError):
         if parse(f"{key}={value}").value() == value:
             return f"{key}={value}"
@@ -154,7 +155,7 @@ def _shape(data: "Data") -> Iterator[str]:
 
 
 main = Verb("init-graph", __doc__, _init_graph)
-main.add_argument("path", metavar="PATH", help="a folder, or a file")
-main.add_argument("words", metavar="KEY=VALUE", nargs="*", help="options such as ends=[a,b]")
+main.add_argument("path", metavar="PATH", help="folder or file")
+main.add_argument("options", metavar="KEY=VALUE", nargs="*", help="options such as ends=[a,b]")
 for name, what in OPTIONS.items():
     main.add_argument(f"--{name}", help=what)

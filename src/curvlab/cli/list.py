@@ -1,8 +1,8 @@
 """List models, datasets, manifolds, tables, or the runs below a folder, newest first.
 
-curvlab list models               a line each: the word for the command line, and what it is
+curvlab list models               one line per model: its name for the command line, and what it is
 curvlab list runs                 runs below outputs: time, score, command
-curvlab list runs outputs/tables  those below a folder
+curvlab list runs outputs/tables  runs below another folder
 
 The options of a model are in curvlab train help=model/NAME.
 """
@@ -31,14 +31,14 @@ def _list(args: argparse.Namespace) -> None:
         if result := read_result(file.parent):
             time = datetime.fromtimestamp(file.stat().st_mtime).strftime("%Y-%m-%d %H:%M")
             score = result.status if result.score is None else f"{result.score:.4g}"
-            words = [f"{key}={getattr(result, key)}" for key in ("model", "dataset", "seed")]
-            kept = file.parent / ".hydra" / "overrides.yaml"
-            if kept.is_file():  # the command as Hydra kept it, else the choices of its cell
-                lines = kept.read_text("utf-8").splitlines()
-                words = [line.removeprefix("- ") for line in lines]
-            print(f"{time}  {score:>11}  {' '.join(['curvlab train', *words])}")
+            overrides = [f"{key}={getattr(result, key)}" for key in ("model", "dataset", "seed")]
+            stored = file.parent / ".hydra" / "overrides.yaml"
+            if stored.is_file():  # Hydra's record of the command
+                lines = stored.read_text("utf-8").splitlines()
+                overrides = [line.removeprefix("- ") for line in lines]
+            print(f"{time}  {score:>11}  {' '.join(['curvlab train', *overrides])}")
 
 
 main = Verb("list", __doc__, _list)
 main.add_argument("kind", choices=[*GROUPS, "runs"], metavar="KIND", help="what to list")
-main.add_argument("folder", nargs="?", type=Path, help="of runs (default: outputs)")
+main.add_argument("folder", nargs="?", type=Path, help="folder of runs (default: outputs)")

@@ -16,7 +16,7 @@ VERBS = {
     "tables": "tables next to the published numbers, what is finished, what the rest costs",
     "plot": "pictures and numbers of graphs and of finished runs",
     "init-graph": "your own graph: what is in its files, and the command that trains on it",
-    "predict": "classes, links or missing ends of triples, by a finished run",
+    "predict": "classes, links or missing ends of triples, from a finished run",
     "export": "a finished run's embeddings with the ids of the nodes",
     "evaluate": "recompute the reported metrics, or compute those on another graph",
     "compare": "finished runs side by side, with a paired test over their seeds",
@@ -35,18 +35,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if verb == "--version":
         print(f"curvlab {curvlab.__version__}")
         return 0
-    if verb in ("-sc", "--shell-completion"):  # of Hydra, which knows the words of `train`
+    if verb in ("-sc", "--shell-completion"):  # Hydra completes the overrides of `train`
         line = os.environ.get("COMP_LINE", "")
         os.environ["COMP_LINE"] = line.replace("curvlab train", "curvlab", 1)
         verb, rest = "train", ["-sc", *rest]
     if verb == "search":  # short for train -m search=NAME
-        name, *words = rest or [""]
-        verb, rest = "train", ["-m", f"search={name}", *words]
+        name, *overrides = rest or [""]
+        verb, rest = "train", ["-m", f"search={name}", *overrides]
         if name in ("--help", "-h"):
             rest = ["help=search"]
         elif not name or "=" in name or name.startswith("-"):
-            say = "say first what is searched, as in curvlab search fpst dataset=texas"
-            print(f"curvlab search: {say}; --help lists the searches", file=sys.stderr)
+            example = "name a search first, as in curvlab search fpst dataset=texas"
+            print(f"curvlab search: {example}; --help lists the searches", file=sys.stderr)
             return 2
     if verb not in VERBS:
         near = difflib.get_close_matches(verb, VERBS, n=1) or ["--help"]
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     try:
         module = import_module(f"curvlab.cli.{verb.replace('-', '_')}")
-    except Exception as error:  # of a library that is broken, which can raise anything
+    except Exception as error:  # a broken library can raise anything
         print(f"curvlab {verb}: {import_message(error)}", file=sys.stderr)
         return 1
     return int(module.main(rest))
@@ -65,5 +65,5 @@ def screen() -> str:
     verbs = "\n".join(f"  curvlab {verb:<11} {what}" for verb, what in VERBS.items())
     return (
         f"curvlab {curvlab.__version__}: transformers and graph networks in curved spaces.\n\n"
-        f"{verbs}\n\nEach has a --help of its own; curvlab train --help is the place to start."
+        f"{verbs}\n\nEach verb has a --help; start with curvlab train --help."
     )

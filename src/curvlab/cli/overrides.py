@@ -1,4 +1,4 @@
-"""Overrides `key=value` of the command line, checked before anything runs."""
+"""Check the overrides `key=value` of the command line before anything runs."""
 
 import re
 import sys
@@ -20,7 +20,7 @@ from curvlab.config.compose import compose, origins, show_origins
 from curvlab.config.folder import CONFIGS, add, choices, find, is_group
 from curvlab.config.options import check_machine, check_options, keys_of
 from curvlab.config.schema import options_of, signature_of
-from curvlab.errors import UsageError, omegaconf_message, refuse, shown
+from curvlab.errors import UsageError, format_error, omegaconf_message, refuse
 from curvlab.program import expand_home
 from curvlab.run.command import Command, complete
 from curvlab.search.space import SPACE, check_search
@@ -33,25 +33,25 @@ MULTIRUN = ("-m", "--multirun")
 Complete = Callable[[Sequence[str]], Command]
 """Completes the overrides of one run: `complete`, or `Command.of`, which reads no graph."""
 
-SCORING = ("task", "task.metric", "dataset.metric")  # keys that decide what the score of a run is
+SCORING = ("task", "task.metric", "dataset.metric")  # keys that decide the score of a run
 ADDED = {"trainer", "paths", "search", ""}
-"""Parts whose keys only a class reads; others pass theirs to a class."""
+"""Parts whose keys one class of ours reads; other parts pass keys to their class."""
 
 
 def complain(message: str) -> NoReturn:
     """Print an error and leave with exit code 2."""
-    text = shown(f"curvlab train: {message}").rstrip(".")
+    text = format_error(f"curvlab train: {message}").rstrip(".")
     print(text if text.endswith("?") else f"{text}.", file=sys.stderr)
     sys.exit(2)
 
 
 def read_overrides(arguments: Sequence[str]) -> list[str]:
-    """Expand `~/`, add folders of configurations, and replace aliases and paths of graphs."""
-    return resolve_aliases(take_folders(expand_home(arguments)))
+    """Expand `~/`, add folders of configurations, and resolve aliases and paths of graphs."""
+    return resolve_aliases(add_folders(expand_home(arguments)))
 
 
 def show_help(arguments: Sequence[str]) -> bool:
-    """Print the help that is asked for, if any."""
+    """Print the help that the arguments ask for; return whether there is any."""
     topics = [word.partition("=")[2] for word in arguments if word.startswith("help=")]
     if not topics and not {"--help", "-h"}.intersection(arguments):
         return False
@@ -60,49 +60,53 @@ def show_help(arguments: Sequence[str]) -> bool:
 
 
 def check_flags(arguments: Sequence[str]) -> None:
-    """Refuse words that are neither overrides nor flags."""
-    for word in arguments:
-        if word.startswith("-") and word not in MULTIRUN:
-            key = word.lstrip("-").partition("=")[0]
-            instead = f"say {key}=..., or " if is_group(CONFIGS, key) or "." in key else ""
-            raise UsageError(f"there is no {word} here; {instead}see curvlab train --help")
+    """Refuse flags of another command."""
+    for argument in arguments:
+        if argument.startswith("-"):
+            key = argument.lstrip("-").partition("=")[0]
+            instead = f"write {key}=..., or " if is_group(CONFIGS, key) or "." in key else ""
+            raise UsageError(f"there is no {argument} here; {instead}see curvlab train --help")
 
 
-def take_folders(arguments: Sequence[str]) -> list[str]:
+def add_folders(arguments: Sequence[str]) -> list[str]:
     """Add the folders of `--config-dir` and `hydra.searchpath`; return the other arguments."""
-    words, kept = iter(arguments), []
-    for word in words:
-        flag, _, place = word.partition("=")
+    remaining, overrides = iter(arguments), []
+    for argument in remaining:
+        flag, _, place = argument.partition("=")
         if flag in ("--config-dir", "-cd"):
-            add(place or next(words, ""))
+            add(place or next(remaining, ""))
         elif flag == "hydra.searchpath":
-            named = parse(word).value()
-            for each in named if isinstance(named, list) else [named]:
+            places = parse(argument).value()
+            for each in places if isinstance(places, list) else [places]:
                 add(str(each))
         else:
-            kept.append(word)
-    return kept
+            overrides.append(argument)
+    return overrides
 
 
 def mark_cell_keys(overrides: Sequence[str]) -> list[str]:
     """Mark keys that only a sweep's cells have: Hydra first composes without them."""
-    fixed = {w: o for w in overrides if not (o := parse(w)).is_sweep_override()}
-    known = keys_of(compose([w for w, o in fixed.items() if chooses(o.key_or_group)]))
-    only_there = {
-        word
-        for word, o in fixed.items()
-        if "." in (key := o.key_or_group)
-        and not (o.is_add() or key.startswith("hydra") or key in known)
-    }
-    return [f"++{word}" if word in only_there else word for word in overrides]
+    parsed = [parse(override) for override in overrides]
+    choices = [o for o in parsed if chooses(o.key_or_group) and not o.is_sweep_override()]
+    known = keys_of(compose([str(choice.input_line) for choice in choices]))
+
+    def is_of_cells(override: Override) -> bool:
+        key = override.key_or_group
+        if override.is_sweep_override() or override.is_add() or key.startswith("hydra"):
+            return False
+        return "." in key and key not in known
+
+    return [f"++{o.input_line}" if is_of_cells(o) else str(o.input_line) for o in parsed]
 
 
-def check_overrides(words: Sequence[str], multirun: bool, complete: Complete = complete) -> Command:
+def check_overrides(
+    arguments: Sequence[str], multirun: bool, complete: Complete = complete
+) -> Command:
     """Check that overrides parse, exist and fit together in at least one cell of a sweep.
 
     Returns the first run, completed.
     """
-    overrides = [parse(word) for word in words]
+    overrides = [parse(argument) for argument in arguments]
     for override in overrides:
         _check_override(override, multirun)
     if {"table", "search"} <= {o.key_or_group for o in overrides}:
@@ -118,16 +122,16 @@ def check_overrides(words: Sequence[str], multirun: bool, complete: Complete = c
             check_machine(config)
         else:
             first.check()
-        remote = any(re.match("hydra/launcher=(?!basic|joblib)", word) for word in words)
+        remote = any(re.match("hydra/launcher=(?!basic|joblib)", each) for each in arguments)
         if config.trainer.accelerator in ("gpu", "cuda", "mps") and not remote:
             from curvlab.run.hardware import choose_device  # which imports torch
 
             choose_device(config.trainer.accelerator)
         if "search" in config:
-            set_here = [o for o in overrides if not chooses(o.key_or_group)]
-            check_search(config, {o.key_or_group: str(o.input_line) for o in set_here})
+            values = [o for o in overrides if not chooses(o.key_or_group)]
+            check_search(config, {o.key_or_group: str(o.input_line) for o in values})
         if "study" in config:
-            check_study(config, words, choices(CONFIGS, "model"))
+            check_study(config, arguments, choices(CONFIGS, "model"))
     except OmegaConfBaseException as error:
         raise UsageError(omegaconf_message(error)) from None
     return first
@@ -137,42 +141,42 @@ def _check_run(run: Command, overrides: Sequence[Override]) -> Command:
     """Check the values of a run; refuse overrides that have no effect in it."""
     config = run.config
     check_options(config)
-    own = config.task.get("split")
+    task_split = config.task.get("split")
     for override in overrides:
         key, line = override.key_or_group, override.input_line
-        if own and key.partition(".")[0] == "split":
-            keys = [f"task.split.{name}" for name in own if not str(name).startswith("_")]
+        if task_split and key.partition(".")[0] == "split":
+            keys = [f"task.split.{name}" for name in task_split if not str(name).startswith("_")]
             raise UsageError(
                 f"{line} would be ignored, since task={config.task.name} of "
                 f"dataset={config.dataset.name} has its own split: set {', '.join(keys)} instead"
             )
         if key == "batching" and f"{key}={config.batching.name}" not in run.overrides:
             raise UsageError(
-                f"{line}: model={config.model.name} brings batching={config.batching.name} of its "
-                "own; drop the word, or take another model"
+                f"{line}: model={config.model.name} sets batching={config.batching.name}; omit "
+                "batching=, or choose another model"
             )
         if override.is_add() or override.is_force_add():
             path, _, name = key.rpartition(".")
             node = OmegaConf.select(config, path) if path else config
             target = str(node.get("_target_", "")) if isinstance(node, DictConfig) else ""
-            taken = options_of(target)
-            unknown = bool(taken) and name not in taken and not signature_of(target).passes_on
-            if unknown or (path in ADDED and not taken):
-                refuse(f"key {key}", key, [*keys_of(config), *(f"{path}.{o}" for o in taken)])
+            options = options_of(target)
+            unknown = bool(options) and name not in options and not signature_of(target).passes_on
+            if unknown or (path in ADDED and not options):
+                refuse(f"key {key}", key, [*keys_of(config), *(f"{path}.{o}" for o in options)])
     return run
 
 
-def parse(word: str) -> Override:
+def parse(override: str) -> Override:
     """Parse an override as Hydra does."""
-    if word.startswith("~"):
-        raise UsageError(f"{word} would remove what a run needs: give it a value instead")
-    if not re.fullmatch(r"[^=]+=.*", word, re.DOTALL):
-        raise UsageError(f"{word!r} is not of the form key=value, for instance model=fpst")
+    if override.startswith("~"):
+        raise UsageError(f"{override} would remove what a run needs: give it a value instead")
+    if not re.fullmatch(r"[^=]+=.*", override, re.DOTALL):
+        raise UsageError(f"{override!r} is not of the form key=value, for instance model=fpst")
     try:
-        return OverridesParser.create().parse_override(word)
-    except (HydraException, ValueError, RecursionError):  # Python's, of numbers with 5,000 digits
+        return OverridesParser.create().parse_override(override)
+    except (HydraException, ValueError, RecursionError):  # ValueError: numbers of 5,000 digits
         raise UsageError(
-            f"{word!r} cannot be read; put values with commas, spaces or brackets in quotes"
+            f"{override!r} cannot be read; put values with commas, spaces or brackets in quotes"
         ) from None
 
 
@@ -181,34 +185,35 @@ def chooses(key: str) -> bool:
     return "." not in key and not key.startswith("hydra") and is_group(CONFIGS, key)
 
 
-def spelt_out(override: Override) -> list[Any]:
+def values_of(override: Override) -> list[Any]:
     """The values of an override; of a pattern, the choices that it matches."""
-    if isinstance(pattern := override.value(), Glob):
-        return pattern.filter(choices(CONFIGS, override.key_or_group))
+    value = override.value()
+    if isinstance(value, Glob):
+        return value.filter(choices(CONFIGS, override.key_or_group))
     if override.is_sweep_override():
         return list(override.sweep_iterator(Override._convert_value))
-    return [pattern]
+    return [value]
 
 
 def variations(overrides: Sequence[Override]) -> Iterator[list[str]]:
     """Overrides to compose: the first values of all, then the others of one override at a time."""
-    kept, every = [], []
+    spaces, alternatives = [], []
     for override in overrides:
         key, line = override.key_or_group, str(override.input_line)
         if key.startswith("hydra") or override.value_type is ValueType.GLOB_CHOICE_SWEEP:
-            continue  # of patterns, cells say so themselves
+            continue  # the cells of a pattern are checked when they run
         if key.startswith(f"{SPACE}."):
-            kept.append(line)
+            spaces.append(line)
         elif override.is_sweep_override():
             start = f"{override.get_key_element()}="
-            every.append([f"{start}{value}" for value in override.sweep_string_iterator()])
+            alternatives.append([f"{start}{value}" for value in override.sweep_string_iterator()])
         else:
-            every.append([line])
-    firsts = [words[0] for words in every]
-    yield [*firsts, *kept]
-    for i, words in enumerate(every):
-        for word in words[1:]:
-            yield [*firsts[:i], word, *firsts[i + 1 :], *kept]
+            alternatives.append([line])
+    firsts = [lines[0] for lines in alternatives]
+    yield [*firsts, *spaces]
+    for i, lines in enumerate(alternatives):
+        for line in lines[1:]:
+            yield [*firsts[:i], line, *firsts[i + 1 :], *spaces]
 
 
 def _check_override(override: Override, multirun: bool) -> None:
@@ -217,23 +222,23 @@ def _check_override(override: Override, multirun: bool) -> None:
     if not multirun and (swept or key in ("table", "search", "study")):
         what = "asks for several runs" if swept else "is a sweep"
         raise UsageError(f"{line} {what}: add -m, as in curvlab train -m {line}")
-    if override.is_range_sweep() and not spelt_out(override):
+    if override.is_range_sweep() and not values_of(override):
         raise UsageError(f"{line} has no value, so that nothing would run: give {key} one")
     if override.is_interval_sweep():
         raise UsageError(
             f"{line} has infinitely many values: list them, as in {key}=1,2, or search them by "
             f"search=... and {SPACE}.{key}=[1,2]"
         )
-    if named := re.fullmatch(r"(model|dataset|task|manifold|batching|split)\.name", key):
+    if name := re.fullmatch(r"(model|dataset|task|manifold|batching|split)\.name", key):
         raise UsageError(
-            f"{line}: the results of one would have the name of another: choose by "
-            f"{named[1]}=..., see --help"
+            f"{line}: the results would have the name of another choice: choose by "
+            f"{name[1]}=..., see --help"
         )
-    for choice in spelt_out(override) if chooses(key) else ():
+    for choice in values_of(override) if chooses(key) else ():
         if key == "recipe" and choice != "none":
             raise UsageError(
                 f"{line}: a run takes the recipe of its task, model, data set and split; "
-                "recipe=none leaves it out"
+                "recipe=none disables it"
             )
         if choice not in (names := choices(CONFIGS, key)):
             refuse(f"{key}={'null' if choice is None else choice}", str(choice), names)
@@ -256,35 +261,35 @@ def swept_by_table(overrides: Sequence[Override]) -> list[Override]:
         key, line = override.key_or_group, override.input_line
         if key == "experiment":
             raise UsageError(
-                f"{line}: the cells of table={name} are kept under its name: drop experiment="
+                f"{line}: the cells of table={name} are stored under its name: omit experiment="
             )
         if by_score and key in SCORING and key not in swept:
             raise UsageError(
                 f"{line}: table={name} compares the score of each run with the published numbers, "
-                f"and it would be another one: drop {key}= or table="
+                f"and {key}= changes that score: omit {key}= or table="
             )
         if override.is_sweep_override() and key not in swept:
             raise UsageError(
                 f"table={name} has no place for several values of {key}: it sweeps "
-                f"{', '.join(swept)}; drop table=, or give one value"
+                f"{', '.join(swept)}; omit table=, or give one value"
             )
-    given = {o.key_or_group for o in overrides}
-    return [parse(f"{key}={values}") for key, values in swept.items() if key not in given]
+    keys = {o.key_or_group for o in overrides}
+    return [parse(f"{key}={values}") for key, values in swept.items() if key not in keys]
 
 
-def cells_of(words: Sequence[str]) -> list[list[str]]:
-    """The overrides of each run of a command, those of a table's sweep included."""
+def cells_of(arguments: Sequence[str]) -> list[list[str]]:
+    """The overrides of each run of a command, including those of a table's sweep."""
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         parser = OverridesParser.create(GlobalHydra.instance().config_loader())
-        own = [word for word in words if not word.startswith("hydra")]
-        overrides = parser.parse_overrides(own)
+        of_runs = [argument for argument in arguments if not argument.startswith("hydra")]
+        overrides = parser.parse_overrides(of_runs)
         cells = BasicSweeper.split_arguments([*swept_by_table(overrides), *overrides], None)[0]
     return [list(cell) for cell in cells]
 
 
-def show_configurations(words: Sequence[str], complete: Complete) -> None:
-    """Print the configuration of each run, its values with their origins."""
-    cells = cells_of(words)
+def show_configurations(arguments: Sequence[str], complete: Complete) -> None:
+    """Print the configuration of each run, each value with its origin."""
+    cells = cells_of(arguments)
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         for cell in cells:
             run = complete(cell)

@@ -1,15 +1,15 @@
-"""Pictures and numbers of graphs and of finished runs.
+"""Draw pictures, and print numbers, of graphs and finished runs.
 
 curvlab plot curvature web_edu power    histograms of sectional curvature, and the means
 curvlab plot facts web_edu power        Gromov's delta, degrees, clustering, homophily; as a file
-curvlab plot run outputs/runs/...       curves and embedding of a run, again
+curvlab plot run outputs/runs/...       redraw curves and embedding of a run
 curvlab plot curves outputs/tables/...  one metric of several runs, step by step
 curvlab plot routing outputs/runs/...   weights of CAT's branches, in a triangle and by relation
 curvlab plot scaling hypformer/fig5     a table's costs against the size that it sweeps
 curvlab plot depth lrn/fig2             a table's scores by depth, minus those of its first row
 curvlab plot leaderboard reconstruction mean ranks of a task's models, curved minus flat
 curvlab plot filters outputs/runs/...   clusters of the filters that nodes have learned
-curvlab plot map outputs/study ...      where a curved space beats flat, over options of a graph
+curvlab plot map outputs/study ...      gain of a curved space over flat, by options of a graph
 """
 
 import argparse
@@ -29,7 +29,7 @@ from curvlab.analysis.figures import (
     scaling_figure,
 )
 from curvlab.analysis.style import save_figure
-from curvlab.cli.verbs import Verb, Words, write
+from curvlab.cli.verbs import OneLineParser, Verb, write
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.study.grid import cells_of
@@ -37,7 +37,7 @@ from curvlab.tables import Report, build_report, load_table
 from curvlab.tables.boards import board
 from curvlab.tables.spec import results_folder, workplace
 
-# What needs torch is imported where it is used, so that --help does not wait for it.
+# Modules that need torch are imported in functions, so that --help is fast.
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
@@ -125,33 +125,33 @@ def sized_reports(arguments: argparse.Namespace) -> list[Report]:
     reports = [build_report(spec, results) for spec in load_table(CONFIGS, arguments.table)]
     for column in (column for report in reports for column in report.columns):
         if isinstance(column, str):
-            raise UsageError(f"the columns of {arguments.table} are no sizes: {column}")
+            raise UsageError(f"the columns of {arguments.table} are not sizes: {column}")
     return reports
 
 
 def plot_leaderboard(arguments: argparse.Namespace) -> Figure:
     """Mean ranks of a task's models, and curved models minus flat ones."""
     results = results_folder(workplace(), arguments.results)
-    found = board(CONFIGS, arguments.table, results, arguments.pairs)
-    if found.block is None:
+    leaderboard = board(CONFIGS, arguments.table, results, arguments.pairs)
+    if leaderboard.block is None:
         raise UsageError(
             f"fewer than three models of {arguments.table} share two datasets at their table's "
             "protocol: there are no ranks to draw"
         )
-    print(found.text())
-    return leaderboard_figure(found.block, found.counterparts)
+    print(leaderboard.text())
+    return leaderboard_figure(leaderboard.block, leaderboard.counterparts)
 
 
 def plot_filters(arguments: argparse.Namespace) -> Figure:
-    """Learned filters of runs of polyattn_* and unifilter_*, a panel a run."""
+    """Learned filters of runs of polyattn_* and unifilter_*, one panel per run."""
     from curvlab.analysis.model_figures import filters_figure
     from curvlab.analysis.plots import filter_panel, run_title
 
-    found = {run_title(run): filter_panel(run, arguments.clusters) for run in arguments.run_dirs}
-    for title, (clusters, _) in found.items():
+    filters = {run_title(run): filter_panel(run, arguments.clusters) for run in arguments.run_dirs}
+    for title, (clusters, _) in filters.items():
         shares = ", ".join(f"{cluster.share:.1%}" for cluster in clusters)
         print(f"{title}: clusters of {shares} of the nodes")
-    return filters_figure(found)
+    return filters_figure(filters)
 
 
 def plot_map(arguments: argparse.Namespace) -> Figure:
@@ -168,7 +168,8 @@ def plot_map(arguments: argparse.Namespace) -> Figure:
 
 def plot(arguments: argparse.Namespace) -> None:
     """Call the command's function, and write the picture that it returns."""
-    if (figure := arguments.act(arguments)) is not None:
+    figure = arguments.act(arguments)
+    if figure is not None:
         print(f"wrote {save_figure(figure, arguments.output)}")
 
 
@@ -176,7 +177,9 @@ GRAPHS: Mapping[str, Any] = {
     "names": {"nargs": "+", "metavar": "NAME", "help": "data sets: curvlab list datasets"},
     "--data-dir": {"type": Path, "help": "folder of the raw files (default: data)"},
 }
-RUN: Mapping[str, Any] = {"run_dir": {"type": Path, "metavar": "RUN_DIR", "help": "of a run"}}
+RUN: Mapping[str, Any] = {
+    "run_dir": {"type": Path, "metavar": "RUN_DIR", "help": "folder of a run"}
+}
 TABLE: Mapping[str, Any] = {
     "table": {"metavar": "TABLE", "help": "for instance hypformer/fig5"},
     "--results": {"type": Path, "help": "all tables' runs (default: as of curvlab tables)"},
@@ -187,11 +190,11 @@ COMMANDS: Mapping[str, tuple[Callable[[Any], Figure | None], str, Mapping[str, A
     "run": (plot_finished_run, "", RUN),
     "routing": (plot_branches, "", RUN),
     "curves": (plot_curves, "curves.png", {
-        "folders": {"type": Path, "nargs": "+", "metavar": "FOLDER", "help": "of or above runs"},
+        "folders": {"type": Path, "nargs": "+", "metavar": "FOLDER", "help": "folder of runs"},
         "--metric": {"default": "loss", "help": "a column of metrics.csv (default: loss)"},
     }),
     "filters": (plot_filters, "filters.png", {
-        "run_dirs": {"type": Path, "nargs": "+", "metavar": "RUN_DIR", "help": "with filters.npz"},
+        "run_dirs": {"type": Path, "nargs": "+", "metavar": "RUN_DIR", "help": "folder of a run"},
         "--clusters": {"type": int, "help": "default: one for each true filter, or five"},
     }),
     "scaling": (plot_scaling, "scaling.png", TABLE),
@@ -202,17 +205,17 @@ COMMANDS: Mapping[str, tuple[Callable[[Any], Figure | None], str, Mapping[str, A
         "pairs": {"nargs": "*", "metavar": "CURVED:FLAT", "help": "such as fpst:tokengt"},
     }),
     "map": (plot_map, "map.png", {
-        "folder": {"type": Path, "metavar": "FOLDER", "help": "of the studies: outputs/study"},
-        "--x": {"metavar": "KEY", "required": True, "help": "option that goes across"},
-        "--y": {"metavar": "KEY", "required": True, "help": "option that goes up"},
-        "--model": {"default": "", "help": "of several in the studies"},
-        "--space": {"default": "", "help": "a curved one (default: each cell's best mean)"},
+        "folder": {"type": Path, "metavar": "FOLDER", "help": "folder, as outputs/study"},
+        "--x": {"metavar": "KEY", "required": True, "help": "option of the horizontal axis"},
+        "--y": {"metavar": "KEY", "required": True, "help": "option of the vertical axis"},
+        "--model": {"default": "", "help": "model, if the studies have several"},
+        "--space": {"default": "", "help": "curved space (default: the one with the best mean)"},
     }),
 }  # fmt: skip
-"""For each command its function, the name of its file, its arguments."""
+"""Function, name of the file, and arguments of each command."""
 
 main = Verb("plot", __doc__, plot)
-commands = main.add_subparsers(required=True, metavar="COMMAND", parser_class=Words)
+commands = main.add_subparsers(required=True, metavar="COMMAND", parser_class=OneLineParser)
 for name, (act, output, options) in COMMANDS.items():
     made = commands.add_parser(name, help=act.__doc__)
     made.set_defaults(act=act)

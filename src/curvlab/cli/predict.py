@@ -1,15 +1,15 @@
-"""Predict with a finished run: classes, links, or the missing ends of triples.
+"""Predict with a finished run: classes, links, or missing ends of triples.
 
 curvlab predict RUN                              classes of all nodes, or the links of each
-curvlab predict RUN --node ID --k 10             of one node (--node may be repeated)
+curvlab predict RUN --node ID --k 10             for one node (--node may be repeated)
 curvlab predict RUN --unlabelled                 classes of the nodes without a label
 curvlab predict RUN --head X --relation R        tails that complete a triple
-curvlab predict RUN --relation R --tail Y        heads that do
+curvlab predict RUN --relation R --tail Y        heads that complete a triple
 curvlab predict RUN --head X --relation R --tail Y   score and rank of a triple
 curvlab predict RUN --pairs pairs.csv            columns head, relation, tail; empty ends are filled
-curvlab predict RUN --data FOLDER                on another graph, where the model is inductive
+curvlab predict RUN --data FOLDER                on another graph, with an inductive model
 
-RUN is a run's folder or its best.ckpt. Names are those of the data set's files.
+RUN is a run's folder or its best.ckpt. Names are those in the data set's files.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import curvlab
-from curvlab.cli.verbs import Verb, graph_in, show, take_run, write
+from curvlab.cli.verbs import Verb, add_run_arguments, graph_in, show, write
 from curvlab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,22 +28,22 @@ def _predict(args: argparse.Namespace) -> None:
     run = curvlab.load(args.run, trust=args.trust)
     query = {name: getattr(args, name) for name in ("k", "known", "unlabelled")}
     graph = graph_in(args.data, run)
-    found = run.predict(graph, nodes=args.node, queries=_queries(args), **query)
+    table = run.predict(graph, nodes=args.node, queries=_queries(args), **query)
     if args.output:
-        write(found, args.output)
-        print(f"{len(found):,} rows in {args.output}")
+        write(table, args.output)
+        print(f"{len(table):,} rows in {args.output}")
     else:
-        show(found, f"{run.config.model.label} on {run.config.dataset.label}")
+        show(table, f"{run.config.model.label} on {run.config.dataset.label}")
 
 
 def _queries(args: argparse.Namespace) -> "list[Query]":
     import pandas as pd
 
     if args.pairs is None:
-        some = (args.head, args.relation, args.tail)
-        if any(some) and not args.relation:
-            raise UsageError("--head and --tail need --relation, the name of one")
-        return [some] if any(some) else []
+        query = (args.head, args.relation, args.tail)
+        if any(query) and not args.relation:
+            raise UsageError("--head and --tail need --relation NAME")
+        return [query] if any(query) else []
     try:
         table = pd.read_csv(args.pairs, dtype=str, keep_default_na=False)
     except (ValueError, UnicodeDecodeError) as error:
@@ -61,18 +61,18 @@ def _queries(args: argparse.Namespace) -> "list[Query]":
 
 
 main = Verb("predict", __doc__, _predict)
-take_run(main)
+add_run_arguments(main)
 main.add_argument("--node", action="append", help="id of a node (default: all)")
-main.add_argument("--k", type=int, default=10, help="answers of a node or a pair (10)")
+main.add_argument("--k", type=int, default=10, help="number of answers per node or pair (10)")
 main.add_argument("--unlabelled", action="store_true", help="only nodes without a label")
 main.add_argument("--head", help="name of an entity")
 main.add_argument("--relation", help="name of a relation")
 main.add_argument("--tail", help="name of an entity")
-main.add_argument("--pairs", type=Path, help="CSV of pairs and triples")
+main.add_argument("--pairs", type=Path, help="CSV file of pairs and triples")
 main.add_argument(
     "--known",
     action=argparse.BooleanOptionalAction,
-    help="list links and triples that the data have, marked (default: triples, not links)",
+    help="also list links and triples of the data, marked (default: triples only)",
 )
-main.add_argument("--data", metavar="FOLDER", help="another graph, as dataset=graph_folder")
-main.add_argument("--output", type=Path, metavar="FILE", help=".csv or .parquet, all rows")
+main.add_argument("--data", metavar="FOLDER", help="folder of another graph")
+main.add_argument("--output", type=Path, metavar="FILE", help="file for all rows, .csv or .parquet")

@@ -89,36 +89,38 @@ def main(arguments: Sequence[str]) -> int:
         follow(rank)
         return 0
     register_resolvers()
-    words = list(arguments) or ["--help"]
+    arguments = list(arguments) or ["--help"]
     if size > 1:
         end_group_at_exit()
-        said = f"trainer.devices={size}"  # which the result's identity knows
-        others = [w for w in words if w.startswith("trainer.devices=") and w != said]
-        if others:
-            started = f"{size} processes were started"
-            complain(f"{others[-1]}, but {started}: give one number, or drop the word")
-        words += [] if said in words else [said]
+        devices = f"trainer.devices={size}"  # part of the result's identity
+        named = [a for a in arguments if a.startswith("trainer.devices=") and a != devices]
+        if named:
+            complain(f"{named[-1]}, but {size} processes were started: omit it, or start as many")
+        arguments += [] if devices in arguments else [devices]
     with _refuse_in_sentences():
-        words = read_overrides(words)
-        if show_help(words):
+        arguments = read_overrides(arguments)
+        if show_help(arguments):
             return 0
-        if INFORMATION.intersection(words):
-            return _by_hydra(words)
-        return _run_words(words)
+        if INFORMATION.intersection(arguments):
+            return _by_hydra(arguments)
+        return _run(arguments)
 
 
-def _run_words(words: Sequence[str]) -> int:
+def _run(arguments: Sequence[str]) -> int:
     """Print the configurations or the forecast, or run; return the exit code."""
-    dry_run, words = DRY_RUN in words, [word for word in words if word != DRY_RUN]
-    check_flags(words)
-    multirun = bool(set(MULTIRUN).intersection(words))
-    overrides = [word for word in words if word not in MULTIRUN]
-    shown = any(word.lstrip("+").lower() == "print_config=true" for word in overrides)
-    say = partial(print, file=sys.stderr if shown else sys.stdout)
-    of_hydra = [word for word in overrides if word.startswith("hydra") and not multirun]
-    completed = partial(complete, say=say, keep=not (shown or dry_run), hydra=of_hydra)
+    flags = {DRY_RUN, *MULTIRUN}.intersection(arguments)
+    overrides = [argument for argument in arguments if argument not in flags]
+    check_flags(overrides)
+    dry_run, multirun = DRY_RUN in flags, bool(flags.intersection(MULTIRUN))
+    prints = any(override.lstrip("+").lower() == "print_config=true" for override in overrides)
+    completed = partial(
+        complete,
+        say=partial(print, file=sys.stderr if prints else sys.stdout),
+        keep=not (prints or dry_run),
+        hydra=[override for override in overrides if override.startswith("hydra") and not multirun],
+    )
     first = check_overrides(overrides, multirun, completed)
-    if shown:
+    if prints:
         show_configurations(overrides, completed)
         return 0
     if dry_run or multirun:
@@ -136,13 +138,13 @@ def _run_words(words: Sequence[str]) -> int:
     return 0
 
 
-def _by_hydra(words: Sequence[str]) -> int:
-    """Let Hydra run a sweep, or show what its flags ask for."""
+def _by_hydra(arguments: Sequence[str]) -> int:
+    """Let Hydra run a sweep, or print what its flags ask for."""
     sweep = _imported("curvlab.run.sweep")
     if sweep is None:
         return 1
     sweep.register()
-    sys.argv[1:] = sorted(words, key=lambda word: word not in MULTIRUN)  # Hydra's order
+    sys.argv[1:] = sorted(arguments, key=lambda argument: argument not in MULTIRUN)  # Hydra's order
     hydra.main(version_base="1.3", config_path=str(CONFIGS), config_name=JOB)(run)()
     return 0
 
@@ -167,7 +169,7 @@ def _refuse_in_sentences() -> Iterator[None]:
         yield
     except UsageError as error:
         complain(str(error))
-    except HydraException as error:  # some are OSErrors too
+    except HydraException as error:  # before OSError, which some of them are
         complain(str(error).partition("Config search path")[0])
     except OmegaConfBaseException as error:
         complain(omegaconf_message(error))
@@ -177,10 +179,11 @@ def _refuse_in_sentences() -> Iterator[None]:
         cause = error if isinstance(error, OSError) else error.__cause__
         if not isinstance(cause, OSError):
             raise
-        folders = [word.partition("=") for word in sys.argv if word.startswith("paths.output_dir=")]
-        place = folders[-1][2] if folders else "the folder of paths.output_dir"
-        said = f"{system_message(cause, place)}; {system_remedy(cause)}"
-        print(f"curvlab train: {said}", file=sys.stderr)
+        key = "paths.output_dir="
+        folders = [each.removeprefix(key) for each in sys.argv if each.startswith(key)]
+        place = folders[-1] if folders else "the folder of paths.output_dir"
+        message = f"{system_message(cause, place)}; {system_remedy(cause)}"
+        print(f"curvlab train: {message}", file=sys.stderr)
         sys.exit(1)
     finally:
         del os.environ["HYDRA_FULL_ERROR"]

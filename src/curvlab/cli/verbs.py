@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from curvlab.config.folder import add
-from curvlab.errors import DivergedError, UsageError, shown, system_message
+from curvlab.errors import DivergedError, UsageError, format_error, system_message
 from curvlab.files import arriving
 from curvlab.program import expand_home
 
@@ -23,8 +23,8 @@ SHOWN_ROWS = 20  # rows of a table on the terminal; a file has all of them
 SHOWN_COLUMNS = 10
 
 
-class Words(argparse.ArgumentParser):
-    """A parser that answers invalid arguments with one sentence and exit code 2."""
+class OneLineParser(argparse.ArgumentParser):
+    """A parser that refuses invalid arguments in one sentence, with exit code 2."""
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong and where the arguments are listed."""
@@ -40,57 +40,60 @@ def _add_folder(place: str) -> Path:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-class Verb(Words):
-    """A verb: its words, whose help is the docstring of its module, and what it does with them."""
+class Verb(OneLineParser):
+    """A verb: its arguments, with the docstring of its module as help, and its work."""
 
     def __init__(
         self,
         verb: str,
         doc: str | None,
-        act: Callable[[argparse.Namespace], None],
+        work: Callable[[argparse.Namespace], None],
         level: int = logging.WARNING,
     ) -> None:
         form = argparse.RawDescriptionHelpFormatter
         super().__init__(prog=f"curvlab {verb}", description=doc, formatter_class=form)
-        self.act, self.level = act, level
-        what = "take configurations from this folder too, DIR or pkg://PACKAGE"
+        self.work = work
+        self.level = level
+        what = "additional folder of configurations, DIR or pkg://PACKAGE"
         self.add_argument("--config-dir", type=_add_folder, metavar="DIR", help=what)
 
-    def __call__(self, words: Sequence[str]) -> int:
-        """Parse and run a verb; an error is one sentence, invalid arguments have exit code 2."""
+    def __call__(self, arguments: Sequence[str]) -> int:
+        """Parse and run a verb; print an error as one sentence and return the exit code."""
         logging.basicConfig(level=self.level, format="%(message)s")
         parse = self.parse_args if self._subparsers else self.parse_intermixed_args
         try:
-            args = parse(expand_home(words))
-        except SystemExit as left:  # of --help
-            return int(left.code or 0)
+            args = parse(expand_home(arguments))
+        except SystemExit as end:  # of --help
+            return int(end.code or 0)
         try:
-            self.act(args)
+            self.work(args)
         except (UsageError, DivergedError, OSError) as error:
-            said = system_message(error) if isinstance(error, OSError) else shown(error)
-            print(f"{self.prog}: {said}", file=sys.stderr)
+            is_system = isinstance(error, OSError)
+            message = system_message(error) if is_system else format_error(error)
+            print(f"{self.prog}: {message}", file=sys.stderr)
             return 2 if isinstance(error, UsageError) else 1
         return 0
 
 
-def take_run(verb: Verb) -> None:
+def add_run_arguments(verb: Verb) -> None:
     """Give a verb the arguments of one finished run."""
     verb.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
-    what = "build classes that are none of curvlab's or a plug-in's, too: RUN may then run code"
+    what = "build any class that RUN names; its author can then run code here"
     verb.add_argument("--trust", action="store_true", help=what)
 
 
 def graph_in(folder: str | None, run: "Run") -> "Data | None":
-    """Another graph, from a folder of files, with the run's numbers of classes and features."""
+    """Read a graph with the run's vocabulary of classes and features; None without a folder."""
     if folder is None:
         return None
     from curvlab.data.datasets.reading import read_graph, reader_of
 
     run.check_own()
-    source, options = run.config.dataset.source, {f.name for f in fields(reader_of(folder))}
-    kept = options.intersection(source) - {"path", "nodes", "features", "options", "target"}
-    given = {str(name): source[name] for name in kept}
-    graph, _ = read_graph(folder, known=run.vocabulary, **given)
+    source = run.config.dataset.source
+    names = {f.name for f in fields(reader_of(folder))}.intersection(source)
+    names -= {"path", "nodes", "features", "options", "target"}
+    options = {str(name): source[name] for name in names}
+    graph, _ = read_graph(folder, known=run.vocabulary, **options)
     return graph
 
 
@@ -112,11 +115,13 @@ def write(frame: "pd.DataFrame", path: Path) -> None:
 
 def show(frame: "pd.DataFrame", title: str, digits: int = 4) -> None:
     """Print the first rows and columns of a table."""
-    columns, number = list(frame.columns)[:SHOWN_COLUMNS], f"{{:.{digits}f}}".format
+    columns = list(frame.columns)[:SHOWN_COLUMNS]
+    number = f"{{:.{digits}f}}".format
     text = frame[columns].head(SHOWN_ROWS).to_string(index=False, float_format=number)
     print(f"{title}\n{text}")
-    rows, more = len(frame) - SHOWN_ROWS, len(frame.columns) - SHOWN_COLUMNS
-    left = [f"{rows:,} more rows"] if rows > 0 else []
-    left += [f"{more} more columns"] if more > 0 else []
-    if left:
-        print(f"... {' and '.join(left)}: --output FILE.csv writes all")
+    rows = len(frame) - SHOWN_ROWS
+    columns_left = len(frame.columns) - SHOWN_COLUMNS
+    hidden = [f"{rows:,} more rows"] if rows > 0 else []
+    hidden += [f"{columns_left} more columns"] if columns_left > 0 else []
+    if hidden:
+        print(f"... {' and '.join(hidden)}: --output FILE.csv writes all")

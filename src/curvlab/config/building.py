@@ -1,4 +1,4 @@
-"""Instantiate configurations; errors of constructors name the configuration's keys."""
+"""Instantiate configurations, with the configuration's keys in the constructors' errors."""
 
 import re
 import traceback
@@ -15,14 +15,14 @@ from curvlab.config.schema import options_of
 from curvlab.errors import UsageError
 from curvlab.options import FROM_DATA
 
-OWN_CODE = Path(__file__).parents[1]
-OF_ARGUMENTS = ("unexpected keyword argument", "required positional", "required keyword-only")
+PACKAGE = Path(__file__).parents[1]
+ARGUMENT_ERRORS = ("unexpected keyword argument", "required positional", "required keyword-only")
 
 LITERALS = {"None": "null", "True": "true", "False": "false"}
 
 
 def build(config: DictConfig | dict[Any, Any], key: str = "", /, **arguments: Any) -> Any:
-    """Instantiate a configuration; `key` is its place in the run's if it is a copy."""
+    """Instantiate a configuration; `key` is the key of a copy in the run's configuration."""
     try:
         return instantiate(config, **arguments)
     except InstantiationException as error:
@@ -66,7 +66,7 @@ def _arguments_in(group: DictConfig) -> dict[str, Any]:
 
 @contextmanager
 def name_keys_in_errors(*built: DictConfig | None) -> Iterator[None]:
-    """Name the configuration's keys in errors that objects raise within the block."""
+    """Name the configuration's keys in errors of its objects within the block."""
     try:
         yield
     except UsageError as error:
@@ -76,15 +76,15 @@ def name_keys_in_errors(*built: DictConfig | None) -> Iterator[None]:
 
 
 def _is_of_values(error: BaseException) -> bool:
-    """Whether an error other than `UsageError` comes from a library that rejects a value."""
-    if isinstance(error, InstantiationException):  # there is nothing to call
+    """Whether an error other than `UsageError` is a library's refusal of a value."""
+    if isinstance(error, InstantiationException):  # the target cannot be called
         return True
-    if isinstance(error, TypeError) and any(words in str(error) for words in OF_ARGUMENTS):
+    if isinstance(error, TypeError) and any(text in str(error) for text in ARGUMENT_ERRORS):
         return True
     if not isinstance(error, TypeError | ValueError | AssertionError | ImportError):
         return False
     frames = traceback.extract_tb(error.__traceback__)
-    return not frames or OWN_CODE not in Path(frames[-1].filename).parents
+    return not frames or PACKAGE not in Path(frames[-1].filename).parents
 
 
 def _name_keys(sentence: str, keys: Mapping[str, str]) -> str:
@@ -92,13 +92,14 @@ def _name_keys(sentence: str, keys: Mapping[str, str]) -> str:
     if not keys:
         return sentence
     names = "|".join(sorted(map(re.escape, keys), key=len, reverse=True))
-    found = re.sub(rf"(?<![\w.'])({names})=('?)(\w*)\2", lambda m: f"{keys[m[1]]}={m[3]}", sentence)
+    argument = rf"(?<![\w.'])({names})=('?)(\w*)\2"
+    sentence = re.sub(argument, lambda match: f"{keys[match[1]]}={match[3]}", sentence)
     literals = rf"(?<![\w'./])({'|'.join(LITERALS)})(?![\w'/])"
-    return re.sub(literals, lambda match: LITERALS[match[1]], found)
+    return re.sub(literals, lambda match: LITERALS[match[1]], sentence)
 
 
 def _keys(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, str]]:
-    """Options and keys of an object's parts, then its own, which take precedence."""
+    """Options and keys of an object's parts, then of the object itself, which take precedence."""
     options = options_of(str(config.get("_target_", "")))
     for name, value in config.items():
         if isinstance(value, Mapping) and "_target_" in value:
@@ -106,5 +107,5 @@ def _keys(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, str]]:
             yield from _keys(value, str(name) if spaces else f"{key}.{name}")
     for name in (name for name, option in options.items() if option.settable):
         node = config._get_node(name, False) if isinstance(config, DictConfig) else None
-        other = re.fullmatch(r"\$\{([\w.]+)\}", str(getattr(node, "_value", str)()))
-        yield name, other[1] if other else f"{key}.{name}"
+        reference = re.fullmatch(r"\$\{([\w.]+)\}", str(getattr(node, "_value", str)()))
+        yield name, reference[1] if reference else f"{key}.{name}"

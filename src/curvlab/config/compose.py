@@ -1,4 +1,4 @@
-"""Compose configurations from overrides as `curvlab train` does, with the origin of each value."""
+"""Compose configurations from overrides, and find the origin of each value."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,8 +25,8 @@ from curvlab.config.sources import read
 from curvlab.config.trust import trust
 from curvlab.errors import UsageError, refuse
 
-COLUMN = 58
-JOB = "train"  # the name of a run's log
+COLUMN = 58  # of the origins in `print_config=true`
+JOB = "train"  # name of the main configuration and of a run's log
 
 
 def compose(overrides: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfig:
@@ -98,47 +98,50 @@ def sets_a_key(override: Override, configs: Path) -> bool:
     )
 
 
-def origins(words: Sequence[str], configs: Path = CONFIGS) -> dict[str, str]:
-    """The file, or the command line, that gave each key its value."""
+def origins(overrides: Sequence[str], configs: Path = CONFIGS) -> dict[str, str]:
+    """The file, or `command line`, that sets each key."""
     loader = GlobalHydra.instance().config_loader()
-    listed = loader.compute_defaults_list("train", list(words), RunMode.RUN)
-    found: dict[str, str] = {}
+    listed = loader.compute_defaults_list(JOB, list(overrides), RunMode.RUN)
+    addresses: dict[str, str] = {}
     for default in listed.defaults:
-        own = None if default.config_path is None else read(configs, default.config_path)
-        if own is None:
+        file = None if default.config_path is None else read(configs, default.config_path)
+        if file is None:
             continue
-        node = OmegaConf.to_container(own, resolve=False)
+        node = OmegaConf.to_container(file, resolve=False)
         package = "" if default.package in (None, "_global_") else str(default.package)
         assert isinstance(node, dict)
         node.pop("defaults", None)
         keys = (f"{package}.{key}".lstrip(".") for key, _ in leaves(node))
-        found |= dict.fromkeys(keys, address(configs, default.config_path))
-    for override in OverridesParser.create().parse_overrides(list(words)):
+        addresses |= dict.fromkeys(keys, address(configs, default.config_path))
+    for override in OverridesParser.create().parse_overrides(list(overrides)):
         key = override.key_or_group
-        if "." not in key and is_group(configs, key):  # its file has said what it brings
+        if "." not in key and is_group(configs, key):  # its file is the origin
             continue
-        found = {k: v for k, v in found.items() if not k.startswith(f"{key}.")}
-        found[key] = "command line"
-    return found
+        addresses = {k: v for k, v in addresses.items() if not k.startswith(f"{key}.")}
+        addresses[key] = "command line"
+    return addresses
 
 
-def show_origins(config: DictConfig, found: Mapping[str, str]) -> str:
-    """A resolved configuration as YAML, each value with its origin as a comment."""
-    return "\n".join(_lines(OmegaConf.to_container(config, resolve=True), found, "")) + "\n"
+def show_origins(config: DictConfig, origins: Mapping[str, str]) -> str:
+    """Format a resolved configuration as YAML, each value with its origin as a comment."""
+    return "\n".join(_lines(OmegaConf.to_container(config, resolve=True), origins, "")) + "\n"
 
 
-def _lines(node: Any, found: Mapping[str, str], path: str) -> Iterator[str]:
-    indent, target = "  " * len(path.split(".")[:-1]), str(node.get("_target_", ""))
+def _lines(node: Any, origins: Mapping[str, str], path: str) -> Iterator[str]:
+    indent = "  " * len(path.split(".")[:-1])
+    target = str(node.get("_target_", ""))
     default = f"default of {target.rpartition('.')[2]}" if target else ""
     for name, value in node.items():
         key = f"{path}{name}"
         if isinstance(value, dict) and value:
             yield f"{indent}{name}:"
-            yield from _lines(value, found, f"{key}.")
+            yield from _lines(value, origins, f"{key}.")
             continue
         text = yaml.safe_dump({name: value}, default_flow_style=None, width=10_000).strip()
-        first, *others = (text[1:-1] if text.startswith("{") else text).splitlines()
+        if text.startswith("{"):
+            text = text[1:-1]
+        first, *further = text.splitlines()
         owners = [key.rsplit(".", i)[0] for i in range(key.count(".") + 1)]
-        origin = next((found[owner] for owner in owners if owner in found), default)
+        origin = next((origins[owner] for owner in owners if owner in origins), default)
         yield f"{indent + first:<{COLUMN}} # {origin}" if origin else indent + first
-        yield from (indent + line for line in others)
+        yield from (indent + line for line in further)

@@ -1,4 +1,4 @@
-"""Where the configurations are."""
+"""Find configuration files: ours, those of other packages, and added folders."""
 
 import os
 import re
@@ -10,29 +10,29 @@ from pathlib import Path
 from curvlab.errors import UsageError
 
 PACKAGE = Path(__file__).parents[1]
-INSTALLED = PACKAGE / "configs"  # the folder in a wheel; a checkout has it at its top
+INSTALLED = PACKAGE / "configs"  # in a wheel; a checkout has the folder at its top
 CONFIGS = INSTALLED if INSTALLED.is_dir() else PACKAGE.parents[1] / "configs"
 REPOSITORY = None if INSTALLED.is_dir() else CONFIGS.parent
-"""The checkout that this package lies in; None for an installed one."""
+"""The checkout of this package; None if it is installed from a wheel."""
 
 GROUP = "curvlab.configs"
-"""Entry points of other packages: each names a package that is a folder of configurations."""
+"""Entry points by which other packages name their folders of configurations."""
 
-VARIANTS = "variants"  # the key of a file with what differs in its variants
-PROVENANCE = "found"  # the key of a recipe that says where its values are from
+VARIANTS = "variants"  # key of a file that holds the differences of its variants
+PROVENANCE = "found"  # key of a recipe that holds the provenance of its values
 ADDED = "CURVLAB_CONFIG_DIRS"
-"""Environment variable by which processes of a launcher know the added folders."""
+"""Environment variable that passes the added folders to the processes of a launcher."""
 
 _ADDED = [Path(place) for place in os.environ.get(ADDED, "").split(os.pathsep) if place]
 
 
 def folders(configs: Path = CONFIGS) -> tuple[Path, ...]:
-    """Folders of configurations in order of precedence: ours, those of packages, added ones."""
+    """Folders of configurations in order of precedence: ours, of packages, added ones."""
     return (configs, *_package_folders(), *_ADDED)
 
 
 def section_of(name: str) -> tuple[str, str]:
-    """The file, and the key in it, of a configuration without a file of its own.
+    """The file of a configuration without a file of its own, and its key in that file.
 
     `recipe/TASK/MODEL/KEY` is a key of `recipe/TASK/MODEL`, `GROUP/BASE__VARIANT` one below
     `variants` of `GROUP/BASE`. The key is empty for other names.
@@ -50,18 +50,19 @@ def is_recipe(name: str) -> bool:
 
 
 def variants_of(file: Path) -> list[str]:
-    """The variants that a file has."""
+    """Names of the variants in a file."""
     text = file.read_text(encoding="utf-8")
-    found = re.search(rf"(?m)^{VARIANTS}:\n((?:[ #].*\n|\n)*)", text)
-    return re.findall(r"(?m)^  (\w+):", found[1]) if found else []
+    section = re.search(rf"(?m)^{VARIANTS}:\n((?:[ #].*\n|\n)*)", text)
+    return re.findall(r"(?m)^  (\w+):", section[1]) if section else []
 
 
 def place_in(folder: Path, name: str) -> tuple[Path, str] | None:
-    """The file of a configuration in a folder and, without a file of its own, its key in it."""
+    """The file of a configuration in a folder, and its key in a shared file; None without one."""
     name = name.removesuffix(".yaml")
-    own, (base, key) = folder / f"{name}.yaml", section_of(name)
-    if own.is_file():
-        return own, ""
+    file = folder / f"{name}.yaml"
+    if file.is_file():
+        return file, ""
+    base, key = section_of(name)
     shared = folder / f"{base}.yaml"
     if not key or not shared.is_file():
         return None
@@ -73,18 +74,18 @@ def place_in(folder: Path, name: str) -> tuple[Path, str] | None:
 
 
 def locate(configs: Path, name: str) -> tuple[Path, str]:
-    """The place of a configuration in the first folder that has it, else its would-be place."""
+    """File and key of a configuration in the first folder that has it, else its would-be file."""
     places = (place_in(folder, name) for folder in folders(configs))
     return next(filter(None, places), (configs / name, ""))
 
 
 def find(configs: Path, name: str) -> Path:
-    """The file of a configuration in the first folder that has it, else its would-be place."""
+    """The file of a configuration in the first folder that has it, else its would-be file."""
     return locate(configs, name)[0]
 
 
 def address(configs: Path, name: str) -> str:
-    """Where a configuration is: `model/gcn.yaml`, or `recipe/TASK/gcn.yaml cora@public`."""
+    """Address of a configuration: `model/gcn.yaml`, or `recipe/TASK/gcn.yaml cora@public`."""
     key = locate(configs, name)[1]
     return f"{section_of(name)[0]}.yaml {key}" if key else f"{name}.yaml"
 
@@ -93,8 +94,8 @@ def comment_of(configs: Path, name: str) -> str:
     """The first comment of a configuration's file; empty without one."""
     file, key = locate(configs, name)
     line = rf"^  {key}: # (.+)$" if key else r"^#(?! *@package) *(.+)$"
-    found = re.search(f"(?m){line}", file.read_text(encoding="utf-8"))
-    return found[1] if found else ""
+    comment = re.search(f"(?m){line}", file.read_text(encoding="utf-8"))
+    return comment[1] if comment else ""
 
 
 def choices(configs: Path, group: str) -> list[str]:
@@ -109,7 +110,7 @@ def choices(configs: Path, group: str) -> list[str]:
 
 def is_group(configs: Path, name: str) -> bool:
     """Whether a folder has a group of this name."""
-    fits = len(name) < 256  # the system refuses to look for a longer one
+    fits = len(name) < 256  # the longest name of a file
     return fits and any((folder / name).is_dir() for folder in folders(configs))
 
 
@@ -129,9 +130,9 @@ def add(place: str) -> Path:
 
 @cache
 def _package_folders() -> tuple[Path, ...]:
-    """The folders that installed packages declare."""
-    named = (_package_folder(entry.value) for entry in entry_points(group=GROUP))
-    return tuple(sorted(folder for folder in named if folder is not None))
+    """Folders of configurations of installed packages."""
+    places = (_package_folder(entry.value) for entry in entry_points(group=GROUP))
+    return tuple(sorted(folder for folder in places if folder is not None))
 
 
 def _package_folder(name: str) -> Path | None:

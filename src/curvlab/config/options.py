@@ -1,4 +1,4 @@
-"""Values of a configuration, checked by their classes' annotations, and rules between groups."""
+"""Check a configuration: values by their classes' annotations, and rules between groups."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from curvlab.checked import shown
+from curvlab.checked import format_value
 from curvlab.config.folder import CONFIGS, choices, find
 from curvlab.config.schema import GROUPS, Option, attribute, is_subclass, options_of, spaces_of
 from curvlab.errors import UsageError, refuse
@@ -23,7 +23,7 @@ DECISIVE = (
 
 
 def option_of(node: Mapping[str, Any] | DictConfig, path: str, name: str) -> Option | None:
-    """The option that a key of a node is; None for a key that no signature has."""
+    """The option of a key of a node; None if no signature has it."""
     target = node.get("_target_", GROUPS.get(path))
     return options_of(str(target)).get(name) if target else None
 
@@ -43,12 +43,14 @@ def check_options(config: DictConfig) -> None:
                 known = [f"{path}.{option}" for option in options_of(GROUPS[path])]
                 refuse(f"key {path}.{name}", f"{path}.{name}", known)
             key, option = f"{path}.{name}".lstrip("."), option_of(node, path, str(name))
-            other = re.fullmatch(r"\$\{([\w.]+)\}", str(raw.get(path, {}).get(name)))
-            _check_value(other[1] if other and option is not None else key, option, value)
+            reference = re.fullmatch(r"\$\{([\w.]+)\}", str(raw.get(path, {}).get(name)))
+            if reference and option is not None:
+                key = reference[1]
+            _check_value(key, option, value)
 
 
 def check_setting(key: str, config: DictConfig, value: Any) -> None:
-    """Check one value that replaces another."""
+    """Check one value that replaces another one."""
     path, _, name = key.rpartition(".")
     node = OmegaConf.select(config, path) if path else config
     _check_value(key, option_of(node, path, name) if isinstance(node, DictConfig) else None, value)
@@ -56,14 +58,14 @@ def check_setting(key: str, config: DictConfig, value: Any) -> None:
 
 def _check_value(key: str, option: Option | None, value: Any) -> None:
     if key.endswith("_target_") and not isinstance(value, str):
-        raise UsageError(f"{key}={shown(value)} must name a class")
+        raise UsageError(f"{key}={format_value(value)} must name a class")
     if option is not None and not option.spaces and option.problem(value) is not None:
-        typed = f"{key} with keys" if isinstance(value, dict) else f"{key}={shown(value)}"
+        typed = f"{key} with keys" if isinstance(value, dict) else f"{key}={format_value(value)}"
         raise UsageError(f"{typed} must be {option.says}")
 
 
 def mappings(node: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Dotted paths and mappings of a nested container, the outermost first."""
+    """Dotted paths and mappings of a nested container, outermost first."""
     if isinstance(node, dict):
         yield path, node
         for key, value in node.items():
@@ -83,7 +85,7 @@ def leaves(node: Mapping[Any, Any] | DictConfig, prefix: str = "") -> Iterator[t
 
 
 def decides(key: str, config: Mapping[str, Any]) -> bool:
-    """Whether a key of a configuration, or a group's choice, can decide its result."""
+    """Whether a key, or the choice of a group, can decide the result of a configuration."""
     first, *rest = key.split(".")
     if first not in DECISIVE:
         return False
@@ -99,25 +101,25 @@ def decides(key: str, config: Mapping[str, Any]) -> bool:
 
 
 def validate(config: DictConfig) -> None:
-    """Check values and combinations of a resolved configuration; raise the first that is wrong."""
-    # A dataset without the task comes first: values that come from both would mean nothing.
+    """Check values and combinations of a resolved configuration; the first fault is raised."""
+    # The data set's tasks come first: other values depend on data set and task.
     rules = (_task_of_dataset, check_options, _model, check_space, _batching, _selection)
     for rule in (*rules, check_machine):
         rule(config)
 
 
 def transforms_of(config: DictConfig) -> list[DictConfig]:
-    """Transforms that the model requires."""
+    """Transforms of the graph that the model requires."""
     return list(OmegaConf.select(config.model, "requires.transforms") or [])
 
 
 def is_of_triples(config: DictConfig) -> bool:
-    """Whether the task is about the triples of a knowledge graph, not the nodes of a graph."""
+    """Whether the task is about the triples of a knowledge graph."""
     return attribute(config.task._target_, "data_kind") == "triples"
 
 
 def is_if_needed(split: Mapping[str, Any] | DictConfig) -> bool:
-    """Whether a split of the nodes is left out by tasks that use all nodes."""
+    """Whether tasks that use all nodes ignore a split of the nodes."""
     return bool(attribute(str(split.get("_target_", "")), "if_needed", False))
 
 
@@ -126,25 +128,23 @@ def _kind(task: DictConfig) -> str:
 
 
 def _targets(group: str) -> dict[str, str]:
-    """The classes that a group's files name."""
+    """Classes of a group's choices."""
     files = [find(CONFIGS, f"{group}/{name}.yaml") for name in choices(CONFIGS, group)]
-    found = {path.stem: OmegaConf.select(OmegaConf.load(path), "_target_") for path in files}
-    return {name: target for name, target in found.items() if target}
+    targets = {path.stem: OmegaConf.select(OmegaConf.load(path), "_target_") for path in files}
+    return {name: target for name, target in targets.items() if target}
 
 
 def _task_of_dataset(config: DictConfig) -> None:
     dataset, task = config.dataset, config.task
     if _kind(task) not in dataset.tasks:
-        own = "path" in dataset and is_of_triples(config)
-        raise UsageError(
-            f"dataset={dataset.name} has no task {task.name}; "
-            f"it has {', '.join(dataset.tasks) or 'none'}"
-            f"{'; triples of your own are dataset=kg_folder' if own else ''}"
-        )
+        tasks = ", ".join(dataset.tasks) or "none"
+        if "path" in dataset and is_of_triples(config):
+            tasks += "; triples of your own are dataset=kg_folder"
+        raise UsageError(f"dataset={dataset.name} has no task {task.name}; it has {tasks}")
 
 
 def check_space(config: DictConfig) -> None:
-    """Check that the model can be built with the space: by the type of the maker that it takes."""
+    """Check that the model can be built with the space, by the annotation of its maker."""
     spaces = spaces_of(config.model._target_)
 
     def fits(space: str) -> bool:
@@ -153,7 +153,7 @@ def check_space(config: DictConfig) -> None:
     if not fits(config.manifold._target_):
         raise UsageError(
             f"model={config.model.name} cannot be built with manifold={config.manifold.name}; it "
-            f"can with {', '.join(name for name, it in _targets('manifold').items() if fits(it))}"
+            f"can with {', '.join(n for n, space in _targets('manifold').items() if fits(space))}"
         )
 
 
@@ -161,21 +161,21 @@ def _model(config: DictConfig) -> None:
     model, task = config.model, config.task
     of_triples, tasks = is_of_triples(config), attribute(model._target_, "tasks")
     if not (_kind(task) in tasks if tasks else not of_triples):
-        made_for = f"it is made for {', '.join(tasks)}" if tasks else "it embeds nodes of a graph"
-        others = "a model made for triples, such as distmult" if of_triples else "another of them"
+        purpose = f"it is made for {', '.join(tasks)}" if tasks else "it embeds nodes of a graph"
+        choice = "a model made for triples, such as distmult" if of_triples else "another task"
         raise UsageError(
             f"model={model.name} cannot do task={task.name} of dataset={config.dataset.name}: "
-            f"{made_for}; choose {others}"
+            f"{purpose}; choose {choice}"
         )
     if of_triples != (config.batching.name == "triples"):
         right = "triples" if of_triples else "full"
         raise UsageError(f"task={task.name} takes batching={right}, not {config.batching.name}")
-    kept = OmegaConf.select(config.dataset, "source.directed")
-    if kept and not attribute(model._target_, "directed", False):
-        models = [name for name, it in _targets("model").items() if attribute(it, "directed")]
+    directed = OmegaConf.select(config.dataset, "source.directed")
+    if directed and not attribute(model._target_, "directed", False):
+        models = [n for n, target in _targets("model").items() if attribute(target, "directed")]
         raise UsageError(
-            f"dataset.source.directed=true: model={model.name} sees both directions of "
-            f"every edge; drop the word, or take one of {', '.join(models)}"
+            f"dataset.source.directed=true: model={model.name} sees both directions of every "
+            f"edge; omit dataset.source.directed=, or choose one of {', '.join(models)}"
         )
     bases = OmegaConf.select(model, "requires.bases") or {}
     other = bases.get(model.get("basis"))
@@ -192,19 +192,19 @@ def _batching(config: DictConfig) -> None:
         return
     if "metric" not in task or "split" in task or _kind(task) == "filter_regression":
         raise UsageError(
-            f"batching={name}: the loss of task={task.name} is of the whole graph; drop "
+            f"batching={name}: the loss of task={task.name} is of the whole graph; omit "
             "batching=, or choose a dataset of node classification"
         )
     if attribute(model._target_, "whole_graph", False):
         raise UsageError(
-            f"batching={name}: model={model.name} needs the whole graph in every step; drop "
+            f"batching={name}: model={model.name} needs the whole graph in every step; omit "
             "batching="
         )
     asks = {transform["_target_"] for transform in transforms_of(config)}
     if name == "tokens" and EIGENVECTOR_FEATURES in asks:
         raise UsageError(
             f"batching=tokens: model={model.name} adds eigenvectors to the features, which "
-            "come from the graph in memory; drop batching=, or choose another model of tokens, "
+            "come from the graph in memory; omit batching=, or choose another model of tokens, "
             "such as polyformer"
         )
 
@@ -213,17 +213,17 @@ def _selection(config: DictConfig) -> None:
     task, dataset, trainer, split = config.task, config.dataset, config.trainer, config.split
     chooses, triples = "metric" in task, is_of_triples(config)
     if chooses != ("validate_every" in trainer):
-        way = "chooses its weights by validation" if chooses else "keeps the last weights"
-        other = "early_stopping" if chooses else "default"
-        raise UsageError(f"task={task.name} {way}: use trainer={other}, its default")
+        rule = "selects its weights by validation" if chooses else "keeps the last weights"
+        default = "early_stopping" if chooses else "default"
+        raise UsageError(f"task={task.name} {rule}: use trainer={default}, its default")
     if triples and split:
-        raise UsageError(f"the files of dataset={dataset.name} are its split: drop split=...")
+        raise UsageError(f"the files of dataset={dataset.name} are its split: omit split=")
     of_nodes = chooses and not triples and "split" not in task
     unused = bool(split) and not of_nodes and is_if_needed(split)
     if "split" not in task and of_nodes != bool(split) and not unused:
-        needs = "needs a split of the nodes" if chooses else "uses all nodes"
-        way_out = "choose one of split=..." if chooses else "choose split=none"
-        raise UsageError(f"task={task.name} {needs}: {way_out}")
+        if chooses:
+            raise UsageError(f"task={task.name} needs a split of the nodes: choose one by split=")
+        raise UsageError(f"task={task.name} uses all nodes: choose split=none")
     if chooses and task.metric is None:
         raise UsageError(f"dataset={dataset.name} names no metric: set task.metric=accuracy")
     if chooses and trainer.validate_every > trainer.max_steps:
@@ -234,11 +234,12 @@ def _selection(config: DictConfig) -> None:
 
 
 def check_machine(config: DictConfig) -> None:
-    """Refuse a logger that is not installed, and several devices in one run that do not help."""
+    """Refuse a logger that is not installed, and options that need another number of devices."""
     target = OmegaConf.select(config, "logger._target_") or ""
-    own = re.fullmatch(r"curvlab\.callbacks\.(\w+)_logger", target)
-    if own and find_spec(own[1]) is None:
-        raise UsageError(f"logger={own[1]} needs {own[1]}: pip install 'curvlab[{own[1]}]'")
+    logger = re.fullmatch(r"curvlab\.callbacks\.(\w+)_logger", target)
+    if logger and find_spec(logger[1]) is None:
+        name = logger[1]
+        raise UsageError(f"logger={name} needs {name}: pip install 'curvlab[{name}]'")
     devices = config.trainer.devices
     if config.trainer.cuda_graph and (devices > 1 or not config.batching.one_graph):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Functions that configurations call, as `${recipe_name:model,...}`."""
+"""Resolvers: functions that configurations call, such as `${recipe_name:model,...}`."""
 
 import hashlib
 import math
@@ -20,31 +20,33 @@ from curvlab.errors import UsageError
 from curvlab.options import USER_FILE
 
 IN_PATH = ("task", "dataset", "dataset.path", "model", "seed")
-"""Keys left out of a run's folder name, which is below folders that are named after them."""
+"""Keys that name the folders above a run's folder."""
 
-SHOWN, LONGEST = 3, 60  # words and characters of a folder's name, before its hash
+NAMED = 3  # overrides in a folder's name, before its hash
+LONGEST = 60  # characters of a folder's name, before its hash
 LINKS = "links"  # name of link prediction's edge split in recipes
 
 
 def run_name(overrides: Sequence[str], *, _root_: Mapping[str, Any]) -> str:
-    """Name a run's folder after the words that decide its result, `dim=8-lr=0.01` for instance."""
-    words = []
-    for override in sorted(str(word).lstrip("+") for word in overrides):
+    """Name a run's folder after the overrides that decide its result, as `dim=8-lr=0.01`."""
+    decisive = []
+    for override in sorted(str(override).lstrip("+") for override in overrides):
         key, _, value = override.partition("=")
-        chosen = key in ("recipe", "debug") or decides(key.replace("/", "."), _root_)
-        if chosen and key not in IN_PATH:
-            # A sweep spells truth in capitals.
-            words.append(f"{key}={value.lower() if value in ('True', 'False') else value}")
-    shown = (re.sub(r"^(model|optimizer|trainer)\.", "", word) for word in words[:SHOWN])
-    name = "-".join(shown)
+        if value in ("True", "False"):  # of a sweep
+            value = value.lower()
+        matters = key in ("recipe", "debug") or decides(key.replace("/", "."), _root_)
+        if matters and key not in IN_PATH:
+            decisive.append(f"{key}={value}")
+    prefix = r"^(model|optimizer|trainer)\."
+    name = "-".join(re.sub(prefix, "", override) for override in decisive[:NAMED])
     short = re.sub(r"[^\w.=,+-]+", "_", name)[:LONGEST]
-    if short != name or len(words) > SHOWN:
-        short += f"-{hashlib.sha256(' '.join(words).encode()).hexdigest()[:8]}"
+    if short != name or len(decisive) > NAMED:
+        short += f"-{hashlib.sha256(' '.join(decisive).encode()).hexdigest()[:8]}"
     return short or "default"
 
 
 def data_name(*, _root_: Mapping[str, Any]) -> str:
-    """The name of a run's data set; of a user's graph that of its folder or file."""
+    """Name of a run's data set; for a user's graph, the name of its folder or file."""
     dataset = _root_["dataset"]
     options = options_of(str((dataset.get("source") or {}).get("_target_"))).values()
     is_own = any(USER_FILE in option.marks for option in options)
@@ -52,7 +54,7 @@ def data_name(*, _root_: Mapping[str, Any]) -> str:
 
 
 def data_folder(*, _root_: DictConfig) -> str:
-    """The folder of a data set's runs; a user's graph has one for each content of its files."""
+    """Name of the folder of a data set's runs; for a user's graph, with a hash of its files."""
     dataset = OmegaConf.to_container(_root_.dataset, resolve=True)
     contents = [content for content in user_files({"dataset": dataset}).values() if content]
     name = data_name(_root_=_root_)
@@ -62,7 +64,7 @@ def data_folder(*, _root_: DictConfig) -> str:
 
 
 def recipe_name(group: str, choice: str, task: str | None = None) -> str:
-    """Whose recipes a choice takes: its own, or of the name in its key `recipe`, or by task."""
+    """The choice whose recipes are used: that of the key `recipe`, perhaps by task, or itself."""
     file = _known_file(CONFIGS, f"{group}/{choice}")
     name = choice if file is None else file.get("recipe", choice)
     return str(name.get(task, choice) if isinstance(name, Mapping) else name)
@@ -72,13 +74,13 @@ _known_file = cache(read)
 
 
 def only_with(value: Any, *pairs: Any) -> Any:
-    """A value where each two of `pairs` are equal, else None, so that it decides no identity."""
-    met = all(one == other for one, other in zip(pairs[::2], pairs[1::2], strict=True))
-    return value if met else None
+    """A value if each two of `pairs` are equal, else None, which is in no identity."""
+    equal = all(one == other for one, other in zip(pairs[::2], pairs[1::2], strict=True))
+    return value if equal else None
 
 
 def recipe(task: str, model: str, dataset: str | None = None, split: str | None = None) -> str:
-    """The recipe of a model in a task, for all data or for some."""
+    """The recipe of a model in a task: for all data, or for a data set and its split."""
     name = "_" if dataset is None else name_of_recipe(task, dataset, split)
     task = recipe_name("task", task)
     while (other := recipe_name("model", model, task)) != model:
@@ -89,19 +91,20 @@ def recipe(task: str, model: str, dataset: str | None = None, split: str | None 
 
 
 def name_of_recipe(task: str, dataset: str, split: str | None) -> str:
-    """`DATASET@SPLIT`: values chosen on one split are not taken where another tests those nodes."""
+    """`DATASET@SPLIT`, since another split may test nodes that the values were chosen on."""
     parts = LINKS if recipe_name("task", task) == "link_prediction" else split
     name = recipe_name("dataset", dataset)
     return name if parts in (None, "none") else f"{name}@{parts}"
 
 
 def steps_of_pass(triples: int | None, size: int, inverse_relations: bool) -> int:
-    """Steps of at most `size` triples in a pass over them, each twice with inverse relations."""
-    return -(-(triples or 0) * (2 if inverse_relations else 1) // size)
+    """Number of steps of at most `size` triples in a pass; inverse relations double the triples."""
+    total = (triples or 0) * (2 if inverse_relations else 1)
+    return math.ceil(total / size)
 
 
 def stem_of(path: str | None, otherwise: str) -> str:
-    """The name of a user's graph: that of its folder or file, of `edges.csv` that of its folder."""
+    """Name of a user's graph: of its file, or of its folder (also for `edges.csv`)."""
     if not path:
         return otherwise
     place = Path(path).expanduser().absolute()
@@ -110,7 +113,7 @@ def stem_of(path: str | None, otherwise: str) -> str:
 
 
 def training_triples(source: DictConfig) -> int:
-    """Training triples of a folder, for the length of an epoch; 1 where they cannot be read."""
+    """Number of training triples of a folder; 1 if they cannot be read."""
     try:
         return int(build(source).num_train)
     except UsageError:
@@ -118,19 +121,20 @@ def training_triples(source: DictConfig) -> int:
 
 
 def register_resolvers() -> None:
-    """Register the functions that configurations call and the sources that complete them."""
+    """Register the resolvers, and the sources that complete configurations."""
     register_sources()
-    named: dict[str, Callable[..., Any]] = {
+    resolvers: dict[str, Callable[..., Any]] = {
         "product": lambda *factors: math.prod(factors),
         "is_set": lambda value: value is not None,
-        "if_set": lambda choice, name: "none" if choice is None else name,  # which is not there
+        # There is no file `none`.
+        "if_set": lambda choice, name: "none" if choice is None else name,
     }
-    named |= {
+    resolvers |= {
         function.__name__: function
         for function in (
             *(stem_of, training_triples, steps_of_pass, only_with, run_name),
             *(data_name, data_folder, recipe_name, recipe),
         )
     }
-    for name, function in named.items():
+    for name, function in resolvers.items():
         OmegaConf.register_new_resolver(name, function, replace=True)

@@ -1,4 +1,4 @@
-"""Configuration files, completed by the defaults of the signatures of their classes."""
+"""Read configuration files and complete them by the defaults of their classes' signatures."""
 
 from copy import deepcopy
 from functools import cache
@@ -27,7 +27,7 @@ from curvlab.config.schema import MISSING, complete_options
 
 
 def complete(node: Any) -> None:
-    """Give mappings with a `_target_` the options that they do not name; expand `~/`."""
+    """Add missing options to mappings with a `_target_`, and expand `~/`."""
     if isinstance(node, ListConfig) and not (node._is_none() or node._is_interpolation()):
         for i in range(len(node)):
             complete(node._get_node(i))
@@ -48,14 +48,14 @@ def complete(node: Any) -> None:
 
 
 class CompletedFiles(FileConfigSource):
-    """Files of a folder, completed; one may hold several configurations (`section_of`)."""
+    """Completed files of a folder; a file may hold several configurations (`section_of`)."""
 
     def is_config(self, config_path: str) -> bool:
-        """Whether a file has it."""
+        """Whether a file has the configuration."""
         return place_in(Path(self.path), config_path) is not None
 
     def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
-        """Names of files, and of the configurations in them."""
+        """Names of files and of the configurations in them."""
         names = super().list(config_path, results_filter)
         if results_filter != ObjectType.GROUP:
             files = Path(self.path, config_path).glob("*.yaml")
@@ -63,13 +63,13 @@ class CompletedFiles(FileConfigSource):
         return sorted(names)
 
     def load_config(self, config_path: str) -> ConfigResult:
-        """A configuration, completed."""
+        """Read and complete a configuration."""
         result = self.plain(config_path)
         complete(result.config)
         return result
 
     def plain(self, name: str) -> ConfigResult:
-        """A configuration as in its file; a variant begins with its base."""
+        """Read a configuration as it is in its file; a variant begins with its base."""
         file, key = place_in(Path(self.path), name) or (None, "")
         base = section_of(name)[0] if key else name
         result = deepcopy(_load(self.provider, self.path, base, file and file.stat().st_mtime))
@@ -80,21 +80,26 @@ class CompletedFiles(FileConfigSource):
             result.config = values = OmegaConf.create(variants[key] or {})
             values.pop(PROVENANCE, None)
             if not is_recipe(name):
-                own, others = base.rpartition("/")[2], values.pop("defaults", [])
-                first = [] if any(isinstance(other, str) for other in others) else [own]
-                head = {"defaults": [*first, *others], "name": f"{own}__{key}", "recipe": own}
+                name_of_base, defaults = base.rpartition("/")[2], values.pop("defaults", [])
+                if not any(isinstance(default, str) for default in defaults):
+                    defaults = [name_of_base, *defaults]
+                head = {
+                    "defaults": defaults,
+                    "name": f"{name_of_base}__{key}",
+                    "recipe": name_of_base,
+                }
                 result.config = OmegaConf.merge(head, values)
         return result
 
 
 @cache
 def _load(provider: str, folder: str, name: str, changed: float | None) -> ConfigResult:  # noqa: ARG001
-    """A whole file; one that has changed is another."""
+    """Read a whole file, once while its time of change is the same."""
     return FileConfigSource(provider, folder).load_config(name)
 
 
 def read(configs: Path, name: str) -> DictConfig | None:
-    """A configuration as in its file, `defaults` included; None if no folder has it."""
+    """Read a configuration as it is in its file, with `defaults`; None if no folder has it."""
     for folder in folders(configs):
         if place_in(folder, name):
             config = CompletedFiles("", str(folder)).plain(name).config
@@ -104,21 +109,21 @@ def read(configs: Path, name: str) -> DictConfig | None:
 
 
 class OtherFolders(SearchPathPlugin):
-    """Folders of other packages and of the command line, after this package's own."""
+    """Adds the folders of other packages and of the command line to Hydra's search path."""
 
     def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
-        """Name them to Hydra."""
+        """Append the folders."""
         for folder in folders()[1:]:
             search_path.append("curvlab", f"file://{folder}")
 
 
-# Workers of a sweep get the registry and then register Hydra's own, which goes by this name.
+# Workers of a sweep receive this registry and then register Hydra's source under its name.
 CompletedFiles.__name__ = FileConfigSource.__name__
 
 
 def register_sources() -> None:
-    """Let Hydra read files through the source above."""
-    plugins = Plugins.instance()  # which registers its own
+    """Let Hydra read files through `CompletedFiles`."""
+    plugins = Plugins.instance()  # which registers Hydra's sources
     if OtherFolders not in plugins.discover(SearchPathPlugin):
         plugins.register(OtherFolders)
     SourcesRegistry.instance().types[CompletedFiles.scheme()] = CompletedFiles

@@ -111,14 +111,14 @@ class Command:
 
     def deviations(self) -> list[str]:
         """Overrides that change what the table of the command says; not choices of its cells."""
-        by_key = {word.lstrip("+").partition("=")[0]: word for word in self.overrides}
+        by_key = {each.lstrip("+").partition("=")[0]: each for each in self.overrides}
         if "table" not in by_key:
             return []
         hydra = HydraConfig.get() if self.full is None else self.full.hydra
         swept = hydra.sweeper.params or {}
         return sorted(
-            word.lstrip("+")
-            for key, word in by_key.items()
+            override.lstrip("+")
+            for key, override in by_key.items()
             if key not in swept and decides(key, self.stored)
         )
 

@@ -1,4 +1,4 @@
-"""Options of a run that belong to none of its parts, read as those of models are; without torch."""
+"""Options of the sections of a run that no class of a part has; without torch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,10 +31,10 @@ class RunOptions:
     """The whole run.
 
     Attributes:
-        seed: of initialisation, features and dropout.
-        experiment: the table that this run is a cell of; tables set it.
-        rerun: run again although the same configuration has a finished result here.
-        print_config: print the resolved configuration and stop; with -m that of each run.
+        seed: seed of initialisation, generated features and dropout.
+        experiment: table that this run is a cell of; tables set it.
+        rerun: repeat a run that has a finished result.
+        print_config: print the resolved configuration and stop; with -m, of each run.
     """
 
     seed: Seed = 0
@@ -48,9 +48,9 @@ class PathsOptions:
     """Folders.
 
     Attributes:
-        data_dir: raw and processed files of data sets.
-        mirror: folder with the same layout, used instead of the network; null for none.
-        output_dir: runs and tables.
+        data_dir: folder of raw and processed files of data sets.
+        mirror: folder with the same layout that replaces the network; null: none.
+        output_dir: folder of runs and tables.
     """
 
     data_dir: Incidental[Place] = "data"
@@ -63,22 +63,23 @@ class DatasetOptions:
     """A data set, apart from its source and its features.
 
     Attributes:
-        name: in results, tables and output folders; in an identity it stands for the files.
-        label: in tables and plots.
-        tasks: that it can be trained on.
-        metric: that validation chooses by and tables compare.
-        hops: of smoothing that token models start from here, where neighbours are alike.
-        batch_size: most nodes of a batch, where the graph does not fit in one.
-        neighbours: nearest points that a point is joined to, itself counted; null: no graph.
+        name: name in results, tables and output folders; in an identity it stands for the files.
+        label: name in tables and plots.
+        tasks: tasks that this data set supports.
+        metric: metric that validation selects by and tables compare.
+        hops: default number of smoothing hops of token models on homophilous graphs.
+        batch_size: largest number of nodes of a batch, if the graph does not fit in one.
+        neighbours: number of nearest points that a point is joined to, including itself; null: no
+            graph.
         train_triples: number of training triples, for the length of an epoch.
-        filtered: leave out nodes that are there more than once; false: as before 2023.
+        filtered: remove duplicate nodes (Platonov et al. 2023).
         filter: pair of spectral filters.
-        recipe: data set whose recipes these nodes have; null: its own.
-        path: of the user's file or folder.
-        target: a data set class of PyTorch Geometric.
-        options: its arguments.
-        source: loads the graph.
-        features: transform of the features; null: as they come.
+        recipe: data set whose recipes are used; null: this one's.
+        path: path of the user's file or folder.
+        target: data set class of PyTorch Geometric.
+        options: arguments of that class.
+        source: source that loads the graph.
+        features: transform of the features; null: none.
     """
 
     name: str
@@ -129,12 +130,12 @@ class FixedSteps(Checked):
     """A fixed number of steps; the last weights count.
 
     Attributes:
-        max_steps: optimiser steps.
-        steps_per_epoch: between two points of the curves, two looks at the loss, two checkpoints.
+        max_steps: number of optimiser steps.
+        steps_per_epoch: steps between points of the curves, divergence checks and checkpoints.
         accelerator: auto, cpu, gpu, cuda or mps.
-        devices: number of devices; with trainer.accelerator=cpu, of processes.
+        devices: number of devices; with trainer.accelerator=cpu, number of processes.
         precision: of Lightning: 32-true, 64-true (double precision) or bf16-mixed.
-        gradient_clip: norm at which gradients are clipped; null for none.
+        gradient_clip: norm at which gradients are clipped; null: none.
         threads: processor threads; null: all, or a fair share under a launcher.
         compile: compile by torch.compile what is worth it (on a GPU the loss of reconstruction; on
             the processor FPS-T's blocks): minutes before faster steps.
@@ -170,9 +171,9 @@ class EarlyStopping(FixedSteps):
     """At most `max_steps` steps; the weights of the best validation score count.
 
     Attributes:
-        validate_every: steps between two validations; the best one chooses the weights.
+        validate_every: steps between validations, the best of which selects the weights.
         patience: steps without a better validation score after which a run ends; null: never.
-        min_steps: before which it does not end.
+        min_steps: steps before which a run does not end.
     """
 
     max_steps: PositiveInt = 1000
@@ -184,7 +185,7 @@ class EarlyStopping(FixedSteps):
 
 @dataclass
 class Passes(EarlyStopping):
-    """Passes over the triples of a knowledge graph, a validation after each.
+    """Passes over the triples of a knowledge graph, with a validation after each.
 
     Attributes:
         epochs: passes over the training triples.
@@ -201,13 +202,13 @@ class SearchOptions:
     """A search of hyperparameters.
 
     Attributes:
-        trials: combinations of values, pruned ones among them; a larger number goes on.
-        minutes: of training, in all; null: no limit.
-        seeds: of the runs whose mean best validation score is maximised.
-        sampler: proposes values; its seed is the run's.
-        pruner: ends combinations early, by the best score of the first run as it goes and by the
-            mean before each other run; null: never.
-        space: key of the configuration: its values; null: not searched.
+        trials: number of combinations of values, including pruned ones; a larger number continues.
+        minutes: total minutes of training; null: no limit.
+        seeds: seeds of the runs whose mean best validation score is maximised.
+        sampler: sampler of values; its seed is the run's.
+        pruner: pruner that ends combinations early, by the best score so far of the first run and
+            by the mean before each other run; null: never.
+        space: values by key of the configuration; null: not searched.
     """
 
     sampler: Callable[..., Any]
@@ -220,16 +221,16 @@ class SearchOptions:
 
 @dataclass
 class StudyOptions:
-    """The same models in several spaces, with the same widths, seeds, steps and splits.
+    """Models in several spaces, with equal widths, seeds, steps and splits.
 
     Attributes:
-        spaces: name of each kind of space: lists of overrides that choose one; the first that a
-            model can be built with is its space of this kind.
-        models: that are compared with themselves, choices of `model=`.
-        seeds: runs of each model in each space, from `seed` on; the tests pair them.
-        steps: of training; null: the task's own.
-        dim: width of every model; null: each model's own.
-        words: overrides that every run has, where the command line does not say otherwise.
+        spaces: lists of overrides by the name of a kind of space; a model takes the first list of
+            a kind that it can be built with.
+        models: choices of `model=`, each compared with itself in flat space.
+        seeds: number of runs of each model in each space, from `seed` on; the tests pair them.
+        steps: training steps; null: the task's default.
+        dim: width of every model; null: the model's default.
+        overrides: default overrides of every run; the command line wins.
     """
 
     spaces: Mapping[str, Any]
@@ -237,4 +238,4 @@ class StudyOptions:
     seeds: PositiveInt = 6
     steps: PositiveInt | None = 300
     dim: PositiveInt | None = None
-    words: Sequence[str] = ()
+    overrides: Sequence[str] = ()

@@ -1,1 +1,1 @@
-"""Studies: one question about one graph, answered by many runs."""
+"""Studies: many runs that answer one question about one graph."""

@@ -11,13 +11,13 @@ from curvlab.errors import UsageError
 
 FLAT = "flat"
 
-OTHERWISE = {
+ALTERNATIVES = {
     "model": "name the models by study.models=[...]",
     "manifold": "name other spaces by study.spaces.NAME=[[manifold=...]]",
     "table": "run table= by itself",
     "search": "run search= by itself",
 }
-"""Groups that a study chooses itself, or that are something else, with what to do instead."""
+"""Groups that a study sets itself or that are other sweeps, with what to do instead."""
 
 
 @dataclass(frozen=True)
@@ -35,32 +35,32 @@ class ModelInSpace:
 
 
 def spaces_of(model: str, overrides: Sequence[str], options: DictConfig) -> list[ModelInSpace]:
-    """A model in each kind of space that it can be built with, the flat one first."""
-    common = [*(options.get("words") or ()), "trainer.plots=false", "trainer.progress=false"]
+    """A model in each kind of space that it can be built with, flat space first."""
+    defaults = [*(options.get("overrides") or ()), "trainer.plots=false", "trainer.progress=false"]
     for key, value in (("trainer.max_steps", options.steps), ("model.dim", options.dim)):
-        common += [] if value is None else [f"{key}={value}"]
-    given = set(map(_key, overrides))
-    own = [*(word for word in common if _key(word) not in given), *overrides]
-    found = []
+        defaults += [] if value is None else [f"{key}={value}"]
+    keys = set(map(_key, overrides))
+    common = [*(each for each in defaults if _key(each) not in keys), *overrides]
+    models = []
     for space, choices in options.spaces.items():
         for choice in choices or ():
-            candidate = (f"model={model}", *own, *choice)
+            candidate = (f"model={model}", *common, *choice)
             config = compose(candidate)
             if fits(config):
-                found.append(ModelInSpace(model, str(space), candidate, int(config.model.dim)))
+                models.append(ModelInSpace(model, str(space), candidate, int(config.model.dim)))
                 break
-    found.sort(key=lambda one: one.space != FLAT)
-    if len(found) < 2 or found[0].space != FLAT:
-        spaces = ", ".join(one.space for one in found) or "none"
+    models.sort(key=lambda one: one.space != FLAT)
+    if len(models) < 2 or models[0].space != FLAT:
+        spaces = ", ".join(one.space for one in models) or "none"
         raise UsageError(
-            f"study.models: model={model} has {spaces} of the study's spaces, so that a curved one "
-            "has no flat counterpart; choose others, such as fpst, kappa_gcn or hgcn"
+            f"study.models: model={model} has {spaces} of the study's spaces, and a comparison "
+            "needs flat space and another; choose other models, such as fpst, kappa_gcn or hgcn"
         )
-    return found
+    return models
 
 
 def fits(config: DictConfig) -> bool:
-    """Whether a model can be built with a space, and with a curvature for each component."""
+    """Whether a model can be built with its space, and has one curvature per component."""
     try:
         check_space(config)
     except UsageError:
@@ -70,11 +70,11 @@ def fits(config: DictConfig) -> bool:
     return not OmegaConf.is_list(kappa) or len(kappa) == components
 
 
-def check_study(config: DictConfig, words: Sequence[str], models: Sequence[str]) -> None:
-    """Refuse an invalid study, in one sentence."""
-    for word in words:
-        if way := OTHERWISE.get(_key(word)):
-            raise UsageError(f"{word}: study= chooses models and spaces itself; {way}")
+def check_study(config: DictConfig, overrides: Sequence[str], models: Sequence[str]) -> None:
+    """Refuse an invalid study; `models` are the choices of `model=`."""
+    for override in overrides:
+        if alternative := ALTERNATIVES.get(_key(override)):
+            raise UsageError(f"{override}: study= chooses models and spaces itself; {alternative}")
     options = config.study
     unknown = [name for name in options.models if name not in models]
     if unknown or not options.models:
@@ -92,11 +92,12 @@ def check_study(config: DictConfig, words: Sequence[str], models: Sequence[str])
         )
 
 
-def overrides_of_runs(words: Sequence[str]) -> list[str]:
-    """The overrides of a command line that all runs of a study have."""
-    ours, groups = ("study", "seed", "rerun", "print_config"), ("study.", "hydra")
-    return [word for word in words if _key(word) not in ours and not _key(word).startswith(groups)]
+def overrides_of_runs(overrides: Sequence[str]) -> list[str]:
+    """The overrides of a command that all runs of a study share."""
+    of_study, groups = ("study", "seed", "rerun", "print_config"), ("study.", "hydra")
+    keys = {override: _key(override) for override in overrides}
+    return [o for o, key in keys.items() if key not in of_study and not key.startswith(groups)]
 
 
-def _key(word: str) -> str:
-    return word.lstrip("+").partition("=")[0]
+def _key(override: str) -> str:
+    return override.lstrip("+").partition("=")[0]

@@ -1,4 +1,4 @@
-"""Finished studies as tables: over a grid of options, and of graphs of known geometry."""
+"""Tables of finished studies: over a grid of options, and of graphs of known geometry."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -21,31 +21,34 @@ KNOWN = {
     "random_geometric": "flat",
     "ring_of_trees": "product",
 }
-"""The space that a data set's graph fits into."""
+"""The space that fits the graph of a data set."""
 
 
 def cells_of(folder: Path, x: str, y: str, model: str = "", space: str = "") -> pd.DataFrame:
     """Read the studies below a folder whose commands set the options x (across) and y (up)."""
     rows = []
     for study in _studies(folder):
-        pairs = (word.lstrip("+").partition("=") for word in study["words"])
+        pairs = (override.lstrip("+").partition("=") for override in _overrides(study))
         values = {key: yaml.safe_load(value) for key, _, value in pairs}
         if x not in values or y not in values:
             continue
         reports = dict(zip(study["models"], study["reports"], strict=True))
-        named = model or (next(iter(reports)) if len(reports) == 1 else "MODEL")
-        if named not in reports:
-            raise UsageError(f"--model {named} must be one of {', '.join(reports)}")
-        rows.append({"row": values[y], "column": values[x], **_cell(reports[named], space)})
+        chosen = model or "MODEL"
+        if not model and len(reports) == 1:
+            (chosen,) = reports
+        if chosen not in reports:
+            raise UsageError(f"--model {chosen} must be one of {', '.join(reports)}")
+        rows.append({"row": values[y], "column": values[x], **_cell(reports[chosen], space)})
     if not rows:
         raise UsageError(
-            f"{folder} has no study whose words set {y} and {x}: run one for each value "
+            f"{folder} has no study whose overrides set {y} and {x}: run one for each value "
             f"by curvlab train -m study=spaces dataset=... {x}=A,B,... {y}=C,D,..."
         )
     table = pd.DataFrame(rows).sort_values(["row", "column"], ignore_index=True)
-    if (twice := table[table.duplicated(["row", "column"])]).size:
-        named = f"{y}={twice['row'].iloc[0]}, {x}={twice['column'].iloc[0]}"
-        raise UsageError(f"{folder} has two studies of {named}: name the folder of one grid")
+    repeated = table[table.duplicated(["row", "column"])]
+    if repeated.size:
+        cell = f"{y}={repeated['row'].iloc[0]}, {x}={repeated['column'].iloc[0]}"
+        raise UsageError(f"{folder} has two studies of {cell}: name the folder of one grid")
     return table
 
 
@@ -57,7 +60,8 @@ def answers(folder: Path) -> pd.DataFrame:
         for model, report in zip(study["models"], study["reports"], strict=True):
             if expected is None:
                 continue
-            cell, recommended = _cell(report), report["space"]
+            cell = _cell(report)
+            recommended = report["space"]
             rows.append(
                 {
                     "dataset": study["dataset"],
@@ -85,23 +89,29 @@ def _studies(folder: Path) -> Iterator[dict[str, Any]]:
         yield json.loads(path.read_text("utf-8"))
 
 
+def _overrides(study: Mapping[str, Any]) -> list[str]:
+    """The overrides of a study, which earlier versions stored as `words`."""
+    overrides: list[str] = study["overrides"] if "overrides" in study else study["words"]
+    return overrides
+
+
 def _cell(report: Mapping[str, Any], space: str = "") -> dict[str, Any]:
-    # earlier studies have narrower models as well, below those of full width
+    # Earlier studies have rows of narrower models after those of full width.
     table = pd.DataFrame(report["table"]).drop_duplicates("space").set_index("space")
     table = table.dropna(subset="scores")
-    flat, others = table.iloc[0], table.iloc[1:]
-    if space and space not in others.index:
-        raise UsageError(f"--space {space} must be one of {', '.join(others.index)}")
-    numbers = others[["difference", "pm", "p_holm", "pairs"]].astype(float)  # null is NaN
+    flat, curved = table.iloc[0], table.iloc[1:]
+    if space and space not in curved.index:
+        raise UsageError(f"--space {space} must be one of {', '.join(curved.index)}")
+    numbers = curved[["difference", "pm", "p_holm", "pairs"]].astype(float)  # null is NaN
     chosen = space or str(numbers["difference"].idxmax())
-    own: Any = numbers.loc[chosen]
+    row: Any = numbers.loc[chosen]
     return {
         "space": chosen,
         "flat": flat["mean"],
-        "difference": float(own["difference"]),
-        "pm": float(own["pm"]),
-        "p_holm": float(own["p_holm"]),
-        "found": bool(own["p_holm"] < LEVEL),
-        "seeds": int(own["pairs"]),
+        "difference": float(row["difference"]),
+        "pm": float(row["pm"]),
+        "p_holm": float(row["p_holm"]),
+        "found": bool(row["p_holm"] < LEVEL),
+        "seeds": int(row["pairs"]),
         "seconds": float(table["seconds"].mean()),
     }

@@ -1,4 +1,4 @@
-"""The answer of a study: `study.json` and `study.png` in its folder, and a table."""
+"""Publish a study: `study.json` and `study.png` in its folder, and a table on the terminal."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ COLUMNS = {
     "p_ranks": ("p (ranks)", ".2g"),
     "kappas": ("curvatures", ""),
     "parameters": ("parameters", ",.0f"),
-    "ms_per_step": ("ms a step", ".1f"),
+    "ms_per_step": ("ms per step", ".1f"),
     "seconds": ("seconds", ".1f"),
     "memory_mb": ("MB", ",.0f"),
 }
@@ -47,23 +47,23 @@ console = plain_console(soft_wrap=True)
 def publish(
     folder: Path, study: Mapping[str, Any], facts: GraphFacts, reports: Sequence[Report]
 ) -> None:
-    """Write JSON and picture of a study, and print the answer."""
+    """Write JSON and picture of a study, and print its answer."""
     answer = overall(reports)
     budget = (
         f"Task {study['task']}, scores are {study['metric']} in points of 100. Each model has in "
         f"each space {study['seeds']} runs of at most {study['steps']} steps, with the same seeds, "
         "split and width."
     )
-    known = [r.table.astype(object).where(r.table.notna(), None) for r in reports]  # null, not NaN
-    tables = [
-        vars(r) | {"table": t.to_dict("records")} for r, t in zip(reports, known, strict=True)
-    ]
+    stored_reports = []
+    for report in reports:
+        table = report.table.astype(object).where(report.table.notna(), None)  # null, not NaN
+        stored_reports.append(vars(report) | {"table": table.to_dict("records")})
     stored = {
         "answer": answer,
         "commit": git_commit(),
         **study,
         "facts": asdict(facts),
-        "reports": tables,
+        "reports": stored_reports,
     }
     atomic_write(folder / JSON, json.dumps(stored, indent=2) + "\n")
     save_figure(picture(reports, facts), folder / PICTURE)
@@ -81,7 +81,7 @@ def publish(
 
 @styled
 def picture(reports: Sequence[Report], facts: GraphFacts) -> Figure:
-    """Differences from flat space, a panel a model, and the histogram of curvature."""
+    """Draw differences from flat space, one panel per model, and a histogram of curvature."""
     figure, axes = panels(len(reports) + 1, 4.2, 3.0, columns=len(reports) + 1)
     for axis, report in zip(axes, reports, strict=False):
         _draw_differences(axis, report)

@@ -1,4 +1,4 @@
-"""A study: some models in several spaces, run as ordinary runs, and its answer."""
+"""Run a study, models in several spaces as ordinary runs, and write its answer."""
 
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -70,34 +70,35 @@ def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
     facts = graph_facts(data.graph)
     for line in facts.lines():
         console.print(f"  {line}")
-    for model, own in spaces.items():
-        names = ", ".join(one.space for one in own)
+    for model, models in spaces.items():
+        names = ", ".join(one.space for one in models)
         console.print(f"{model} on {config.dataset.label}: {options.seeds} runs in {names}")
     console.print(f"runs are in {relative_path(folder / 'runs')}")
     seeds = range(config.seed, config.seed + options.seeds)
     cells = [
         (one.config(seed), folder / "runs" / model / f"{one.space}_{one.dim}" / f"seed{seed}")
-        for model, own in spaces.items()
-        for one in own
+        for model, models in spaces.items()
+        for one in models
         for seed in seeds
     ]
     results = iter(run_cells(cells, config))
     rows = {
-        model: [row_of(one, [next(results) for _ in seeds]) for one in own]
-        for model, own in spaces.items()
+        model: [row_of(one, [next(results) for _ in seeds]) for one in models]
+        for model, models in spaces.items()
     }
-    reports = [_report(str(own[0].config(0).model.label), rows[m]) for m, own in spaces.items()]
-    found = {
+    labels = {model: str(models[0].config(0).model.label) for model, models in spaces.items()}
+    reports = [_report(labels[model], rows[model]) for model in spaces]
+    stored = {
         "dataset": config.dataset.name,
         "label": config.dataset.label,
         "task": first.task.name,
         "metric": str(first.task.get("metric") or "map"),
         "seeds": options.seeds,
         "steps": int(first.trainer.max_steps),
-        "words": list(overrides),
+        "overrides": list(overrides),
         "models": list(options.models),
     }
-    publish(folder, found, facts, reports)
+    publish(folder, stored, facts, reports)
     return max(report.score for report in reports)
 
 
@@ -109,7 +110,7 @@ def _report(label: str, rows: Sequence[dict[str, Any]]) -> Report:
 
 
 def run_cells(cells: Sequence[Cell], config: DictConfig) -> list[Result]:
-    """Run configurations in their folders, a process a core, and return their results in order."""
+    """Run configurations in their folders, one process per core; return the results in order."""
     for cell, _ in cells:
         with open_dict(cell):
             cell.rerun, cell.trainer.threads = bool(config.rerun), 1
@@ -122,7 +123,8 @@ def run_cells(cells: Sequence[Cell], config: DictConfig) -> list[Result]:
     with ProcessPoolExecutor(workers, start_context(), initializer=end_with_parent) as pool:
         for result in (map if workers == 1 else pool.map)(run_cell, cells):
             results.append(result)
-            done, total = len(results), len(cells)
+            done = len(results)
+            total = len(cells)
             score = f"{result.score:.2f}" if result.score is not None else result.error
             left = format_time((monotonic() - started) / done * (total - done))
             console.print(
@@ -133,7 +135,7 @@ def run_cells(cells: Sequence[Cell], config: DictConfig) -> list[Result]:
 
 
 def run_cell(cell: Cell) -> Result:
-    """Run one configuration; an error that ends it is in its result."""
+    """Run one configuration; its result holds an error that ends it."""
     register_resolvers()
     config, folder = cell
     with redirect_stdout(StringIO()):
@@ -141,16 +143,16 @@ def run_cell(cell: Cell) -> Result:
 
 
 def row_of(one: ModelInSpace, results: Sequence[Result]) -> dict[str, Any]:
-    """The runs of a model in a space as a row, see `curvlab.study.verdict`."""
-    own = {"space": one.space, "dim": one.dim, "words": one.overrides}
+    """The runs of a model in a space as a row; see `curvlab.study.verdict`."""
+    names = {"space": one.space, "dim": one.dim, "overrides": one.overrides}
     failed = next((result for result in results if result.score is None), None)
     if failed is not None:
         error = f"seed {failed.seed} {failed.status}: {failed.error}"
-        return own | {"scores": None, "error": error}
+        return names | {"scores": None, "error": error}
     scores = [float(result.score) for result in results if result.score is not None]
     curvatures = pd.DataFrame([result.curvatures for result in results])
     kappas = {str(k): np.mean(curvatures[k].tolist(), axis=0).tolist() for k in curvatures}
     table = pd.DataFrame([[getattr(r, name) for name in COSTS.values()] for r in results])
     means = dict(zip(COSTS, table.astype(float).mean(), strict=True))
     row = {"scores": scores, "error": None, "mean": mean(scores), "curvatures": kappas}
-    return own | row | means
+    return names | row | means

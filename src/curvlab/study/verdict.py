@@ -1,4 +1,4 @@
-"""Results of a study: comparisons with flat space, and a recommendation."""
+"""Compare the spaces of a study with flat space and recommend one."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -21,9 +21,11 @@ from curvlab.study.flat_counterpart import FLAT
 
 @dataclass(frozen=True)
 class Report:
-    """A model's results and the recommended space; `alike` are others that are as good.
+    """A model's results and the recommended space.
 
-    `decided` is false if no gain over flat space was found and one of `POINT` is not excluded.
+    Attributes:
+        alike: Spaces that are not distinguishable from the recommended one.
+        decided: False if no gain over flat space is significant and one of `POINT` is possible.
     """
 
     label: str
@@ -43,26 +45,27 @@ def compare(table: pd.DataFrame) -> pd.DataFrame:
     """Compare spaces with flat space, paired by seed."""
     rows = table.iloc[1:].dropna(subset="scores")
     pairs = [compare_pairs(scores, table["scores"].iloc[0]) for scores in rows["scores"]]
-    found = pd.DataFrame([asdict(pair) | {"interval": pair.interval} for pair in pairs], rows.index)
-    found["p_holm"] = holm(found["p_t"].tolist())
-    return table.join(found.rename(columns={"mean": "difference", "p_wilcoxon": "p_ranks"}))
+    tests = pd.DataFrame([asdict(pair) | {"interval": pair.interval} for pair in pairs], rows.index)
+    tests["p_holm"] = holm(tests["p_t"].tolist())
+    return table.join(tests.rename(columns={"mean": "difference", "p_wilcoxon": "p_ranks"}))
 
 
 def recommend(label: str, table: pd.DataFrame) -> Report:
-    """Recommend a space for a model: the simplest of those not distinguishable from the best.
+    """Recommend a space for a model: the simplest that is not distinguishable from the best.
 
-    Only spaces that beat flat by the corrected t test at 5 % are; else flat space. Then it is
-    undecided whether curvature pays unless every other space is worse, or its difference from at
-    least three pairs has a 95 % interval that ends below a gain of one point.
+    Candidates beat flat space by the corrected t test at 5 %. Without one, flat space is
+    recommended. The question is then undecided unless every other space is significantly worse, or
+    has at least three pairs whose difference's 95 % interval ends below a gain of one point.
     """
     others = table.iloc[1:].dropna(subset="scores")
     significant = others["p_holm"] < LEVEL
     better = others[significant & (others["difference"] > 0)]
     if len(better):
         top = _best(better)["scores"]
-        alike = better[[not compare_pairs(top, scores).p_t < LEVEL for scores in better["scores"]]]
-        best: Any = alike.iloc[0]
-        names = tuple(alike["space"].iloc[1:])
+        as_good = [not compare_pairs(top, scores).p_t < LEVEL for scores in better["scores"]]
+        candidates = better[as_good]
+        best: Any = candidates.iloc[0]
+        names = tuple(candidates["space"].iloc[1:])
         text = (
             f"{label} gains from curvature: in {best['space']} space it scores "
             f"{best['difference']:.2f} points more than in flat space, 95 % interval "
@@ -76,7 +79,8 @@ def recommend(label: str, table: pd.DataFrame) -> Report:
         text = f"{label} stays flat: every other space scores less, {less}."
         return Report(label, table, FLAT, (), text)
     possible = equal[[_may_gain(row) for _, row in equal.iterrows()]]
-    if decided := possible.empty:
+    decided = possible.empty
+    if decided:
         text = f"{label} stays flat: no space gains a point, "
         text += f"and no difference was found. {_budget(_best(equal), len(others))}"
     else:
@@ -114,19 +118,19 @@ def _best(rows: pd.DataFrame) -> Any:
 def _budget(row: Any, tests: int) -> str:
     """The effect that this number of runs detects, and how many runs detect a smaller one."""
     std, pairs, level = float(row["std"]), int(row["pairs"]), LEVEL / tests
-    found = (
+    difference = (
         f"The best curved space, {row['space']}, differs by {row['difference']:+.2f} points, "
         f"95 % interval {row['interval']}."
     )
     limit = detectable(std, pairs, level)
     if isinf(limit) or std == 0:
-        return found
+        return difference
     aim = POINT if limit > POINT else limit / 2
     runs = required_runs(aim, std, level)
     more = f", with about {runs} runs one of {aim:.2f} points" if runs else ""
     return (
-        f"{found} With {pairs} runs a difference of about {limit:.2f} points is detectable with "
-        f"80 % power{more}."
+        f"{difference} With {pairs} runs a difference of about {limit:.2f} points is detectable "
+        f"with 80 % power{more}."
     )
 
 

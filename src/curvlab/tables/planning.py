@@ -11,7 +11,7 @@ from curvlab.config.folder import find
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, canonical, stored_config
 from curvlab.results.result import load, result_files
-from curvlab.tables.runs import DEFAULT, flatten, lookup, shown
+from curvlab.tables.runs import DEFAULT, flatten, format_option, lookup
 
 
 def outdated_cells(
@@ -46,7 +46,7 @@ def _why(configs: Path, cell: Path, result: dict[str, Any]) -> str:
     then, today = flatten(before), flatten(now)
     pairs = {k: (then.get(k, DEFAULT), today.get(k, DEFAULT)) for k in {**then, **today}}
     return "; ".join(
-        f"{key} {shown(one)} -> {shown(other)}"
+        f"{key} {format_option(one)} -> {format_option(other)}"
         for key, (one, other) in sorted(pairs.items())
         if canonical(one) != canonical(other)
     )

@@ -182,12 +182,12 @@ def _reasons(why: str, made: Mapping[str, Any]) -> dict[str, str]:
         if differing is None:  # why its command can no longer be composed
             return {"": why}
         key, then, now = differing.groups()
-        if shown(made.get(key, DEFAULT)) == then:
+        if format_option(made.get(key, DEFAULT)) == then:
             found[key] = f"{key}={then} where the table's has {now}"
     return found
 
 
-def shown(value: Any) -> str:
+def format_option(value: Any) -> str:
     """Format a value as in the list of outdated cells."""
     text = "null" if value is None else str(value)
     return text if len(text) < 60 else f"{text[:57]}..."
