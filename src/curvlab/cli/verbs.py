@@ -68,8 +68,9 @@ class Verb(OneLineParser):
         try:
             self.work(args)
         except (UsageError, DivergedError, OSError) as error:
-            is_system = isinstance(error, OSError)
-            message = system_message(error) if is_system else format_error(error)
+            message = format_error(error)
+            if isinstance(error, OSError):
+                message = system_message(error)
             print(f"{self.prog}: {message}", file=sys.stderr)
             return 2 if isinstance(error, UsageError) else 1
         return 0
