@@ -100,7 +100,7 @@ def name_of_recipe(task: str, dataset: str, split: str | None) -> str:
 def steps_of_pass(triples: int | None, size: int, inverse_relations: bool) -> int:
     """Number of steps of at most `size` triples in a pass; inverse relations double the triples."""
     total = (triples or 0) * (2 if inverse_relations else 1)
-    return math.ceil(total / size)
+    return -(-total // size)  # rounded up
 
 
 def stem_of(path: str | None, otherwise: str) -> str:
