@@ -34,7 +34,7 @@ def test_counterparts_differ_in_nothing_but_the_space(model, spaces):
 
 
 def test_a_model_without_a_flat_counterpart_is_refused():
-    with pytest.raises(UsageError, match=r"model=hypformer has .*no flat counterpart"):
+    with pytest.raises(UsageError, match=r"model=hypformer has .*needs flat space and another"):
         in_spaces("hypformer", "dataset=grid")
 
 
