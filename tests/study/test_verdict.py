@@ -156,7 +156,7 @@ def test_a_cell_is_the_best_curved_space_less_flat(studies):
 
 def test_an_incomplete_grid_is_refused(studies):
     folder = grid(studies)
-    with pytest.raises(UsageError, match=r"no study whose overrides set dataset\.source\.radius and"):
+    with pytest.raises(UsageError, match=r"no study whose overrides set dataset\.source\.radius"):
         cells_of(folder, X, "dataset.source.radius")
     with pytest.raises(UsageError, match="--space learned must be one of hyperbolic, spherical"):
         cells_of(folder, X, Y, space="learned")
