@@ -73,18 +73,23 @@ def check_archive(path: Path) -> dict[str, Any]:
 
 
 def checksum_of(place: str, *names: str) -> str | None:
-    """Hash the content of a file, a folder, or the files `names` in it; None if there are none.
+    """Hash the content of a file, a folder, or the files `names` in it; None if there are none."""
+    files = files_of(place, *names)
+    return checksum([*files.values()], [*files])
 
-    The path of one of `names` stands for its folder.
+
+def files_of(place: str, *names: str) -> dict[str, Path]:
+    """The files that a path stands for, by their names in it; those of a folder, or `names` in it.
+
+    A single file has its suffix for a name. The path of one of `names` stands for its folder.
     """
     path = Path(place).expanduser()
     if path.name in names and path.is_file():
         path = path.parent
     if path.is_file():
-        return checksum([path], [path.suffix])
+        return {path.suffix: path}
     files = [path / name for name in names] if names else raw_files(path)
-    files = [file for file in files if file.is_file()]
-    return checksum(files, [file.relative_to(path).as_posix() for file in files])
+    return {file.relative_to(path).as_posix(): file for file in files if file.is_file()}
 
 
 def raw_files(folder: Path) -> list[Path]:
@@ -107,6 +112,11 @@ def checksum(paths: Sequence[Path], names: Sequence[str] | None = None) -> str |
     digests = [_digest(path.resolve(), _state(path)) for path in paths]
     sums = [f"{name} {digest}" for name, digest in zip(names, digests, strict=True)]
     return hashlib.sha256("\n".join(sums).encode()).hexdigest()[:16] if sums else None
+
+
+def checksums(files: Mapping[str, Path]) -> dict[str, str]:
+    """Hash the content of each of some files."""
+    return {name: _digest(path.resolve(), _state(path)) for name, path in files.items()}
 
 
 def _state(path: Path) -> tuple[int, ...]:

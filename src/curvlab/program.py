@@ -1,12 +1,20 @@
 """Helpers of all verbs: the home folder, plain text, times."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters with which a name could steer a terminal, or reorder its text; not line breaks."""
+
+
+def without_controls(text: str) -> str:
+    """Write control characters as Python's `repr` does."""
+    return CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def expand_home(words: Sequence[str]) -> list[str]:
@@ -15,10 +23,21 @@ def expand_home(words: Sequence[str]) -> list[str]:
 
 
 def plain_console(**options: Any) -> "Console":
-    """A console that prints text as it is: a name such as `[/m/0abc]` is not markup."""
-    from rich.console import Console
+    """A console that prints text as it is: a name such as `[/m/0abc]` is not markup.
 
-    return Console(markup=False, emoji=False, highlight=False, **options)
+    It styles text, and writes control characters in it as `without_controls` does.
+    """
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class PlainConsole(Console):
+        def _render_buffer(self, buffer: Iterable[Segment]) -> str:
+            return super()._render_buffer(
+                part if part.control else part._replace(text=without_controls(part.text))
+                for part in buffer
+            )
+
+    return PlainConsole(markup=False, emoji=False, highlight=False, **options)
 
 
 def format_time(seconds: float) -> str:

@@ -154,6 +154,38 @@ def test_a_claim_is_a_result_a_checkpoint_or_neither(tmp_path):
     assert (back.result.config_hash, back.source) == (hash_of("a"), None)
 
 
+CONFIG_DAMAGES = {
+    "missing": lambda text: None,
+    "empty": lambda text: "",
+    "cut off": lambda text: text[: len(text) // 2],
+    "foreign": lambda text: "a: [",
+    "of another": lambda text: text.replace("config_hash: '", "config_hash: 'f").replace("a", "b"),
+}
+
+
+@pytest.mark.parametrize("damage", CONFIG_DAMAGES.values(), ids=CONFIG_DAMAGES)
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_damaged_configuration_is_restored_and_costs_no_run(tmp_path, damage, ended):
+    directory = leave_products(tmp_path, "a")
+    leave_checkpoint(directory.path / LAST, "a", step=2)
+    path = tmp_path / "config.yaml"
+    before = path.read_text()
+    damaged = damage(before)
+    path.unlink() if damaged is None else path.write_text(damaged)
+    if ended:
+        result("a").write(tmp_path)
+    else:
+        (tmp_path / "result.json").unlink(missing_ok=True)
+    found = directory.claim(result("a"), tmp_path)
+    assert bool(found.result) == ended
+    assert ended or found.checkpoint == directory.path / LAST
+    if not ended:
+        directory.prepare(result("a"), fresh=False)  # as a run does when it has built its parts
+        assert (tmp_path / LAST).exists()
+    assert path.read_text() == before
+    assert not (tmp_path / "previous").exists()
+
+
 def test_a_run_that_was_interrupted_in_another_folder_is_moved(tmp_path):
     own, other = (tmp_path / "runs" / "mlp" / name / "seed0" for name in ("default", "dim=16"))
     directory, begun = RunDirectory(own), leave_products(other, "a")

@@ -5,20 +5,36 @@ import os
 import sys
 import warnings
 from types import TracebackType
+from typing import Any
+
+from curvlab.program import without_controls
 
 # PyTorch Geometric 2.8 says it on import, from torch 2.14 on.
 warnings.filterwarnings("ignore", "`torch.jit.script` is deprecated", FutureWarning)
 
 
 class Output(io.TextIOWrapper):
-    """A stream whose reader may close early, as with `| head`; further output is dropped."""
+    """A stream that writes control characters as text.
+
+    Its reader may close early, as with `| head`; further output is dropped.
+    """
 
     def write(self, text: str) -> int:
+        """Write without control characters, but for the return at the start of a progress bar."""
+        bar = text.startswith("\r")
+        return self.write_as_is("\r" * bar + without_controls(text[bar:]))
+
+    def write_as_is(self, text: str) -> int:
         """Write, or drop the text if nobody reads."""
         try:
             return super().write(text)
         except BrokenPipeError:
             return self._drop(text)
+
+    @property
+    def rich_proxied_file(self) -> "Styled":
+        """Where Rich writes, whose styles are control characters."""
+        return Styled(self)
 
     def flush(self) -> None:
         """Flush, unless nobody reads."""
@@ -30,6 +46,20 @@ class Output(io.TextIOWrapper):
     def _drop(self, text: str) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
         return len(text)
+
+
+class Styled:
+    """A stream for the styled text of `curvlab.program.plain_console`."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+
+    def write(self, text: str) -> int:
+        """Write with the control characters of styles."""
+        return self._output.write_as_is(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._output, name)
 
 
 def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from curvlab.cli.verbs import Verb, show, write
+from curvlab.cli.verbs import Verb, add_spreadsheet_argument, show, write
 from curvlab.errors import UsageError
 from curvlab.results.result import Result, read_result, result_files
 from curvlab.tables.paired import comparison, group_runs
@@ -54,7 +54,7 @@ def _compare(args: argparse.Namespace) -> None:
             settings[group.label] = ["default" if v is None else str(v) for v in values]
         show(settings, "what differs")
     if args.output:
-        write(table, args.output)
+        write(table, args.output, args.spreadsheet)
         print(f"table    {args.output}")
 
 
@@ -73,3 +73,4 @@ def _results(names: Sequence[str]) -> list[Result]:
 main = Verb("compare", __doc__, _compare)
 main.add_argument("runs", nargs="+", metavar="RUN", help="folders or globs")
 main.add_argument("--output", type=Path, metavar="FILE", help="the table, .csv or .parquet")
+add_spreadsheet_argument(main)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import curvlab
-from curvlab.cli.verbs import Verb, add_run_arguments, graph_in, write
+from curvlab.cli.verbs import Verb, add_run_arguments, add_spreadsheet_argument, graph_in, write
 from curvlab.config.resolvers import data_name
 from curvlab.config.schema import spaces_of
 from curvlab.files import arriving, atomic_write
@@ -43,7 +43,7 @@ def _export(args: argparse.Namespace) -> None:
         frame = pd.DataFrame(points, columns=[f"x{i}" for i in range(points.shape[1])])
         frame.insert(0, "id", ids)
         frame.attrs.update(space)  # parquet files keep it
-        write(frame, path)
+        write(frame, path, args.spreadsheet)
     atomic_write(path.with_name(f"{path.name}.json"), json.dumps(space, indent=2) + "\n")
     print(f"{len(ids):,} points of {points.shape[1]} coordinates in {path}")
     print(f"  {space['layer']}, {space['coordinates']} in {space['geometry']}")
@@ -98,3 +98,4 @@ main.add_argument("--format", choices=formats, default="csv", help="format of th
 main.add_argument("--tangent", action="store_true", help="logarithms at the origin")
 main.add_argument("--data", metavar="FOLDER", help="folder of another graph")
 main.add_argument("--output", type=Path, metavar="FILE", help="file to write")
+add_spreadsheet_argument(main)

@@ -17,7 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import curvlab
-from curvlab.cli.verbs import Verb, add_run_arguments, graph_in, show, write
+from curvlab.cli.verbs import (
+    Verb,
+    add_run_arguments,
+    add_spreadsheet_argument,
+    graph_in,
+    show,
+    write,
+)
 from curvlab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +37,7 @@ def _predict(args: argparse.Namespace) -> None:
     graph = graph_in(args.data, run)
     table = run.predict(graph, nodes=args.node, queries=_queries(args), **query)
     if args.output:
-        write(table, args.output)
+        write(table, args.output, args.spreadsheet)
         print(f"{len(table):,} rows in {args.output}")
     else:
         show(table, f"{run.config.model.label} on {run.config.dataset.label}")
@@ -76,3 +83,4 @@ main.add_argument(
 )
 main.add_argument("--data", metavar="FOLDER", help="folder of another graph")
 main.add_argument("--output", type=Path, metavar="FILE", help="file for all rows, .csv or .parquet")
+add_spreadsheet_argument(main)

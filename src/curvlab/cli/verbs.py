@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from curvlab.config.folder import add
 from curvlab.errors import DivergedError, UsageError, format_error, system_message
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 SHOWN_ROWS = 20  # rows of a table on the terminal; a file has all of them
 SHOWN_COLUMNS = 10
+
+FORMULAS = ("=", "+", "-", "@")
+"""How texts begin that a spreadsheet runs as formulas."""
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -98,13 +101,23 @@ def graph_in(folder: str | None, run: "Run") -> "Data | None":
     return graph
 
 
-def write(frame: "pd.DataFrame", path: Path) -> None:
-    """Write a table atomically, in the format of its file's suffix."""
+def add_spreadsheet_argument(verb: Verb) -> None:
+    """Add the option for spreadsheets to a verb that writes tables."""
+    what = "in .csv, put ' before names that a spreadsheet would run as a formula (= + - @)"
+    verb.add_argument("--spreadsheet", action="store_true", help=what)
+
+
+def write(frame: "pd.DataFrame", path: Path, spreadsheet: bool = False) -> None:
+    """Write a table atomically, in the format of its file's suffix.
+
+    For a `spreadsheet`, texts of a CSV file that it would take for formulas are marked as texts.
+    """
     if path.suffix not in (".csv", ".parquet"):
         raise UsageError(f"--output {path}: tables are written as .csv or .parquet")
     with arriving(path) as partial:
         if path.suffix == ".csv":
-            frame.to_csv(partial, index=False)
+            safe = frame.rename(columns=as_text).map(as_text) if spreadsheet else frame
+            safe.to_csv(partial, index=False)
             return
         try:
             frame.to_parquet(partial, index=False)
@@ -112,6 +125,12 @@ def write(frame: "pd.DataFrame", path: Path) -> None:
             raise UsageError(
                 "parquet files need the package pyarrow: pip install pyarrow, or write .csv"
             ) from None
+
+
+def as_text(value: Any) -> Any:
+    """A value that a spreadsheet takes for no formula: of a text that begins as one, `'=text`."""
+    is_formula = isinstance(value, str) and value.lstrip().startswith(FORMULAS)
+    return f"'{value}" if is_formula else value
 
 
 def show(frame: "pd.DataFrame", title: str, digits: int = 4) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from curvlab.checksums import checksum, checksum_of
+from curvlab.checksums import checksum, checksums, files_of
 from curvlab.config.folder import CONFIGS, place_in
 from curvlab.config.options import leaves, mappings
 from curvlab.config.schema import (
@@ -36,7 +36,16 @@ def user_files(config: Mapping[Any, Any]) -> dict[str, str | None]:
     These are the options marked `UserFile`; of classes outside of curvlab also other options that
     name an existing file. None: there is nothing to read.
     """
-    found: dict[str, str | None] = {}
+    return {key: checksum([*files.values()], [*files]) for key, files in _user_files(config)}
+
+
+def user_file_checksums(config: Mapping[Any, Any]) -> dict[str, dict[str, str]]:
+    """The same, file by file."""
+    return {key: checksums(files) for key, files in _user_files(config)}
+
+
+def _user_files(config: Mapping[Any, Any]) -> Iterator[tuple[str, dict[str, Path]]]:
+    """Keys of a configuration that name files of the user's, and these by their names."""
     for path, node in mappings({part: config.get(part) for part in PARTS}):
         target = str(node.get("_target_", ""))
         for name, option in options_of(target).items():
@@ -44,15 +53,18 @@ def user_files(config: Mapping[Any, Any]) -> dict[str, str | None]:
                 place, key = node.get(name), f"{path}.{name}"
                 if place is not None:
                     names = attribute(target, "file_names", ()) if name == "path" else ()
-                    found[key] = checksum_of(str(place), *names)
+                    yield key, files_of(str(place), *names)
                 elif name == "path" and not node.get("target"):
-                    found[key] = None
+                    yield key, {}
+        others: Mapping[str, Any] = {}
         if is_subclass(target, FOREIGN):
-            options = {"options": node.get("options") or {}}
-            found |= {f"{path}.{key}": content for key, content in _existing_files(options)}
+            others = {"options": node.get("options") or {}}
         elif target and not _is_known(target):
-            found |= {f"{path}.{key}": content for key, content in _existing_files(node)}
-    return found
+            others = node
+        for key, value in leaves(others):
+            if isinstance(value, str) and _is_file(value):
+                file = Path(value).expanduser()
+                yield f"{path}.{key}", {file.name: file}
 
 
 def dataset_files(config: Mapping[str, Any]) -> dict[str, str]:
@@ -77,12 +89,6 @@ def dataset_files(config: Mapping[str, Any]) -> dict[str, str]:
 
 def _is_known(target: str) -> bool:
     return target in stored_signatures() or target.partition(".")[0] in ("curvlab", *LIBRARIES)
-
-
-def _existing_files(node: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    for key, value in leaves(node):
-        if isinstance(value, str) and _is_file(value):
-            yield key, checksum([Path(value).expanduser()])
 
 
 def _is_file(text: str) -> bool:

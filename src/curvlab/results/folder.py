@@ -90,6 +90,9 @@ class RunDirectory:
             if other is not None:
                 source, done = other.path, self.take_over(other, run)
             if done is not None:
+                if self._hash_in_config != run.config_hash:
+                    with suppress(OSError):  # of a read-only disk
+                        self.write_config(run)
                 return Claim(done, source=source)
         damaged = self.discard_damaged()
         own = self.config_hash == run.config_hash and not rerun
@@ -150,9 +153,7 @@ class RunDirectory:
         """
         if fresh or self.config_hash != result.config_hash:
             self._make_room()
-        kept = {name: getattr(result, name) for name in ("config_hash", "schema", "revisions")}
-        text = yaml.safe_dump({**kept, **result.config}, sort_keys=False)
-        atomic_write(self.path / CONFIG, text)
+        self.write_config(result)
         if self.conclusion(result.config_hash) is None:
             for end in (FILE, TRACEBACK, BEST):
                 remove(self.path / end)
@@ -211,12 +212,40 @@ class RunDirectory:
 
     @property
     def config_hash(self) -> str | None:
-        """The hash of the configuration whose files are here; None if there are none."""
+        """The hash of the configuration whose files are here; None if there are none.
+
+        Where `config.yaml` is damaged or missing, the result or a checkpoint has it.
+        """
+        if found := self._hash_in_config or self._hash_in_products():
+            return found
+        return "unknown" if any(_products(self.path)) else None
+
+    @property
+    def _hash_in_config(self) -> str | None:
+        """The hash by `config.yaml`; None if the file is damaged."""
         with suppress(OSError, yaml.YAMLError, ValueError, TypeError):
             stored = yaml.safe_load((self.path / CONFIG).read_text("utf-8"))
-            if found := _identity({"revisions": {}, **stored, "config": stored}):
+            found = _identity({"revisions": {}, **stored, "config": stored})
+            is_current = stored.get("schema", SCHEMA) == SCHEMA  # others had other hashes
+            if not is_current or stored.get("config_hash") == found:
                 return found
-        return "unknown" if any(_products(self.path)) else None
+        return None
+
+    def _hash_in_products(self) -> str | None:
+        result = read_result(self.path)
+        if result is not None:
+            return identity_hash(result.config, result.revisions)
+        for path in self._states:
+            with suppress(DamagedError):
+                if found := _identity(check_archive(path)):
+                    return found
+        return None
+
+    def write_config(self, result: Result) -> None:
+        """Write `config.yaml`."""
+        kept = {name: getattr(result, name) for name in ("config_hash", "schema", "revisions")}
+        text = yaml.safe_dump({**kept, **result.config}, sort_keys=False)
+        atomic_write(self.path / CONFIG, text)
 
     def _make_room(self) -> None:
         """Move the files here to `previous/HASH`; a result that ended is never replaced."""

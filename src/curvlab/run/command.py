@@ -1,5 +1,6 @@
 """The command of one run: its completed overrides, its configuration and its hash."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -125,6 +126,7 @@ class Command:
     def call(self, work: Callable[["Command"], Any], logs: bool) -> Any:
         """Call `work` with this command as a job of Hydra's."""
         assert self.full is not None
+        spare_read_only(self.full, self.folder(multirun=False))
         with initialize_config_dir(str(CONFIGS), JOB, version_base="1.3"):
             loader = GlobalHydra.instance().config_loader()
             context = HydraContext(loader, Callbacks(self.full))
@@ -152,6 +154,13 @@ class Command:
             return Path(config.hydra.sweep.dir, config.hydra.sweep.subdir)
         finally:
             current.cfg = before
+
+
+def spare_read_only(config: DictConfig, folder: Path) -> None:
+    """Let Hydra write none of its own files into a read-only folder."""
+    if folder.exists() and not os.access(folder, os.W_OK):
+        with read_write(config.hydra):
+            config.hydra.output_subdir = None
 
 
 def finished(

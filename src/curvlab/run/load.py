@@ -22,7 +22,7 @@ import curvlab.config.trust as trusted
 from curvlab.callbacks import EncoderStatistics
 from curvlab.checksums import DamagedError, check_archive
 from curvlab.config.building import build
-from curvlab.config.file_contents import user_files
+from curvlab.config.file_contents import user_file_checksums, user_files
 from curvlab.config.resolvers import data_name, register_resolvers
 from curvlab.config.schema import options_of
 from curvlab.data.loaders.datamodule import GraphDataModule, to_default_dtype
@@ -133,9 +133,12 @@ class Run:
         trained_on = self.kept.get("files", {})
         for key, content in user_files(plain).items():
             if content is not None and content != trained_on.get(key, content):
+                before = (self.kept.get("each_file") or {}).get(key)
+                which = "" if before is None else differing(before, user_file_checksums(plain)[key])
                 raise UsageError(
                     f"{OmegaConf.select(self.config, key)} has changed since this run was trained "
-                    "on it: train again, or give it as another graph (--data, or graph= in Python)"
+                    f"on it{which}: train again, or give it as another graph (--data, or graph= in "
+                    "Python)"
                 )
 
     @property
@@ -372,6 +375,20 @@ def load(
     if file.resolve() != folder / BEST:
         return Run(task.eval(), config, kept)
     return Run(task.eval(), config, kept, read_result(folder), folder)
+
+
+def differing(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """Which files of a folder differ, in parentheses; empty for a path that is one file."""
+    if len(before) == len(after) == 1 and before.keys() == after.keys():
+        return ""
+    changed = [name for name in before.keys() & after.keys() if before[name] != after[name]]
+    ways = {
+        "changed": changed,
+        "missing": before.keys() - after.keys(),
+        "new": after.keys() - before.keys(),
+    }
+    parts = (f"{', '.join(sorted(names))} {how}" for how, names in ways.items() if names)
+    return f" ({'; '.join(parts)})"
 
 
 def shipped_runs() -> list[str]:

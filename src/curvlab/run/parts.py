@@ -23,7 +23,7 @@ from torch_geometric.data import Data
 from curvlab.callbacks import BestValidation, PlainFiles
 from curvlab.config.building import build, build_group, name_keys_in_errors
 from curvlab.config.compose import compose
-from curvlab.config.file_contents import user_files
+from curvlab.config.file_contents import user_file_checksums, user_files
 from curvlab.config.folder import CONFIGS, choices
 from curvlab.config.options import is_if_needed, transforms_of
 from curvlab.config.schema import attribute, options_of
@@ -261,16 +261,19 @@ def save_best(
     Plain values, which `torch.load(weights_only=True)` reads: `state_dict`; the result's `score`,
     `val_score`, `step` and `metrics`; `config`, `config_hash`, `revisions`, `schema` and
     `versions`, which identify the run; the `vocabulary` of nodes, classes, entities and relations;
-    `facts` and `normalisation`, taken from the data; and the `directory` of relative paths.
+    `facts` and `normalisation`, taken from the data; checksums of the user's `files`, as the
+    result has them and one by one; and the `directory` of relative paths.
     """
     names = asdict(data.vocabulary)
+    plain = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(plain, dict)
     of_result = ("score", "val_score", "metrics", "config_hash", "schema", "revisions")
     content = {name: getattr(result, name) for name in of_result} | {
         "state_dict": {  # copies: of a view, torch would write the whole tensor
             name: weight.detach().clone().cpu() for name, weight in task.state_dict().items()
         },
         "step": result.best_step,
-        "config": OmegaConf.to_container(config, resolve=True),
+        "config": plain,
         "versions": package_versions(),
         "vocabulary": {k: None if v is None else list(map(str, v)) for k, v in names.items()},
         "facts": data_spec(config, data),  # arguments that constructors take from the data
@@ -281,7 +284,8 @@ def save_best(
             }
             for each in data.transforms
         ],
-        "files": result.config.get(FILES, {}),  # checksums of the user's files
+        "files": result.config.get(FILES, {}),
+        "each_file": user_file_checksums(plain),
         "directory": str(Path.cwd()),  # that relative paths start from
     }
     # Errors of a plain file name the cause; torch's do not.

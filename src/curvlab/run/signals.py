@@ -34,6 +34,15 @@ EXIT_CODES = {
 }
 
 
+FINALISERS = ("__del__", "__exit__", "_removeHandlerRef")
+FINALISING = ("weakref.py", "_weakrefset.py", "atexit.py")
+"""Functions, and files of functions, in which an exception would be lost or leave things half done.
+"""
+
+AGAIN, LONGEST = 0.02, 10.0
+"""Seconds until a signal that meets a finaliser is sent again, and for which it is deferred."""
+
+
 class Interrupted(SystemExit):
     """A signal ends this process with an exit code; `except Exception` does not catch it."""
 
@@ -106,16 +115,34 @@ def wait(children: Callable[[], Sequence[int]] | None = None) -> Iterator[None]:
         check(at_checkpoint=True)
 
 
-def _on_signal(number: int, _: FrameType | None) -> None:
+def _on_signal(number: int, frame: FrameType | None) -> None:
     repeated = _state.received is not None
     _state.received = Signals(number)
     if not repeated:
         _state.since = time.monotonic()
     urgent = number == Signals.SIGINT and (repeated or _state.children is not None)
     if not _state.waits or urgent:
-        raise Interrupted(number)
+        _raise_or_defer(number, frame)
     for child in _state.children() if _state.children else ():
         os.kill(child, number)
+
+
+def _raise_or_defer(number: int, frame: FrameType | None) -> None:
+    """End here, or send the signal again after a finaliser that is running."""
+    if not _is_finalising(frame) or time.monotonic() - _state.since > LONGEST:
+        raise Interrupted(number)
+    main = threading.main_thread().ident
+    threading.Timer(AGAIN, signal.pthread_kill, [main, number]).start()
+
+
+def _is_finalising(frame: FrameType | None) -> bool:
+    """Whether a function that cleans up is running."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name in FINALISERS or code.co_filename.endswith(FINALISING):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _print_sentence() -> None:

@@ -24,7 +24,7 @@ from curvlab.leases import SUFFIX, HeldError, look
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import read_result
 from curvlab.run import reporting, signals
-from curvlab.run.command import complete
+from curvlab.run.command import complete, spare_read_only
 from curvlab.run.reporting import relative_path, say
 
 NAME = "hydra_plugins.curvlab.TableSweeper"
@@ -113,6 +113,7 @@ class TableSweeper(BasicSweeper):
             config.hydra.job.num = config.hydra.job.id = len(self._folders)
             folder = Path(config.hydra.sweep.dir, config.hydra.sweep.subdir).resolve()
             config.hydra.runtime.output_dir = str(folder)
+        spare_read_only(config, folder)
         self._folders[tuple(cell)] = folder
         return config
 
