@@ -7,7 +7,7 @@ forms to rounding. Evaluation uses the plain forms, and so do forward-mode deriv
 
 import ctypes
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +22,7 @@ Kernels = Literal["auto", "plain"]
 ARRAY: Any = ctypes.c_void_p
 INTEGER: Any = ctypes.c_int64
 REAL: Any = ctypes.c_float
+DOUBLE: Any = ctypes.c_double
 
 _VECTORISED = (
     "-ftree-loop-vectorize",
@@ -111,3 +112,30 @@ def _trains(inputs: Sequence[Tensor]) -> bool:
         and torch.autograd.forward_ad._current_level < 0
         and torch._C._functorch.peek_interpreter_stack() is None
     )
+
+
+def pointers(*arrays: Tensor | None) -> list[int | None]:
+    """Addresses of arrays, which the caller keeps until a function has returned."""
+    return [None if array is None else array.data_ptr() for array in arrays]
+
+
+def differentiate_plain(
+    ctx: Any,
+    plain: Callable[..., Any],
+    grads: tuple[Tensor, ...],
+    needs: Sequence[bool] | None = None,
+) -> list[Tensor | None]:
+    """Gradients of the saved inputs of a plain form, which can be differentiated once more.
+
+    The context of the autograd function has saved its differentiable inputs first, `ctx.inputs` of
+    them; `needs` says which gradients are asked for, by default of the first arguments.
+    """
+    again = torch.is_grad_enabled()
+    with torch.enable_grad():
+        # Aliases: an input may depend on another one, as points do on the curvature.
+        inputs = [x.view_as(x) for x in ctx.saved_tensors[: ctx.inputs]]
+        needs = (needs or ctx.needs_input_grad)[: ctx.inputs]
+        needed = [x for x, need in zip(inputs, needs, strict=True) if need]
+        outputs = plain(*inputs)
+        found = iter(torch.autograd.grad(outputs, needed, grads, create_graph=again))
+    return [next(found) if need else None for need in needs]

@@ -107,33 +107,53 @@ class SparseMatrix:
         first, column, values = self.rows
         rows = first, column, values.to(x.dtype)
         first, column, values = self.columns
-        out: Tensor = _Product.apply(x, *rows, first, column, values.to(x.dtype))
-        return out
+        return _multiply(x, *rows, first, column, values.to(x.dtype))
+
+
+def _product(x: Tensor, *parts: Tensor) -> Tensor:
+    """`A X` of the rows of A and of its transpose, which its derivative needs."""
+    offsets, columns, values, *_ = parts
+    with torch.autocast(x.device.type, enabled=False):
+        if x.device.type == "cpu":
+            return neighbour_sums(x, columns, offsets, values)
+        shape = len(offsets) - 1, len(x)
+        matrix = torch.sparse_csr_tensor(offsets, columns, values, shape, check_invariants=False)
+        return matrix @ x
 
 
 class _Product(torch.autograd.Function):
-    """`A X` of the rows of A and of its transpose, none of which has an efficient gradient."""
+    """`_product`, none of whose operations has an efficient gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, *parts: Tensor) -> Tensor:
+        ctx.save_for_backward(*parts)
+        return _product(x, *parts)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        rows, columns = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
+        return _multiply(grad, *columns, *rows), *[None] * 6
+
+
+class _TransformedProduct(torch.autograd.Function):
+    """The same for `torch.func`, in the form in which torch inspects a signature in every call."""
 
     @staticmethod
     def forward(x: Tensor, *parts: Tensor) -> Tensor:
-        offsets, columns, values, *_ = parts
-        with torch.autocast(x.device.type, enabled=False):
-            if x.device.type == "cpu":
-                return neighbour_sums(x, columns, offsets, values)
-            shape = len(offsets) - 1, len(x)
-            matrix = torch.sparse_csr_tensor(
-                offsets, columns, values, shape, check_invariants=False
-            )
-            return matrix @ x
+        return _product(x, *parts)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:  # noqa: ARG004
         ctx.save_for_backward(*inputs[1:])
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        rows, columns = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
-        return _Product.apply(grad, *columns, *rows), *[None] * 6
+    backward = _Product.backward
+
+
+def _multiply(*inputs: Tensor) -> Tensor:
+    transformed = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    function = _TransformedProduct if transformed else _Product
+    out: Tensor = function.apply(*inputs)
+    return out
 
 
 def as_matrix(matrix: SparseMatrix | Tensor) -> SparseMatrix:

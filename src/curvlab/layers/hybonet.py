@@ -20,7 +20,7 @@ from curvlab.layers.elementwise import activation_function, dropout
 from curvlab.layers.feature_linear import FeatureLinear
 from curvlab.layers.lorentz import exponential_factors
 from curvlab.layers.spaces import TakesManifold
-from curvlab.manifolds import Lorentz, lorentz
+from curvlab.manifolds import Lorentz, lorentz, lorentz_maps
 from curvlab.manifolds.kernels import curvature_like, split_time, squared_norm, upcast_half
 from curvlab.options import Activation
 
@@ -52,11 +52,17 @@ class SigmoidTime(TakesManifold, nn.Module):
         self.log_scale = nn.Parameter(torch.tensor(math.log(FIRST_SCALE)))
 
     def forward(self, h: Tensor) -> Tensor:
-        h = upcast_half(h)
-        kappa = curvature_like(self.space.kappa, h.dtype, h)
-        scale = self.log_scale.exp()
+        h, kappa, scale = upcast_half(h), self.space.kappa, self.log_scale.exp()
         if self.max_scale is not None:
             scale = scale.clamp(max=self.max_scale)
+        if library := lorentz_maps.functions([h], kappa, scale):
+            limits = self.time_offset, SMALLEST
+            return lorentz_maps.sigmoid_time(library, self.plain, h, kappa, scale, limits)
+        return self.plain(h, kappa, scale)
+
+    def plain(self, h: Tensor, kappa: Tensor, scale: Tensor) -> Tensor:
+        """`forward` in operations on tensors, of a curvature `[]` and exp(log_scale)."""
+        kappa = curvature_like(kappa, h.dtype, h)
         radius = (-kappa).rsqrt()
         time_part, space_part = split_time(h)
         time = torch.addcmul(radius + self.time_offset, torch.sigmoid(time_part), scale)

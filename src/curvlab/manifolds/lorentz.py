@@ -22,6 +22,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from curvlab.manifolds import lorentz_maps as maps
 from curvlab.manifolds.curved_trig import arsin_ratio, cosine, safe_sqrt, sin_ratio, tolerance
 from curvlab.manifolds.kernels import (
     curvature_like,
@@ -250,6 +251,12 @@ def normalise(m: Tensor, kappa: Tensor | float) -> Tensor:
     m is a sum of points with weights that are not negative, or a multiple of one: timelike. Its
     length is taken from its own time, and so has the digits of m's type.
     """
+    if isinstance(kappa, Tensor) and (library := maps.functions([m], kappa)):
+        return maps.normalise(library, _normalise_plain, m, kappa, tolerance(m.dtype).floor)
+    return _normalise_plain(m, kappa)
+
+
+def _normalise_plain(m: Tensor, kappa: Tensor | float) -> Tensor:
     return _normalise(m.double(), negative_curvature(kappa, torch.float64, m), m.dtype).to(m.dtype)
 
 
@@ -262,6 +269,13 @@ def midpoint(x: Tensor, y: Tensor, kappa: Tensor | float, weight: Tensor | float
 
     Source: Law et al. 2019; Hypformer, equations 4 and 20.
     """
+    if isinstance(kappa, Tensor) and (library := maps.functions([x, y], kappa, weight)):
+        weight = torch.as_tensor(weight, dtype=x.dtype)
+        return maps.midpoint(library, _midpoint_plain, x, y, kappa, weight)
+    return _midpoint_plain(x, y, kappa, weight)
+
+
+def _midpoint_plain(x: Tensor, y: Tensor, kappa: Tensor | float, weight: Tensor | float) -> Tensor:
     p, q = upcast_half(space(x)), upcast_half(space(y))
     k = negative_curvature(kappa, p.dtype, p)
     w = curvature_like(weight, p.dtype, p)

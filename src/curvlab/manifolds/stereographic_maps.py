@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from curvlab.cpp import ARRAY, INTEGER, Library
+from curvlab.cpp import ARRAY, INTEGER, Library, differentiate_plain, pointers
 from curvlab.manifolds import curved_trig as trig
 from curvlab.manifolds import gyro, kernels
 
@@ -63,10 +63,6 @@ def _shape(x: Tensor, kappa: Tensor) -> tuple[int, int, int]:
     return len(kappa), x.shape[1] // len(kappa), x.shape[0]
 
 
-def _pointers(*arrays: Tensor | None) -> list[int | None]:
-    return [None if array is None else array.data_ptr() for array in arrays]
-
-
 def _end() -> tuple[int, int]:
     """The last arguments of the functions."""
     return _CONSTANTS.data_ptr(), torch.get_num_threads()
@@ -81,21 +77,6 @@ def _join(blocks: Tensor) -> Tensor:
     return blocks.movedim(0, -2).flatten(-2)
 
 
-def _differentiate_plain(
-    ctx: Any, plain: Callable[..., Any], grads: tuple[Tensor, ...]
-) -> list[Tensor | None]:
-    """Gradients of the saved inputs of a plain form, which can be differentiated once more."""
-    again = torch.is_grad_enabled()
-    with torch.enable_grad():
-        # Aliases: an input may depend on another one, as points do on the curvature.
-        inputs = [x.view_as(x) for x in ctx.saved_tensors[: ctx.inputs]]
-        needed = [x for x, needs in zip(inputs, ctx.needs_input_grad, strict=False) if needs]
-        outputs = plain(*inputs)
-        found = iter(torch.autograd.grad(outputs, needed, grads, create_graph=again))
-    needs = ctx.needs_input_grad[: ctx.inputs]
-    return [next(found) if need else None for need in needs]
-
-
 class _Radial(Function):
     """Tangent vectors or points times a ratio of kappa times their squared norm."""
 
@@ -106,8 +87,8 @@ class _Radial(Function):
         x = _lay_out(v)
         out = [torch.empty_like(x) for _ in range(2 if kind == EXP_AND_LOG else 1)]
         saved = x.new_empty(2 * len(out), len(kappa), x.shape[1])
-        results = _pointers(*out, *[None] * (2 - len(out)), saved)
-        call = *_pointers(x, kappa), *_shape(v, kappa), kind, *results, *_end()
+        results = pointers(*out, *[None] * (2 - len(out)), saved)
+        call = *pointers(x, kappa), *_shape(v, kappa), kind, *results, *_end()
         ctx.overflows = bool(functions.radial(*call))
         ctx.save_for_backward(v, kappa, x, saved)
         ctx.inputs, ctx.functions, ctx.kind = 2, functions, kind
@@ -128,12 +109,12 @@ class _Radial(Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled() or ctx.overflows:
             plain = partial(_Radial.plain, ctx.kind)
-            return *_differentiate_plain(ctx, plain, grads), None, None
+            return *differentiate_plain(ctx, plain, grads), None, None
         v, kappa, x, saved = ctx.saved_tensors
         grad_v, grad_kappa = torch.empty_like(x), torch.zeros_like(kappa)
         first, *second = map(_lay_out, grads)
-        results = _pointers(first, *(second or (None,)), saved, grad_v, grad_kappa)
-        call = *_pointers(x, kappa), *_shape(v, kappa), ctx.kind, *results
+        results = pointers(first, *(second or (None,)), saved, grad_v, grad_kappa)
+        call = *pointers(x, kappa), *_shape(v, kappa), ctx.kind, *results
         ctx.functions.radial_backward(*call, torch.get_num_threads())
         return grad_v.mT, grad_kappa, None, None
 
@@ -154,7 +135,7 @@ class _ExpSum(Function):
         x, y, (components, block, tokens) = _lay_out(u), v.contiguous(), _shape(u, kappa)
         out = x.new_empty(components, block + mean, tokens)
         scale = x.new_empty(components, 1, tokens) if mean else None
-        call = *_pointers(x, y, kappa), components, block, tokens, *_pointers(out, scale)
+        call = *pointers(x, y, kappa), components, block, tokens, *pointers(out, scale)
         functions.exp_sum(*call, *_end())
         ctx.save_for_backward(u, v, kappa, x)
         ctx.inputs, ctx.functions, ctx.mean = 3, functions, mean
@@ -173,13 +154,13 @@ class _ExpSum(Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
             plain = partial(_ExpSum.plain, ctx.mean)
-            return *_differentiate_plain(ctx, plain, grads), None, None
+            return *differentiate_plain(ctx, plain, grads), None, None
         u, v, kappa, x = ctx.saved_tensors
         components, block, tokens = _shape(u, kappa)
         grad_u, grad_rest = torch.empty_like(x), x.new_zeros(components, block + 1)
         y, (grad, *scale) = v.contiguous(), map(_lay_out, grads)
-        arrays = _pointers(grad, *(scale or (None,)), grad_u, grad_rest)
-        call = *_pointers(x, y, kappa), components, block, tokens, *arrays
+        arrays = pointers(grad, *(scale or (None,)), grad_u, grad_rest)
+        call = *pointers(x, y, kappa), components, block, tokens, *arrays
         ctx.functions.exp_sum_backward(*call, *_end())
         return grad_u.mT, grad_rest[:, :-1].flatten(), grad_rest[:, -1], None, None
 
@@ -205,7 +186,7 @@ class _MobiusAdd(Function):
     def forward(ctx: Any, x: Tensor, y: Tensor, kappa: Tensor, functions: ctypes.CDLL) -> Tensor:
         a, b = _lay_out(x), _lay_out(y)
         out = torch.empty_like(a)
-        call = *_pointers(a, b, kappa), *_shape(x, kappa), out.data_ptr()
+        call = *pointers(a, b, kappa), *_shape(x, kappa), out.data_ptr()
         functions.mobius_add(*call, *_end())
         ctx.save_for_backward(x, y, kappa, a, b)
         ctx.inputs, ctx.functions = 3, functions
@@ -219,11 +200,11 @@ class _MobiusAdd(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
-            return *_differentiate_plain(ctx, _MobiusAdd.plain, grads), None
+            return *differentiate_plain(ctx, _MobiusAdd.plain, grads), None
         x, _, kappa, a, b = ctx.saved_tensors
         grad = _lay_out(grads[0])
         found = torch.empty_like(a), torch.empty_like(b), torch.zeros_like(kappa)
-        call = *_pointers(a, b, kappa), *_shape(x, kappa), *_pointers(grad, *found)
+        call = *pointers(a, b, kappa), *_shape(x, kappa), *pointers(grad, *found)
         ctx.functions.mobius_add_backward(*call, *_end())
         return found[0].mT, found[1].mT, found[2], None
 
@@ -245,7 +226,7 @@ class _HalfQuotient(Function):
         components, width, tokens = s.shape
         out = s.new_empty(components * (width - 1), tokens)
         shape = components, width - 1, tokens
-        functions.half_quotient(*_pointers(s, kappa), *shape, printed, out.data_ptr(), *_end())
+        functions.half_quotient(*pointers(s, kappa), *shape, printed, out.data_ptr(), *_end())
         ctx.save_for_backward(sums, kappa, s)
         ctx.inputs, ctx.functions, ctx.printed = 2, functions, printed
         return out.mT
@@ -258,14 +239,14 @@ class _HalfQuotient(Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
             plain = partial(_HalfQuotient.plain, ctx.printed)
-            return *_differentiate_plain(ctx, plain, grads), None, None
+            return *differentiate_plain(ctx, plain, grads), None, None
         _, kappa, s = ctx.saved_tensors
         components, width, tokens = s.shape
         grad, grad_kappa = _lay_out(grads[0]), torch.zeros_like(kappa)
         grad_sums = torch.empty_like(s)
-        arrays = _pointers(grad, grad_sums, grad_kappa)
+        arrays = pointers(grad, grad_sums, grad_kappa)
         shape = components, width - 1, tokens
-        call = *_pointers(s, kappa), *shape, ctx.printed, *arrays
+        call = *pointers(s, kappa), *shape, ctx.printed, *arrays
         ctx.functions.half_quotient_backward(*call, *_end())
         return grad_sums.mT, grad_kappa, None, None
 

@@ -1,0 +1,121 @@
+"""Maps of points of the Lorentz model in C++, one pass forward and one backward.
+
+Points are `[..., 1 + dim]` in float32, curvature, weight and scale `[]`. Inside, all is computed in
+float64. The plain form of each function, which its caller passes, gives second derivatives.
+"""
+
+import ctypes
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from curvlab.cpp import ARRAY, DOUBLE, INTEGER, Library, differentiate_plain, pointers
+
+_ROWS = [INTEGER, INTEGER]
+_ONE = [ARRAY, ARRAY, *_ROWS, DOUBLE]
+_TWO = [*[ARRAY] * 4, *_ROWS]
+_SCALED = [*[ARRAY] * 3, *_ROWS, DOUBLE, DOUBLE]
+
+LIBRARY = Library(
+    Path(__file__).with_suffix(".cpp"),
+    {
+        "normalise": [*_ONE, ARRAY, INTEGER],
+        "normalise_backward": [*_ONE, *[ARRAY] * 3, INTEGER],
+        "midpoint": [*_TWO, ARRAY, INTEGER],
+        "midpoint_backward": [*_TWO, *[ARRAY] * 4, INTEGER],
+        "sigmoid_time": [*_SCALED, ARRAY, INTEGER],
+        "sigmoid_time_backward": [*_SCALED, *[ARRAY] * 3, INTEGER],
+    },
+)
+
+
+def functions(points: Sequence[Tensor], *numbers: Tensor | float) -> ctypes.CDLL | None:
+    """The library for points of one shape, and numbers `[]`; None where plain forms compute."""
+    tensors = [number for number in numbers if isinstance(number, Tensor)]
+    shapes = {point.shape for point in points}
+    if len(shapes) > 1 or points[0].numel() == 0 or any(number.dim() for number in tensors):
+        return None
+    return LIBRARY.functions(*points, *tensors)
+
+
+class _Map(Function):
+    """One of the maps: points, then the numbers on which it depends, then what it is called with.
+
+    `limits` are numbers without a derivative.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        library: ctypes.CDLL,
+        name: str,
+        plain: Callable[..., Tensor],
+        limits: tuple[float, ...],
+        count: int,
+        *inputs: Tensor,
+    ) -> Tensor:
+        arrays = [each.contiguous() for each in inputs]
+        out, shape = torch.empty_like(arrays[0]), _rows(arrays[0])
+        results = out.data_ptr(), torch.get_num_threads()
+        getattr(library, name)(*pointers(*arrays), *shape, *limits, *results)
+        ctx.save_for_backward(*inputs)
+        ctx.library, ctx.name, ctx.plain, ctx.limits = library, name, plain, limits
+        ctx.inputs, ctx.count = len(inputs), count
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        before = [None] * 5
+        if torch.is_grad_enabled():
+            needs = ctx.needs_input_grad[len(before) :]
+            return *before, *differentiate_plain(ctx, ctx.plain, grads, needs)
+        arrays = [each.contiguous() for each in ctx.saved_tensors]
+        points, numbers = arrays[: ctx.count], arrays[ctx.count :]
+        grad, found = grads[0].contiguous(), [torch.empty_like(point) for point in points]
+        sums = points[0].new_zeros(len(numbers), dtype=torch.float64)
+        call = *pointers(*arrays), *_rows(grad), *ctx.limits, *pointers(grad, *found, sums)
+        getattr(ctx.library, f"{ctx.name}_backward")(*call, torch.get_num_threads())
+        return *before, *found, *sums.to(grad.dtype)
+
+
+def _rows(points: Tensor) -> tuple[int, int]:
+    """Rows, and coordinates beside the time."""
+    return points.shape[:-1].numel(), points.shape[-1] - 1
+
+
+def normalise(
+    library: ctypes.CDLL, plain: Callable[..., Tensor], m: Tensor, kappa: Tensor, floor: float
+) -> Tensor:
+    """`lorentz.normalise`, the length at least `floor` of the squared time."""
+    out: Tensor = _Map.apply(library, "normalise", plain, (floor,), 1, m, kappa)
+    return out
+
+
+def midpoint(
+    library: ctypes.CDLL,
+    plain: Callable[..., Tensor],
+    x: Tensor,
+    y: Tensor,
+    kappa: Tensor,
+    weight: Tensor,
+) -> Tensor:
+    """`lorentz.midpoint`."""
+    out: Tensor = _Map.apply(library, "midpoint", plain, (), 2, x, y, kappa, weight)
+    return out
+
+
+def sigmoid_time(
+    library: ctypes.CDLL,
+    plain: Callable[..., Tensor],
+    h: Tensor,
+    kappa: Tensor,
+    scale: Tensor,
+    limits: tuple[float, float],
+) -> Tensor:
+    """`curvlab.layers.hybonet.SigmoidTime`; limits: offset of times, shortest direction."""
+    out: Tensor = _Map.apply(library, "sigmoid_time", plain, limits, 1, h, kappa, scale)
+    return out
