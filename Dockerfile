@@ -8,6 +8,7 @@ WORKDIR /curvlab
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
 COPY configs configs
+COPY docs/results docs/results
 # Without the constraint on torch, so that a base image keeps its own; else the build without CUDA.
 RUN grep -v '^torch==' constraints.txt > /tmp/constraints.txt \
     && (python -c "import torch" 2>/dev/null \

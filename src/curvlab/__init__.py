@@ -1,11 +1,9 @@
 """Transformers and graph networks in curved spaces."""
 
-from importlib import import_module
+from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["__version__", "layers", "load", "manifolds", "models", "optim", "train"]
-
-__version__ = "0.1.0"
 
 _FUNCTIONS = {"load": "curvlab.run.load", "train": "curvlab.cli.from_python"}
 
@@ -13,15 +11,26 @@ if TYPE_CHECKING:
     from curvlab import layers, manifolds, models, optim
     from curvlab.cli.from_python import train
     from curvlab.run.load import load
+
+    __version__: str
 else:
 
     def __getattr__(name: str) -> Any:
-        """Import public names lazily: they need torch."""
+        """Import public names lazily: they need torch. The version is the installed package's."""
+        if name == "__version__":
+            return _version()
         if name in _FUNCTIONS:
             return getattr(import_module(_FUNCTIONS[name]), name)
         if name in __all__:
             return import_module(f"{__name__}.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _version() -> str:
+    try:
+        return metadata.version("curvlab")
+    except metadata.PackageNotFoundError:  # a checkout on the path
+        return "unknown"
 
 
 def __dir__() -> list[str]:

@@ -21,7 +21,7 @@ SWEEP = ("model=mlp,gcn", "dataset=texas", "seed=0,1")
 @pytest.fixture
 def outputs(tmp_path, monkeypatch):
     """An empty folder of runs; only those in it are known."""
-    monkeypatch.setattr(home, "REPOSITORY", None)
+    monkeypatch.setattr(home, "RESULTS", tmp_path)
     return tmp_path / "outputs"
 
 

@@ -1,6 +1,7 @@
 """The wheel, installed into an empty folder and used from another one."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -64,4 +65,20 @@ def test_tables_and_data_need_no_checkout(curvlab):
     assert status.returncode == 0
     assert "fpst/fig3" in status.stdout
     assert "no runs in outputs/tables yet" in status.stderr
+    table = curvlab("tables", "fpst/fig3", "--format", "markdown").stdout
+    assert re.search(r"FPS-T.*9\d\.\d\d.*9\d\.\d\d", table)  # published and ours
     assert curvlab("data", "synthetic_web").stdout.startswith("synthetic_web: generated")
+
+
+def test_the_wheel_passes_the_check_of_a_release(installed, tmp_path):
+    (package,) = installed.glob("curvlab-*.dist-info")
+    version = package.name.removeprefix("curvlab-").removesuffix(".dist-info")
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "check_wheel.py"), version],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(installed), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,5 +1,6 @@
 """Code of a user, as type checkers see it: each line that ends in `# wrong` is an error, no other.
 
+mypy takes what geoopt and torch_geometric define for any type; pyright reads their code.
 `test_types.py` reads it; it is not run.
 """
 
@@ -27,7 +28,7 @@ space = Stereographic(components=2, learnable=True)
 layer = StereographicLinear(8, 8, space)
 StereographicLinear(8, "eight", space)  # wrong
 LorentzLinear(8, 8, Lorentz(kappa=-1.0))
-LorentzLinear(8, 8, PoincareBall(kappa=-1.0))  # wrong
+LorentzLinear(8, 8, PoincareBall(kappa=-1.0))  # wrong for pyright
 assert_type(stereographic.dist(x, x, kappa=-1.0), Tensor)
 assert_type(lorentz.origin(3, -1.0), Tensor)
 assert_type(space.expmap0(x), Tensor)
@@ -57,7 +58,7 @@ RotH(5)  # wrong
 assert_type(model(graph), Tensor)
 assert_type(model(x, edge_index), Tensor)
 assert_type(model(x, edge_index, edge_weight=torch.ones(2)), Tensor)
-model(graph, edge_index)  # wrong
+model(graph, edge_index)  # wrong for pyright
 model([0.0], edge_index)  # wrong
 model()  # wrong
 encoder: Encoder = model

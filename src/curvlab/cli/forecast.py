@@ -13,7 +13,7 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.cli.overrides import Complete, cells_of, parse
-from curvlab.config.folder import REPOSITORY
+from curvlab.config.folder import RESULTS
 from curvlab.config.options import decides
 from curvlab.errors import UsageError
 from curvlab.leases import SUFFIX as LEASE
@@ -198,10 +198,10 @@ def forecast_of_run(run: Command, folder: Path) -> str:
 
 
 def seconds_of(run: Command, costs: Sequence[Cost] = ()) -> float | None:
-    """The time of a run by these costs, or by those of the repository's runs of its kind."""
-    if not costs and REPOSITORY is not None:
+    """The time of a run by these costs, or by those that ship of runs of its kind."""
+    if not costs:
         kind = _kind_of(run)
-        shipped = read_costs(REPOSITORY / "docs" / "results" / COSTS)
+        shipped = read_costs(RESULTS / COSTS)
         same_kind = [cost for cost in shipped if cost.kind == kind]
         same_table = [cost for cost in same_kind if cost.table == run.config.experiment]
         costs = same_table or same_kind

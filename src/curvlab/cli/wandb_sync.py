@@ -12,6 +12,7 @@ import argparse
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,10 +51,8 @@ def offline_runs(folder: Path) -> list[Path]:
 
 def require_account() -> None:
     """Make sure that uploads have somewhere to go."""
-    try:
-        import wandb
-    except ImportError as error:
-        raise UsageError("uploads need wandb: pip install 'curvlab[wandb]'") from error
+    import wandb
+
     if not wandb.login(prompt=False, verify=False):
         raise UsageError("wandb knows no account here: call `wandb login`, or set WANDB_API_KEY")
 
@@ -134,6 +133,10 @@ def _wandb_sync(args: argparse.Namespace) -> None:
     elif args.source is not None:
         return
     elif args.dashboard:
+        if find_spec("wandb_workspaces") is None:
+            raise UsageError(
+                "--dashboard needs the package wandb-workspaces: pip install 'curvlab[wandb]'"
+            )
         require_account()
         import wandb
 

@@ -14,6 +14,8 @@ INSTALLED = PACKAGE / "configs"  # in a wheel; a checkout has the folder at its 
 CONFIGS = INSTALLED if INSTALLED.is_dir() else PACKAGE.parents[1] / "configs"
 REPOSITORY = None if INSTALLED.is_dir() else CONFIGS.parent
 """The checkout of this package; None if it is installed from a wheel."""
+RESULTS = PACKAGE / "stored" if REPOSITORY is None else REPOSITORY / "docs" / "results"
+"""The results that ship with curvlab."""
 
 GROUP = "curvlab.configs"
 """Entry points by which other packages name their folders of configurations."""

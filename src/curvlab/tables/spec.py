@@ -16,7 +16,7 @@ from hydra.errors import HydraException
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
-from curvlab.config.folder import REPOSITORY, choices, find
+from curvlab.config.folder import REPOSITORY, RESULTS, choices, find
 from curvlab.config.sources import read
 from curvlab.errors import UsageError
 
@@ -253,8 +253,8 @@ def workplace() -> Path:
 
 
 def shipped_results(results: Path) -> Path | None:
-    """The repository's results; None if they are `results` themselves."""
-    shipped = None if REPOSITORY is None else REPOSITORY / "docs" / "results" / "tables"
+    """The results that ship with curvlab; None if they are `results` themselves."""
+    shipped = RESULTS / "tables"
     return None if shipped == results.resolve() else shipped
 
 
@@ -264,13 +264,12 @@ def own_results(root: Path) -> Path:
 
 
 def results_folder(root: Path, given: Path | None = None) -> Path:
-    """Where to read results: `given`, else the user's own, else the repository's."""
+    """Where to read results: `given`, else the user's own, else those that ship with curvlab."""
     if given is None:
         given = own_results(root)
         if not given.is_dir():
-            stored = "" if REPOSITORY is None else ": these are the results in docs/results/tables"
-            log.warning("no runs in outputs/tables yet%s", stored)
-            given = root / "docs" / "results" / "tables" if stored else given
+            log.warning("no runs in outputs/tables yet: these are the results that curvlab ships")
+            given = RESULTS / "tables"
         return given
     if not given.is_dir():
         raise UsageError(f"no folder {given}: name the one that all tables' runs are below")

@@ -18,6 +18,7 @@ from torchmetrics.functional.classification import (
 
 from curvlab.errors import UsageError
 from curvlab.finite import finite_or_nan
+from curvlab.metrics import ogb
 from curvlab.metrics.coincidence import coincident_nodes
 
 Metric = Callable[[Tensor, Tensor], Tensor]
@@ -30,8 +31,8 @@ class Labels(ABC):
         logits: number of logits of a node.
         exclusive: whether a node has exactly one class.
         metrics: functions of logits `[nodes, logits]` and labels, by name.
-        on_request: further metrics, computed only if one selects the weights; those of OGB's
-            evaluator, `ogb_acc` and `ogb_rocauc`, under its names.
+        on_request: further metrics, computed only if one selects the weights; `ogb_acc` and
+            `ogb_rocauc` are computed by OGB's evaluators, on a processor.
     """
 
     exclusive = True
@@ -72,7 +73,7 @@ class OneOfMany(Labels):
             "f1_micro": partial(multiclass_f1_score, average="micro", **of),
             "f1_macro": partial(_f1_macro, **of),
         }
-        self.on_request = {"ogb_acc": self.metrics["accuracy"]}
+        self.on_request: dict[str, Metric] = {"ogb_acc": ogb.accuracy}
         if classes == 2:  # F1 of the second class is HGCN's metric on Disease
             self.metrics["f1_binary"] = lambda logits, y: binary_f1_score(
                 logits.argmax(1), y, validate_args=False
@@ -121,9 +122,9 @@ class ManyOfMany(Labels):
             return lambda x, y: score((x > 0).long(), y.long(), num_labels=count)
 
         self.logits = count
-        self.on_request = {"ogb_rocauc": lambda x, y: _roc_auc(_tied(x), y)}
+        self.on_request = {"ogb_rocauc": lambda x, y: ogb.roc_auc(_tied(x), y)}
         self.metrics = {"f1_micro": f1("micro"), "f1_macro": f1("macro")}
-        self.metrics["roc_auc"] = self.on_request["ogb_rocauc"]
+        self.metrics["roc_auc"] = lambda x, y: _roc_auc(_tied(x), y)
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
