@@ -11,6 +11,7 @@ import torch
 from scipy.sparse import csr_array, save_npz
 from torch_geometric.data import Data
 from torch_geometric.datasets import WebKB
+from torch_geometric.utils import from_networkx
 
 from curvlab.data.datasets import own_graph
 from curvlab.data.datasets.graph_folder import GraphFolder
@@ -485,7 +486,7 @@ def test_one_mask_is_no_split_and_classes_keep_their_numbers(stored, tmp_path):
     data = stored(changes, weighted=True)
     assert "given" not in data
     assert (data.y.tolist(), data.vocabulary.classes) == ([0, 1, 0, 1], ("y", "x"))
-    assert data.edge_weight.sum() == 20
+    assert data.edge_weight.sum() == 20  # each edge of the ring is given in one direction
     known, _ = read_graph(tmp_path / "graph.pt", known=Vocabulary(classes=("x", "y")))
     assert known.y.tolist() == [1, 0, 1, 0]
 
@@ -617,3 +618,164 @@ def test_one_graph_in_forty_dialects(tmp_path, separator, form, header):
     path.write_bytes(b"\xef\xbb\xbf" + "\n".join(lines).encode())
     data, _ = read_graph(path)
     assert edges_by_id(data) == {frozenset(pair) for pair in names}
+
+
+PAIRS = ("ab", "bc", "cd", "de", "ea", "ac")
+NUMBERS = tuple(f"{ord(a) - 97} {ord(b) - 97}" for a, b in PAIRS)
+COMMAS = "\n".join(map(",".join, PAIRS))
+TABS = "source\ttarget\n" + "\n".join(map("\t".join, PAIRS))
+R_ROWS = "\n".join(f'"{i}" "{a}" "{b}"' for i, (a, b) in enumerate(PAIRS, 1))
+PANDAS = "\n".join(f"{i},{a},{b}" for i, (a, b) in enumerate(PAIRS))
+DIALECTS = {
+    "UTF-16 without a mark": TABS.encode("utf-16-le"),
+    "UTF-16 of the other order": b"\xfe\xff" + COMMAS.encode("utf-16-be"),
+    "UTF-32": COMMAS.encode("utf-32"),
+    "Windows": COMMAS.replace("a", "ä").encode("cp1252"),
+    "carriage returns": COMMAS.replace("\n", "\r").encode(),
+    "MS-DOS": COMMAS.replace("\n", "\r\n").encode() + b"\r\n\x1a",
+    "packed twice": gzip.compress(COMMAS.encode()),
+    "Excel": b"\xef\xbb\xbfsep=;\r\n" + COMMAS.replace(",", ";").encode(),
+    "separators at ends": "\n".join(
+        f"{line},"[: 4 - i % 2] for i, line in enumerate(COMMAS.split())
+    ),
+    "header without the last separator": "from,to\n" + COMMAS.replace("\n", ",\n") + ",",
+    "pandas with its index": f",source,target\n{PANDAS}",
+    "pandas with its index, read again": f"Unnamed: 0,x,y\n{PANDAS}",
+    "R's write.csv": '"","from","to"\n' + R_ROWS.replace(" ", ","),
+    "R's write.table": f'"from" "to"\n{R_ROWS}',
+    "KONECT": "% sym unweighted\n% 6 5 5\n" + "\n".join(NUMBERS),
+    "KONECT with weights": "% asym positive\n" + "\n".join(f"{line} 1 1004" for line in NUMBERS),
+    "KONECT with tabs": "% asym\n" + "\n".join(f"{x}\t{y} 1 7" for x, y in map(str.split, NUMBERS)),
+    "SNAP": "# Directed\n# Nodes: 5 Edges: 6\n# FromNodeId\tToNodeId\n"
+    + "\n".join(NUMBERS).replace(" ", "\t"),
+    "counts first": "5 6\n" + "\n".join(NUMBERS),
+    "decimal commas": "von;nach;gewicht\n" + "\n".join(f"{a};{b};1,5" for a, b in PAIRS),
+    "decimal commas and blanks": "\n".join(f"{a} {b} 1,5" for a, b in PAIRS),
+    "quoted lines": "source,target,note\n" + "\n".join(f'{a},{b},"x\ny"' for a, b in PAIRS),
+    "arrows": "\n".join(f"{a} -> {b}" for a, b in PAIRS),
+    "dates": "\n".join(f"{line} 2020-01-03 12:00:00" for line in NUMBERS),
+    "kinds": "\n".join(f"{a} {b} friend" for a, b in PAIRS),
+    "padded": "\n".join(f"   {line.replace(' ', '     ')}  " for line in NUMBERS),
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("name", DIALECTS)
+def test_one_graph_in_the_dialects_of_programs(tmp_path, name, packed):
+    content = DIALECTS[name]
+    raw = content if isinstance(content, bytes) else content.encode()
+    path = tmp_path / f"graph.txt{'.gz' * packed}"
+    path.write_bytes(gzip.compress(raw) if packed else raw)
+    data, _ = read_graph(path)
+    letters = {
+        text: "abcde"[int(text)] if text.isdigit() else text for text in data.vocabulary.nodes
+    }
+    found = {
+        frozenset(letters[name].replace("ä", "a") for name in pair) for pair in edges_by_id(data)
+    }
+    assert found == {frozenset(pair) for pair in PAIRS}
+
+
+MATRIX = "0 1 0 0\n1 0 1 0\n0 1 0 1\n0 0 1 0\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "answer"),
+    [
+        ("g.mtx", "%%MatrixMarket\n", r"scipy.io.mmread"),
+        ("g.txt", "%%MatrixMarket matrix coordinate\n2 2 1\n1 2\n", r"scipy.io.mmread"),
+        ("g.json", "{}", "networkx.node_link_graph"),
+        ("g.txt", '{"nodes": [], "edges": []}', "networkx.node_link_graph"),
+        ("g.csv", "[[0, 1], [1, 2]]", "one line per edge"),
+        ("g.xlsx", "PK", "save the sheet with the edges as CSV"),
+        ("g.zip", "PK", "unpack it"),
+        ("g.csv.bz2", "BZ", "unpack it"),
+        ("g.npz", "PK", "write the edges as edges.csv"),
+        ("g.csv", "<!DOCTYPE html>\n<html>", "web page"),
+        ("g.csv", "version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+        ("g.txt", MATRIX, "4 rows and 4 columns, as an adjacency matrix has"),
+        ("g.csv", ",a,b,c,d\n" + "".join(f"{'abcd'[i]},{row.replace(' ', ',')}\n" for i, row in
+         enumerate(MATRIX.splitlines())), "as an adjacency matrix has"),
+        ("g.txt", "a\nb\nc\n", "write two ids in every line"),
+        ("g.txt", "id\n1\n2\n", "write two ids in every line"),
+        ("g.txt", "# a comment\n\n", "write two ids in every line"),
+        ("g.txt", "\n\n", "write two ids in every line"),
+        ("g.txt", "", "is empty"),
+        ("g.csv", "source,target\n", "write two ids in every line"),
+        ("g.csv", "source,target,age,age\na,b,1,2\n", "two columns 'age'"),
+        ("g.csv", "source,target\na,b\n,c\n", "line 3, column 'source': '' is not an id"),
+        ("g.txt", "Ann Lee Bob Ray\nBob Ray Cem Oz\n", "names with blanks in quotes"),
+        ("g.gz", gzip.compress(b"a,b\n")[:-9], "not a complete .gz"),
+    ],
+)  # fmt: skip
+def test_files_that_are_no_lists_of_edges_name_the_way_out(tmp_path, name, content, answer):
+    raw = content if isinstance(content, bytes) else content.encode()
+    (tmp_path / name).write_bytes(raw)
+    assert sentence(lambda: read_graph(tmp_path / name)).match(f".*{answer}")
+
+
+@pytest.mark.parametrize("address", ["https://x.org/edges.csv", "s3://bucket/edges.csv.gz"])
+def test_an_address_is_refused(address):
+    assert sentence(lambda: read_graph(address)).match(".*is an address: download the file")
+
+
+def test_missing_values_are_one_list_that_can_be_named_and_is_said(folder):
+    rows = "ann,x,1\nbob,?,-9\ncem,y,NA\ndan,x,4\neva,y,-9\n"
+    files = {"edges.csv": EDGES + "dan,eva\n", "nodes.csv": f"id,label,v\n{rows}"}
+    source = folder(files, missing=["?", "-9", "NA"])
+    data = source.load()
+    assert data.labelled.tolist() == [True, False, True, True, True]
+    assert data.x.flatten().tolist() == [1, 2.5, 2.5, 4, 2.5]
+    said = " ".join(source.remarks)
+    assert "label: texts that are no label: (?)" in said
+    assert "v: 3 missing (-9, NA), filled by the mean 2.5" in said
+    assert sentence(folder(files, missing=["?"]).load).match(".*'NA' is not a finite number")
+
+
+FLIGHTS = "airline,from airport,to airport,km\nLH,FRA,MUC,300\nLH,MUC,CDG,700\nAF,CDG,FRA,450\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "ends"),
+    [
+        (FLIGHTS, {}, {"FRA", "MUC", "CDG"}),
+        (FLIGHTS, {"ends": ["airline", "to airport"]}, {"LH", "AF", "MUC", "CDG", "FRA"}),
+        (FLIGHTS, {"ends": [1, 3], "header": True}, {"LH", "AF", "MUC", "CDG", "FRA"}),
+        (FLIGHTS.partition("\n")[2], {"ends": [2, 3]}, {"FRA", "MUC", "CDG"}),
+        (FLIGHTS.partition("\n")[2], {}, {"FRA", "MUC", "CDG"}),  # two columns that share values
+    ],
+)
+def test_ends_are_chosen_by_name_number_or_shared_values(folder, text, options, ends):
+    source = folder({"edges.csv": text}, **options)
+    assert {*source.load().vocabulary.nodes} == ends
+    assert "km" in source.remarks[0] or "column 4" in source.remarks[0]
+
+
+@pytest.mark.parametrize("ends", [["airline", "airport"], ["airline", "airline"], [1, 9]])
+def test_ends_that_are_no_columns_are_refused(folder, ends):
+    assert sentence(folder({"edges.csv": FLIGHTS}, ends=ends).load).match(".*ends=")
+
+
+@pytest.mark.parametrize("separator", [";", " ", "\t"])
+def test_decimal_commas_are_weights(folder, separator):
+    text = "\n".join(separator.join(row) for row in (("a", "b", "1,5"), ("b", "c", "2,25")))
+    data = folder({"edges.txt": text}, weighted=True).load()
+    assert data.edge_weight.sum() == 2 * 3.75
+    assert data.num_nodes == 3
+
+
+def test_a_graph_of_networkx_saved_as_data_keeps_classes_and_weights(tmp_path):
+    graph = nx.karate_club_graph()
+    torch.save(from_networkx(graph), tmp_path / "karate.pt")
+    source = PyGObject(str(tmp_path / "karate.pt"), label="club", weighted=True)
+    data = source.load()
+    assert data.vocabulary.classes == ("Mr. Hi", "Officer")
+    clubs = [graph.nodes[node]["club"] for node in graph]
+    assert [data.vocabulary.classes[y] for y in data.y] == clubs
+    assert data.edge_weight.sum() == 2 * sum(w for *_, w in graph.edges(data="weight"))
+    plain = PyGObject(str(tmp_path / "karate.pt"))
+    plain.load()
+    assert "not used: club" in " ".join(plain.remarks)
+    assert "weighted=true" in " ".join(plain.remarks)
+    wrong = PyGObject(str(tmp_path / "karate.pt"), label="team")
+    assert sentence(wrong.load).match("label=team names no attribute")

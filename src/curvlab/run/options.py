@@ -72,6 +72,7 @@ class DatasetOptions:
         neighbours: number of nearest points that a point is joined to, including itself; null: no
             graph.
         train_triples: number of training triples, for the length of an epoch.
+        both_sides: rank heads as well as tails by default (`task.inverse_relations`).
         filtered: remove duplicate nodes (Platonov et al. 2023).
         filter: pair of spectral filters.
         recipe: data set whose recipes are used; null: this one's.
@@ -90,6 +91,7 @@ class DatasetOptions:
     batch_size: PositiveInt = 10000
     neighbours: Annotated[int, Ge(2)] | None = None
     train_triples: PositiveInt | None = None
+    both_sides: Incidental[bool] = False
     filtered: bool = True
     filter: FilterPair | None = None
     recipe: Incidental[str | None] = None

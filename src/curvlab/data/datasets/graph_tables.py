@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.readers.lists import named_columns
-from curvlab.data.readers.tables import Table
+from curvlab.data.readers.tables import MISSING, Table
 from curvlab.data.vocabulary import Vocabulary
 
 PARTS = {
@@ -47,6 +47,7 @@ class TableGraph(OwnGraph, ABC):
         ignore: columns that are not used.
         one_hot: false refuses columns of texts.
         fill: false refuses missing values.
+        missing: texts of a missing value, in addition to an empty field; null: those above.
     """
 
     names_of_no_role: ClassVar[tuple[str, ...]] = ()
@@ -56,6 +57,7 @@ class TableGraph(OwnGraph, ABC):
     ignore: Sequence[str] = ()
     one_hot: bool = True
     fill: bool = True
+    missing: Sequence[str] | None = None
 
     def from_tables(
         self,
@@ -69,7 +71,8 @@ class TableGraph(OwnGraph, ABC):
             numbered = self._number(edges, None, array)
             edges.check()
             return self.assemble(*numbered, array)
-        nodes = nodes.replace(faults=edges.faults)
+        texts = MISSING if self.missing is None else frozenset({"", *self.missing})
+        nodes = nodes.replace(faults=edges.faults, missing=texts)
         roles = self._roles(nodes, edges, id_column)
         ids = pd.Index(nodes.ids(roles["id"]))
         nodes.refuse(ids.duplicated(), roles["id"], "is a second line: keep one line per node")
@@ -78,6 +81,8 @@ class TableGraph(OwnGraph, ABC):
         labels, classes, masks = None, None, {}
         if "label" in roles:
             labels, classes = encode_classes(nodes, roles["label"], known.classes)
+            if ignored := nodes.said_missing(roles["label"]):
+                self.remarks.append(f"{roles['label']}: texts that are no label:{ignored}")
         if "split" in roles and labels is not None:
             parts = nodes.values(roles["split"]).str.casefold().map(PARTS)
             remedy = "is not a part: write train, val, test or nothing"
@@ -192,7 +197,9 @@ class TableGraph(OwnGraph, ABC):
         names = []
         others = [*roles.values(), *self.ignore, *mask_columns(nodes).values()]
         for name in nodes.frame.columns.drop(others, errors="ignore"):
-            if name in self.names_of_no_role[:1] or re.fullmatch(r"column \d+", str(name)):
+            if name in self.names_of_no_role[:1] or re.fullmatch(
+                r"(column|Unnamed:) \d+", str(name)
+            ):
                 continue
             counts = nodes.texts(name)[~nodes.blank(name)].value_counts()
             free = len(counts) > MOST_TEXTS or bool(counts.max() == 1 and len(counts) > 2)
@@ -253,7 +260,9 @@ class TableGraph(OwnGraph, ABC):
         if not self.fill:
             nodes.refuse(blank, name, f"is missing: write a text, or ignore=[{name}]")
         values = sorted(texts[~blank].unique())
-        missing = f", {int(blank.sum()):,} nodes without one" if blank.any() else ""
+        missing = ""
+        if blank.any():
+            missing = f", {int(blank.sum()):,} nodes without one{nodes.said_missing(name)}"
         self.remarks.append(
             f"{name}: {len(values)} texts as one-hot columns{missing} "
             "(dataset.source.one_hot=false refuses texts)"
@@ -268,8 +277,8 @@ class TableGraph(OwnGraph, ABC):
             mean = 0.0 if blank.all() else float(np.nanmean(numbers))
             numbers = np.where(blank, mean, numbers)
             self.remarks.append(
-                f"{name}: {int(blank.sum()):,} missing, filled by the mean {mean:.4g} of all nodes "
-                "(dataset.source.fill=false refuses them)"
+                f"{name}: {int(blank.sum()):,} missing{nodes.said_missing(name)}, filled by the "
+                f"mean {mean:.4g} of all nodes (dataset.source.fill=false refuses them)"
             )
         return numbers
 

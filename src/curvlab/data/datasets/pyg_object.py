@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from pydoc import locate
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data, Dataset
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage, NodeStorage
+from torch_geometric.utils import is_undirected
 
 from curvlab.checksums import raw_files
 from curvlab.data.datasets.labelled import GIVEN
@@ -45,6 +46,8 @@ class PyGObject(OwnGraph):
         target: of the class, such as torch_geometric.datasets.Planetoid; null for a file.
         options: arguments of the class other than its folder, such as {name: Cora}.
     """
+
+    revision: ClassVar[int] = 4  # 4: weights of an edge that is given both ways count once
 
     label: str | None = None
     target: str | None = None
@@ -121,6 +124,9 @@ class PyGObject(OwnGraph):
                 f"{self.what}: edge_index [2, edges] must have numbers of nodes, 0 to {nodes - 1}: "
                 "correct edge_index, x or num_nodes."
             )
+        if self.weighted and not self.directed and is_undirected(ends, weight, nodes):
+            once = ends[0] <= ends[1]  # weights of repeated edges are added
+            ends, weight = ends[:, once], weight[once]
         labels, classes, given = None, None, dict[str, Tensor]()
         if y is not None:
             labels, classes = self._classes(raw, y.reshape(-1).nan_to_num(-1).clamp(min=-1))

@@ -22,6 +22,10 @@ WAYS_OUT = PACKED | {
     ".npz": "features.npz of a folder has features; write the edges as edges.csv",
     ".npy": "features.npy of a folder has features; write the edges as edges.csv",
     ".mat": "read it by scipy.io.loadmat and write its edges as edges.csv",
+    ".jsonl": "write one line per edge, such as a,b, as edges.csv",
+    ".ods": "save the sheet with the edges as CSV",
+    ".dot": "read it by networkx.nx_pydot.read_dot and write it by networkx.write_graphml",
+    ".gv": "read it by networkx.nx_pydot.read_dot and write it by networkx.write_graphml",
     ".pkl": "write the graph by networkx.write_graphml, or a Data by torch.save as graph.pt",
     ".pickle": "write the graph by networkx.write_graphml, or a Data by torch.save as graph.pt",
 }

@@ -58,6 +58,17 @@ N_TRIPLE = re.compile(
     r'(<[^>]*>|_:\S+|"(?:[^"\\]|\\.)*"(?:@[\w-]+|\^\^<[^>]*>)?)\s*\.\s*(?:#.*)?'
 )
 
+KEEP = "dataset.source.header=false takes it for an edge"
+
+NUMBERING = ("column1", "unnamed0", "index", "row", "rownames", "no", "nr")
+"""Names of a first column that numbers the rows, as `plain_name` has them."""
+
+ARROWS = ("->", "<->", "<-", "--", "-->", "=>", "→", "—")
+"""Signs between the two ends of an edge."""
+
+MOST_KINDS = 10
+"""Different texts of a third column that says of which kind an edge is."""
+
 SHARED = 0.5
 """Share of one column's values that another one has, if both are ends of edges."""
 
@@ -98,17 +109,23 @@ def read_header(table: Table, header: bool | None, nodes: Table | None = None) -
     It does if its words are those of two ends, if it has texts above numbers, or if its two names
     are in no other line, as of no other edge.
     """
-    if table.headed:  # by its format
+    if table.headed or table.frame.empty:  # by its format
         return table, ""
     first = [*table.frame.iloc[0].fillna("").str.strip()]
     if header is None and (named := _commented_header(table)):
         frame = table.frame.rename(columns=dict(zip(table.frame.columns, named, strict=False)))
         return table.replace(frame=frame, headed=True), "header in a comment"
+    below = table.frame.iloc[1:]
+    if header is None and first[0] == "" and "" not in first[1:] and below.iloc[:, 0].notna().all():
+        header = True  # row numbers, whose column has no name
+    if header is None and _counts_edges(table.frame):
+        return table.replace(
+            frame=below
+        ), f"first line {' '.join(first)} has counts (guess: {KEEP})"
     if header is not None or len(first) < 2 or "" in first[:2]:
         return (table.with_header(), "header read") if header else (table, "no header")
-    below = table.frame.iloc[1:]
     lone = False
-    if len({*first}) < len(first):
+    if len({*first}) < len(first) and not named_ends(first):
         found = False
     elif (ends := named_ends(first)) and all(len(name) > 1 for name in ends):
         positions = [first.index(name) for name in ends]
@@ -124,8 +141,17 @@ def read_header(table: Table, header: bool | None, nodes: Table | None = None) -
         found = bool((words & numbers)[:2].all() or (words & numbers)[2:3].any())
         lone = not found and bool(words[:2].all()) and _pairs_are_rare(below)
         found = found or lone
-    guess = " (guess: dataset.source.header=false takes it for an edge)" if lone else ""
+    guess = f" (guess: {KEEP})" if lone else ""
     return (table.with_header(), f"header read{guess}") if found else (table, "no header")
+
+
+def _counts_edges(frame: pd.DataFrame) -> bool:
+    """Whether the first line has the numbers of nodes and of edges, which the others have."""
+    first, below = frame.iloc[0].dropna(), frame.iloc[1:]
+    if len(first) not in (2, 3) or not first.str.fullmatch(r"\d+").all() or len(below) < 2:
+        return False
+    nodes = len(pd.unique(below.iloc[:, :2].to_numpy(object).ravel()))
+    return int(first.iloc[-1]) == len(below) and {*first.iloc[:-1].astype(int)} == {nodes}
 
 
 def _pairs_are_rare(below: pd.DataFrame) -> bool:
@@ -157,23 +183,27 @@ def edge_columns(
             f"{table.path} has no edges: write two ids in every line, as in a,b, or name another "
             "separator by separator=tab, semicolon, space or bar."
         )
+    _refuse_matrix(table)
+    frame = frame.loc[:, [not _is_arrow(frame[name]) for name in frame]]
+    numbering = _row_numbers(table)
     if ends is not None:
-        chosen = [f"column {end}" if isinstance(end, int) else end for end in ends]
+        chosen = table.names_of(ends)
         table.has(chosen, "ends")
         if len({*chosen}) != 2:
             table.faults.append(f"ends={chosen} must name two columns of {table.path}")
         table.check()
     else:
         _refuse_blanks_in_names(table)
-        chosen, guess = named_ends([*frame]), ""
+        chosen, guess = named_ends([*frame]) if table.headed else [], ""
         if not chosen:
-            chosen, guess = _shared_columns(frame)
+            chosen, guess = _shared_columns(frame.drop(columns=numbering))
     others = [str(name) for name in frame if name not in chosen]
     if "relation" in named_columns(others):
         raise UsageError(
             f"{table.path} has a column of relations, as a knowledge graph has: use "
             "dataset=kg_folder dataset.source.path=FOLDER (train.txt, valid.txt, test.txt)."
         )
+    others = [name for name in others if name not in numbering]
     numbers = [c for c in others if not (table.blank(c).all() or table.is_text(c))]
     named = named_columns(others).get("weight")
     weight = [named] if named else numbers[:1]
@@ -198,14 +228,54 @@ def edge_columns(
 def _refuse_blanks_in_names(table: Table) -> None:
     """Refuse a list of edges in which names seem to have blanks, which nothing marks."""
     frame = table.frame
-    if table.headed or frame.shape[1] < 4 or not table.form[0].startswith("separator space"):
+    columns = [str(name) for name in frame if re.fullmatch(r"column \d+", str(name))]
+    if table.headed or not table.form[0].startswith("separator space"):
         return
-    if any(table.is_text(name) for name in frame.columns[2:4] if name in frame.columns):
+    texts = [name for name in columns[2:4] if table.is_text(name)]
+    of_text = any(table.is_text(name) for name in columns[:2])
+    kinds = frame[columns[2]].nunique() if len(columns) == 3 else MOST_KINDS + 1
+    if texts and of_text and kinds > MOST_KINDS:
         raise UsageError(
-            f"{table.path} has {frame.shape[1]} words in a line, as if names had blanks: write "
+            f"{table.path} has {len(columns)} words in a line, as if names had blanks: write "
             "names with blanks in quotes, or with tabs or commas between them; ends=[1,2] takes "
             "the first two words."
         )
+
+
+def _refuse_matrix(table: Table) -> None:
+    """Refuse a matrix with a row and a column for each node."""
+    values = table.frame.drop(columns=_row_names(table))
+    size = len(values)
+    if values.shape[1] != size or size < 4:
+        return
+    numbers = values.apply(pd.to_numeric, errors="coerce").to_numpy(float)
+    if np.isin(numbers, (0, 1)).all() or np.array_equal(numbers, numbers.T):
+        raise UsageError(
+            f"{table.path} has {size} rows and {size} columns, as an adjacency matrix has: write "
+            "one line per edge, by networkx.write_edgelist of networkx.from_numpy_array(matrix)"
+        )
+
+
+def _row_names(table: Table) -> list[str]:
+    """The first column, if the header has no name for it."""
+    first = [str(name) for name in table.frame.columns[:1]]
+    return first if table.headed and first in (["column 1"], ["Unnamed: 0"]) else []
+
+
+def _row_numbers(table: Table) -> list[str]:
+    """The first column, if it numbers the rows and has no name or is called the index."""
+    frame = table.frame
+    if not table.headed or frame.shape[1] < 3 or plain_name(frame.columns[0]) not in NUMBERING:
+        return []
+    numbers = pd.to_numeric(frame.iloc[:, 0], errors="coerce").to_numpy(float)
+    rows = np.arange(len(numbers))
+    is_count = any(np.array_equal(numbers, rows + start) for start in (0, 1))
+    return [str(frame.columns[0])] if is_count else _row_names(table)
+
+
+def _is_arrow(column: "pd.Series[str]") -> bool:
+    """Whether a column has a sign between two ends in every line, such as ->."""
+    return bool(column.isin(ARROWS).all())
 
 
 def _shared_columns(frame: pd.DataFrame) -> tuple[list[str], str]:
@@ -274,7 +344,7 @@ def triple_table(
     table = table.with_header() if header else table
     names = [*map(str, table.frame)]
     if by_name:
-        chosen = [f"column {c}" if isinstance(c, int) else c for c in given]
+        chosen = table.names_of(given)
         table.has(chosen, "columns")
         table.check()
     elif not order and header and roles:

@@ -9,10 +9,14 @@ import pandas as pd
 
 from curvlab.data.readers.endings import ending_of
 from curvlab.data.readers.tables import Table, blank_comments, find_separator, read_text
+from curvlab.data.readers.words import join_names
 from curvlab.errors import UsageError
 
 LAYOUT = ("id", "x", "y", "shape")
 """Attributes of a Pajek file that say where and how nodes are drawn."""
+
+HEADER = re.compile(r"#.*\n# GMT .*\n#.*\n")
+"""The lines that networkx writes before an adjacency list."""
 
 
 def read_networkx(path: Path, directed: bool) -> tuple[Table, Table, list[str]]:
@@ -23,7 +27,7 @@ def read_networkx(path: Path, directed: bool) -> tuple[Table, Table, list[str]]:
         if ending == ".gml":
             graph = _parse_gml(text, says)
         elif ending == ".adjlist":
-            graph = _parse_neighbours(text, directed)
+            graph = _parse_neighbours(text, directed, says)
         elif ending in (".net", ".paj"):
             graph = _parse_pajek(text, says)
         elif ending == ".gexf":
@@ -70,20 +74,18 @@ def _parse_gml(text: str, says: list[str]) -> nx.Graph:
     raise AssertionError
 
 
-def _parse_neighbours(text: str, directed: bool) -> nx.Graph:
+def _parse_neighbours(text: str, directed: bool, says: list[str]) -> nx.Graph:
     """A line for each node with its neighbours, separated as lists of edges are."""
-    text, comments = blank_comments(text)
+    by_networkx = HEADER.match(text)
+    text = text[by_networkx.end() :] if by_networkx else blank_comments(text)[0]
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     separator, _ = find_separator(lines, quoted=False)
     mark = {"tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}.get(separator)
     mark = mark if mark is not None and any(mark in line for line in lines) else None
     rows = [[name.strip() for name in line.split(mark)] for line in lines]
-    heads = {row[0] for row in rows}
-    if any(" GMT " in line for line in comments) and not heads.issuperset(set().union(*rows)):
-        raise UsageError(
-            "a neighbour has no line of its own, as if names had blanks: write it by "
-            "networkx.write_adjlist(graph, path, delimiter=',')"
-        )
+    if by_networkx and {name for row in rows for name in row} - {row[0] for row in rows}:
+        rows = join_names(line.split() for line in lines)  # networkx writes a line for each node
+        says.append("names have blanks, and each node has a line (guess: write tabs between names)")
     graph = nx.DiGraph() if directed else nx.MultiGraph()
     graph.add_nodes_from(row[0] for row in rows)
     graph.add_edges_from((row[0], name) for row in rows for name in row[1:] if name)
@@ -93,7 +95,9 @@ def _parse_neighbours(text: str, directed: bool) -> nx.Graph:
 def _parse_pajek(text: str, says: list[str]) -> nx.Graph:
     """Pajek's network without its layout; partitions become columns."""
     network, *parts = re.split(r"(?im)^(?=\*(?:partition|vector|cluster|permutation)\b)", text)
-    graph = nx.parse_pajek(network.split("\n"))
+    pieces = re.split(r'("[^"\n]*")', network)
+    pieces[::2] = [piece.replace("'", r"\'") for piece in pieces[::2]]  # no quotes in Pajek
+    graph = nx.parse_pajek("".join(pieces).split("\n"))
     for _, facts in graph.nodes(data=True):
         for name in LAYOUT:
             facts.pop(name, None)

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from curvlab.data.readers.words import split_pairs
 from curvlab.errors import FAULT, UsageError
 
 Separator = Literal["tab", "semicolon", "comma", "bar", "space"]
@@ -26,13 +27,34 @@ Separator = Literal["tab", "semicolon", "comma", "bar", "space"]
 SEPARATORS = {"tab": "\t", "semicolon": ";", "comma": ",", "bar": "|", "space": " "}
 """Separators between columns, the less likely part of a text first."""
 
+NAMES_OF_SEPARATORS = {mark: name for name, mark in SEPARATORS.items()}
+
+NO_TABLES = {
+    "%%matrixmarket": "is in the format Matrix Market: read it by scipy.io.mmread and write its "
+    "row and col as the lines of edges.csv",
+    "<!doctype html": "is a web page, not a table: download the file itself",
+    "<html": "is a web page, not a table: download the file itself",
+    "<?xml": "is XML: name it .graphml or .gexf if it is a graph",
+    "{": "is JSON: read it by networkx.node_link_graph and write it by networkx.write_graphml",
+    "[": "is JSON: write a table with one line per edge, such as a,b",
+    "version https://git-lfs": "is a pointer of Git LFS, not the file: fetch it by git lfs pull",
+    "graph [": "is GML: name it .gml",
+    "*vertices": "is Pajek's: name it .net",
+    "*network": "is Pajek's: name it .net",
+    "digraph ": "is in the language DOT: write it by networkx.write_graphml",
+    "graph {": "is in the language DOT: write it by networkx.write_graphml",
+}
+"""What to do with a text that is no table, by its first characters."""
+
 SAMPLE = 1000
 """Lines by which a separator is chosen."""
 
 COMMENTS = ("#", "%")
 
-MISSING = {"", "NULL", "Null", "null", "None", "none", r"\N", ".", "-"}
-MISSING |= {"NA", "na", "<NA>", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "NaT"}
+MISSING = frozenset(
+    {"", "NULL", "Null", "null", "None", "none", r"\N", ".", "-"}
+    | {"NA", "na", "<NA>", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "NaT"}
+)
 """Texts of a missing value in columns of numbers, labels and texts; never of an id."""
 
 DECIMAL_COMMA = r"[+-]?\d+(?:,\d+)?(?:[eE][+-]?\d+)?"
@@ -50,6 +72,7 @@ class Table:
         form: how the file is written, as `separator comma`; empty for typed files.
         headed: whether the file has named the columns.
         comments: lines of comment.
+        missing: texts of a missing value.
     """
 
     path: Path
@@ -59,6 +82,7 @@ class Table:
     form: tuple[str, ...] = ()
     headed: bool = True
     comments: tuple[str, ...] = ()
+    missing: frozenset[str] = MISSING
 
     def refuse(self, wrong: Any, column: Hashable, remedy: str) -> None:
         """Note the place and value of the first invalid row; the remedy continues the sentence."""
@@ -68,6 +92,11 @@ class Table:
             more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
             place = f"{self.unit} {self.frame.index[rows[0]]}, column {column!r}"
             self.faults.append(f"{self.path}, {place}: {value!r}{more} {remedy}")
+
+    def names_of(self, columns: Sequence[str | int]) -> list[str]:
+        """Names of columns that are given by name or number, from 1."""
+        names = dict(enumerate(map(str, self.frame), 1))
+        return [names.get(c, f"column {c}") if isinstance(c, int) else c for c in columns]
 
     def has(self, columns: Sequence[str], key: str) -> None:
         """Note a fault for each missing column that an option names."""
@@ -91,7 +120,7 @@ class Table:
         return values.astype("str").fillna("").str.strip()
 
     def values(self, column: Hashable) -> "pd.Series[Any]":
-        """A column as texts, empty where its text is one of `MISSING`."""
+        """A column as texts, empty where a value is missing."""
         return self.texts(column).mask(self.blank(column), "")
 
     def ids(self, column: Hashable) -> "pd.Series[Any]":
@@ -103,7 +132,12 @@ class Table:
         """Where a column has no value `[rows]`; `-` is one next to `+`."""
         texts = self.texts(column)
         signs = {"-"} if texts.eq("+").any() else set()
-        return texts.isin(MISSING - signs).to_numpy(dtype=bool)
+        return texts.isin(self.missing - signs).to_numpy(dtype=bool)
+
+    def said_missing(self, column: Hashable) -> str:
+        """The texts of a column's missing values, as ` (NA, -)`; empty without texts."""
+        texts = sorted({*map(str, self.texts(column)[self.blank(column)])} - {""})
+        return f" ({', '.join(texts[:5])})" if texts else ""
 
     def parsed(self, column: Hashable) -> "pd.Series[Any]":
         """A column as numbers, true as 1 and false as 0; NaN where it has another text.
@@ -160,18 +194,34 @@ def read_text(path: Path) -> tuple[str, str]:
     """The text of a file, perhaps compressed by gzip, and its encoding."""
     raw = path.read_bytes()
     try:
-        raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
-        if raw[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            text, encoding = raw.decode("utf-16"), "UTF-16"
-        else:
-            text, encoding = raw.decode("utf-8-sig"), "UTF-8"
+        while raw[:2] == b"\x1f\x8b":
+            raw = gzip.decompress(raw)
+        encoding = _wide_encoding(raw)
+        text = raw.decode(encoding or "utf-8-sig")
+        encoding = encoding.upper().removesuffix("-LE").removesuffix("-BE") or "UTF-8"
     except UnicodeDecodeError:
         text, encoding = raw.decode("cp1252", errors="replace"), "Windows-1252"
     except (OSError, EOFError) as error:
         raise UsageError(f"{path} cannot be read ({error}): it is not a complete .gz.") from None
     if "\0" in text:
         raise UsageError(f"{path} is not a text: write a table in UTF-8.")
+    text = text.removesuffix("\x1a")  # the end of a file of MS-DOS
     return text.replace("\r\n", "\n").replace("\r", "\n"), encoding
+
+
+def _wide_encoding(raw: bytes) -> str:
+    """UTF-16 or UTF-32 by the byte order mark, UTF-16 also by its zeros; empty for others."""
+    if raw[:4] in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE):
+        return "utf-32"
+    if raw[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return "utf-16"
+    start = raw[:1000]
+    zeros = start[::2].count(0), start[1::2].count(0)
+    if len(raw) % 2 or not start or max(zeros) < 0.4 * len(start[::2]):
+        return ""
+    if min(zeros) > 0:
+        return ""  # not a text of the Latin alphabet
+    return "utf-16-be" if zeros[0] else "utf-16-le"
 
 
 def blank_comments(text: str) -> tuple[str, tuple[str, ...]]:
@@ -187,7 +237,7 @@ def blank_comments(text: str) -> tuple[str, tuple[str, ...]]:
     lead = re.match(rf"(?:[ \t]*\n|{start}.*(?:\n|\Z))*", text)
     end = lead.end() if lead else 0
     head, body = text[:end], text[end:]
-    if not body.strip():
+    if not body.strip() and not re.fullmatch(rf"(?:{start}?(?:[ \t].*)?(?:\n|\Z))*", text):
         return text, ()
     said = [*re.findall(rf"(?m)^{start}(.*)", head)]
     later = rf"(?m)^{start}(?:[ \t].*|$)"
@@ -237,34 +287,72 @@ def read_table(path: Path, separator: str | None = None, plain: bool = False) ->
     """
     check_file(path, "a table")
     if path.suffix == ".parquet":
-        try:
-            frame = pd.read_parquet(path)
-        except ImportError as error:
-            raise UsageError(f"{path}: {error}: pip install 'curvlab[parquet]'") from None
-        except Exception as error:  # each kind of damage raises its own
-            why = " ".join(str(error).split())[:120]
-            raise UsageError(f"{path} cannot be read ({why}): write it again.") from error
-        return Table(path, frame.set_axis(frame.columns.astype(str), axis=1), "row")
+        return _read_parquet(path)
     text, encoding = read_text(path)
-    text, comments = (text, ()) if plain else blank_comments(text)
-    skipped = re.match(r"(?:[ \t]*\n)*", text).group().count("\n")  # type: ignore[union-attr]
-    quoted = not plain and text.count('"') % 2 == 0
+    _refuse_other_formats(path, text)
+    form = list[str]()
+    if stated := re.match(r"\s*\"?sep=(\t|[,;| ])\"?[ \t]*(?=\n)", text):  # a line of Excel's
+        separator = separator or NAMES_OF_SEPARATORS[stated[1]]
+        text = text[stated.end() :]
+    comments = tuple[str, ...]()
+    if not plain:
+        text, comments = blank_comments(text)
     text, attributes = _split_dictionaries(text)
-    lines = [line for line in text[: 2**20].split("\n")[:SAMPLE] if line.strip()]
-    found, other = find_separator(lines, quoted) if separator is None else (separator, "")
-    if plain and found in ("comma", "semicolon") and text.count('"') % 2 == 0:
-        quoted = '"' in text
-        found, other = find_separator(lines, quoted) if separator is None else (separator, "")
+    found, quoted, other = _find_form(text, separator, plain)
+    if attributes is not None and found == "space" and (joined := _join_names(text)):
+        text, found, quoted = joined, "tab", False
+        form.append("names have blanks (guess: write tabs between names)")
     guess = f" (guess: dataset.source.separator={other})" if other else ""
-    form = [f"separator {found}{guess}"]
+    form.insert(0, f"separator {found}{guess}")
     if encoding != "UTF-8":
         form.append(f"encoding {encoding}{' (guess: write UTF-8)' if encoding[0] == 'W' else ''}")
+    frame = _parse(path, text, found, quoted)
+    if attributes is not None:
+        frame = frame.join(attributes)
+    return Table(path, frame, form=tuple(form), headed=False, comments=comments)
+
+
+def _read_parquet(path: Path) -> Table:
+    try:
+        frame = pd.read_parquet(path)
+    except ImportError as error:
+        raise UsageError(f"{path}: {error}: pip install 'curvlab[parquet]'") from None
+    except Exception as error:  # each kind of damage raises its own
+        why = " ".join(str(error).split())[:120]
+        raise UsageError(f"{path} cannot be read ({why}): write it again.") from error
+    return Table(path, frame.set_axis(frame.columns.astype(str), axis=1), "row")
+
+
+def _refuse_other_formats(path: Path, text: str) -> None:
+    """Refuse texts that are known to be no tables, whatever they are called."""
+    for start, remedy in NO_TABLES.items():
+        if text[:1000].lstrip().casefold().startswith(start):
+            raise UsageError(f"{path} {remedy}.")
+
+
+def _find_form(text: str, separator: str | None, plain: bool) -> tuple[str, bool, str]:
+    """The separator, whether fields are quoted, and another separator that would do."""
+    lines = [line for line in text[: 2**20].split("\n")[:SAMPLE] if line.strip()]
+    paired = text.count('"') % 2 == 0
+    quoted = paired and not plain
+    found, other = find_separator(lines, quoted) if separator is None else (separator, "")
+    if plain and paired and '"' in text and found in ("comma", "semicolon"):
+        quoted = True
+        found, other = find_separator(lines, quoted) if separator is None else (separator, "")
+    return found, quoted, other
+
+
+def _parse(path: Path, text: str, separator: str, quoted: bool) -> pd.DataFrame:
+    """Fields of a text, in rows by the numbers of their lines."""
+    skipped = re.match(r"(?:[ \t]*\n)*", text).group().count("\n")  # type: ignore[union-attr]
+    if not text.strip():
+        return pd.DataFrame()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)  # of lines that are too long
             frame = pd.read_csv(
                 io.StringIO(text),
-                sep=r"\s+" if found == "space" else SEPARATORS[found],
+                sep=r"\s+" if separator == "space" else SEPARATORS[separator],
                 quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
                 header=None,
                 skiprows=skipped,
@@ -275,19 +363,48 @@ def read_table(path: Path, separator: str | None = None, plain: bool = False) ->
                 skipinitialspace=True,
             )
     except Exception as error:  # each kind of damage raises its own
-        why = " ".join(str(error).split())[:120]
-        raise UsageError(
-            f"{path} cannot be read ({why}): write as many fields in every line, "
-            f"texts with the separator ({found}) in quotes, or name another by separator=tab."
-        ) from error
+        rows = _even_rows(split_lines(text.split("\n"), separator, quoted))
+        if rows is None:
+            why = " ".join(str(error).split())[:120]
+            raise UsageError(
+                f"{path} cannot be read ({why}): write as many fields in every line, texts with "
+                f"the separator ({separator}) in quotes, or name another by separator=tab."
+            ) from error
+        fields = [[text or None for text in row] for row in rows[skipped:]]
+        frame = pd.DataFrame(fields, dtype=object)
     frame.index = pd.RangeIndex(skipped + 1, skipped + 1 + len(frame))
     frame = frame.dropna(how="all")
     empty = [column for column in frame.columns[2:] if frame[column].isna().all()]
     frame = frame.drop(columns=empty)  # a separator at the end of every line is no column
-    frame = frame.set_axis([f"column {i}" for i in range(1, frame.shape[1] + 1)], axis=1)
-    if attributes is not None:
-        frame = frame.join(attributes)
-    return Table(path, frame, form=tuple(form), headed=False, comments=comments)
+    return frame.set_axis([f"column {i}" for i in range(1, frame.shape[1] + 1)], axis=1)
+
+
+def _even_rows(rows: Sequence[list[str]]) -> list[list[str]] | None:
+    """Rows of one length; None if more differs than empty fields at the end, or names of rows.
+
+    R names rows in a first column of which the header has no name.
+    """
+    stripped = [row[: max((i for i, text in enumerate(row, 1) if text), default=0)] for row in rows]
+    first = next((i for i, row in enumerate(stripped) if row), 0)
+    lengths = {len(row) for row in stripped[first + 1 :] if row}
+    if len(lengths) != 1:
+        return None
+    (length,) = lengths
+    if len(stripped[first]) == length - 1:
+        stripped[first] = ["", *stripped[first]]
+    if len(stripped[first]) != length:
+        return None
+    return [row or [""] * length for row in stripped]
+
+
+def _join_names(text: str) -> str:
+    """Lines of two names with blanks, with tabs between the names; empty if none has blanks."""
+    rows = [line.split() for line in text.split("\n")]
+    words = [row for row in rows if row]
+    if '"' in text or all(len(row) == 2 for row in words):
+        return ""
+    pairs = iter(split_pairs(words))
+    return "\n".join("\t".join(next(pairs)) if row else "" for row in rows)
 
 
 def _split_dictionaries(text: str) -> tuple[str, pd.DataFrame | None]:
