@@ -324,7 +324,7 @@ def _read_parquet(path: Path) -> Table:
 
 
 def _refuse_other_formats(path: Path, text: str) -> None:
-    """Refuse texts that are known to be no tables, whatever they are called."""
+    """Refuse texts that are known to be no tables, regardless of their names."""
     for start, remedy in NO_TABLES.items():
         if text[:1000].lstrip().casefold().startswith(start):
             raise UsageError(f"{path} {remedy}.")
