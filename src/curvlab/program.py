@@ -1,12 +1,18 @@
 """Helpers of all verbs: the home folder, plain text, times."""
 
 import re
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+PATIENCE = 2.0
+"""Seconds without a line after which a command says what it does."""
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters with which a name could steer a terminal, or reorder its text; not line breaks."""
@@ -20,6 +26,18 @@ def without_controls(text: str) -> str:
 def expand_home(words: Sequence[str]) -> list[str]:
     """Expand `~/` at the start of values."""
     return [re.sub(r"^([^=]+=)?~(?=/|$)", rf"\g<1>{Path.home()}", word) for word in words]
+
+
+@contextmanager
+def say_if_slow(what: str) -> Iterator[None]:
+    """Print a line to the standard error if the block is still at work after two seconds."""
+    timer = Timer(PATIENCE, print, [f"{without_controls(what)} ..."], {"file": sys.stderr})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def plain_console(**options: Any) -> "Console":

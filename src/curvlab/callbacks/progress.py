@@ -13,6 +13,8 @@ from lightning.pytorch.callbacks.progress.tqdm_progress import Tqdm
 from curvlab.callbacks.curves import PREFIX, Curves
 
 LINES_WITHOUT_TERMINAL = 20
+FIRST_LINE = 3.0
+"""Seconds until the first line; each further one between points of the curves waits twice as long."""
 BAR = "{bar} {n_fmt}/{total_fmt}  {desc}  {rate_noinv_fmt}  {remaining}"
 
 
@@ -25,11 +27,14 @@ class RunProgress(Callback):
         self.visible = visible
         self._bar: Any = None
         self._started = (0.0, 0)
+        self._wait = FIRST_LINE
+        self._said = 0.0
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Open the bar, unless other processes of a sweep would draw over it."""
         step = trainer.global_step
         self._started = (monotonic(), step)
+        self._wait, self._said = FIRST_LINE, monotonic()
         is_worker = re.search(r"-\d+$", current_process().name) is not None
         if self.visible and not is_worker and sys.stderr.isatty():
             total = trainer.max_steps
@@ -38,6 +43,9 @@ class RunProgress(Callback):
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
         if self._bar is not None:
             self._bar.update(trainer.global_step - self._bar.n)
+        elif self.visible and monotonic() - self._said >= self._wait:
+            self._wait *= 2
+            self._print(trainer, "")
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if not self.visible or not self.curves.rows:
@@ -49,12 +57,17 @@ class RunProgress(Callback):
         steps = trainer.global_step
         every = max(1, trainer.max_steps // LINES_WITHOUT_TERMINAL)
         if steps // every > (steps - trainer.num_training_batches) // every:
-            start, first = self._started
-            rate = (monotonic() - start) / max(1, steps - first)
-            left = round(rate * max(0, trainer.max_steps - steps))
-            line = f"{self.label}  step {steps}/{trainer.max_steps}  {numbers}"
-            line += f"  {timedelta(seconds=left)} left" if left else ""
-            print(line, file=sys.stderr, flush=True)
+            self._print(trainer, f"  {numbers}")
+
+    def _print(self, trainer: Trainer, numbers: str) -> None:
+        """Print the step and the remaining time."""
+        steps, (start, first) = trainer.global_step, self._started
+        rate = (monotonic() - start) / max(1, steps - first)
+        left = round(rate * max(0, trainer.max_steps - steps))
+        line = f"{self.label}  step {steps}/{trainer.max_steps}{numbers}"
+        line += f"  {timedelta(seconds=left)} left" if left else ""
+        print(line, file=sys.stderr, flush=True)
+        self._said = monotonic()
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self._bar is not None:

@@ -24,6 +24,7 @@ from curvlab.results.costs import Cost, cost_of, read_costs
 from curvlab.results.folder import RunDirectory, folders_by_hash
 from curvlab.results.result import SET_ASIDE, load, result_files
 from curvlab.run.command import Command, complete, finished
+from curvlab.search.space import seeds_of
 from curvlab.study.flat_counterpart import overrides_of_runs, spaces_of
 
 LONG = 3600.0  # seconds from which the forecast says how to run less
@@ -64,7 +65,7 @@ class Forecast:
                 for seed in range(self.base.study.seeds)
             ]
         elif "search" in self.base:
-            cells = cells * (self.base.search.trials * len(self.base.search.seeds))
+            cells = cells * (self.base.search.trials * len(seeds_of(self.base)))
         self.several = "study" in self.base or "search" in self.base  # know their finished runs
         self.runs = len(cells)
         known = self.several or self.base.rerun

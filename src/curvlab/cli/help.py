@@ -10,7 +10,7 @@ from curvlab.checked import format_value
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS, choices, comment_of, find, folders, is_group
 from curvlab.config.options import keys_of, option_of
-from curvlab.config.schema import GROUPS, options_of, signature_of
+from curvlab.config.schema import GROUPS, MISSING, Option, options_of, signature_of
 from curvlab.config.sources import read
 from curvlab.errors import refuse
 
@@ -67,7 +67,19 @@ def page(topic: str) -> str:
         return "\n".join(_options(group, choice))
     names = {f"{group}={name}": f"{group}/{name}" for name in choices(CONFIGS, group)}
     rows = [(override, comment_of(CONFIGS, name)) for override, name in names.items()]
-    return "\n".join(_align(rows))
+    listed = [*_align(rows)]
+    if group in SWEEPS and group in GROUPS:  # all its choices have these
+        options = options_of(GROUPS[group]).items()
+        rows = [
+            (f"{group}.{name}={_default(option)}", f"{option.says}: {option.doc}")
+            for name, option in options
+        ]
+        listed += ["", "Options, with their defaults:", "", *_align(rows)]
+    return "\n".join(listed)
+
+
+def _default(option: Option) -> str:
+    return "..." if option.default is MISSING else format_value(option.default)
 
 
 def _options(group: str, choice: str) -> Iterator[str]:

@@ -36,6 +36,7 @@ from curvlab.errors import (
     system_message,
     system_remedy,
 )
+from curvlab.program import say_if_slow
 from curvlab.run import signals
 from curvlab.run.command import Command, complete
 from curvlab.run.group import end_group_at_exit, end_with_parent, follow, group
@@ -152,7 +153,8 @@ def _by_hydra(arguments: Sequence[str]) -> int:
 def _imported(name: str) -> Any:
     """Import a module that needs torch; print why it cannot be imported, and return None."""
     try:
-        return import_module(name)
+        with say_if_slow("loading PyTorch"):
+            return import_module(name)
     except Exception as error:  # Hydra would only say that it failed
         print(f"curvlab train: {import_message(error)}", file=sys.stderr)
         return None

@@ -206,7 +206,8 @@ class SearchOptions:
     Attributes:
         trials: number of combinations of values, including pruned ones; a larger number continues.
         minutes: total minutes of training; null: no limit.
-        seeds: seeds of the runs whose mean best validation score is maximised.
+        seeds: number of seeds of each combination, from `seed` on, or a list of seeds; their mean
+            best validation score is maximised.
         sampler: sampler of values; its seed is the run's.
         pruner: pruner that ends combinations early, by the best score so far of the first run and
             by the mean before each other run; null: never.
@@ -217,7 +218,7 @@ class SearchOptions:
     space: Mapping[str, Any]
     trials: PositiveInt = 100
     minutes: PositiveFloat | None = None
-    seeds: Sequence[int] = (0, 1, 2)
+    seeds: PositiveInt | Sequence[int] = (0, 1, 2)
     pruner: Callable[..., Any] | None = None
 
 

@@ -21,6 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.errors import UsageError, omegaconf_message, one_sentence
 from curvlab.leases import SUFFIX, HeldError, look
+from curvlab.program import say_if_slow
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import read_result
 from curvlab.run import reporting, signals
@@ -85,9 +86,10 @@ class TableSweeper(BasicSweeper):
                 if is_over():
                     break
                 try:
-                    run = complete(cell)
-                    cell = run.overrides
-                    config = self._compose(cell)
+                    with say_if_slow(f"composing {' '.join(cell)}"):
+                        run = complete(cell)
+                        cell = run.overrides
+                        config = self._compose(cell)
                 except (UsageError, HydraException, OmegaConfBaseException) as error:
                     self._refused[" ".join(cell)] = omegaconf_message(error)
                     continue

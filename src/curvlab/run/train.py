@@ -37,6 +37,7 @@ from curvlab.errors import DivergedError, UsageError, one_sentence, system_messa
 from curvlab.files import atomic_write
 from curvlab.leases import SUFFIX, Holder, fenced
 from curvlab.process import default_dtype
+from curvlab.program import say_if_slow
 from curvlab.results.folder import EARLIER, LAST, TRACEBACK, Claim, RunDirectory
 from curvlab.results.result import FILE, INTERRUPTED, Result
 from curvlab.run import reporting, signals
@@ -189,13 +190,14 @@ def _train_once(
 ) -> None:
     """Build, fit, evaluate, write."""
     options = config.trainer
-    data = build_data(config)
-    task = build_task(config, data)
+    label = f"{config.model.label} on {config.dataset.label}, seed {config.seed}"
+    with say_if_slow(f"{label}: preparing the data") if first else nullcontext():
+        data = build_data(config)
+        task = build_task(config, data)
     if options.compile:
         compile_parts(task, device)
     if first:  # not before: what cannot be built displaces no other result
         folder.prepare(result, fresh=config.rerun)
-    label = f"{config.model.label} on {config.dataset.label}, seed {config.seed}"
     start = "going on from the last checkpoint" if checkpoint else "starting"
     say(f"{label}, {result.manifold}: {start} in {relative_path(folder.path)}")
 
@@ -229,7 +231,8 @@ def _train_once(
             result.best_step = best.step
             best.restore(task)
         check_weights(task)
-        result.metrics = evaluate_parts(trainer, task, data)
+        with say_if_slow(f"{label}: evaluating") if first else nullcontext():
+            result.metrics = evaluate_parts(trainer, task, data)
         if not first:
             return
         result.score = result.metrics["test"][task.score]
@@ -247,7 +250,8 @@ def _train_once(
         if logger is not None:
             reporting.log_result(result, logger)
         if options.plots:
-            reporting.draw(label, folder.path, logger)
+            with say_if_slow(f"{label}: drawing"):
+                reporting.draw(label, folder.path, logger)
 
 
 def _fit(

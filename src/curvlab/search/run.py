@@ -37,7 +37,7 @@ from curvlab.run.parts import build_data, build_selection, build_task, build_tra
 from curvlab.run.reporting import quiet, relative_path, report_run, say
 from curvlab.run.sweep import POLL_SECONDS
 from curvlab.run.train import conclude
-from curvlab.search.space import check_search, defaults, values_by_key
+from curvlab.search.space import check_search, defaults, seeds_of, values_by_key
 
 JOURNAL, CHECKSUM_FILE = "study.journal", "study.checksum"
 # Attributes of a trial.
@@ -102,7 +102,7 @@ def _search(
     limit = f" or {options.minutes} minutes" if options.minutes else ""
     say(
         f"{config.model.label} on {config.dataset.label}: searching {len(choices)} keys, "
-        f"{prod(map(len, choices)):,} combinations, at {len(options.seeds)} seeds each; "
+        f"{prod(map(len, choices)):,} combinations, at {len(seeds_of(config))} seeds each; "
         f"{options.trials} trials{limit} in {relative_path(folder)}"
         + (f", {len(trials)} trials in {minutes(trials):.1f} minutes done" if trials else "")
     )
@@ -186,7 +186,7 @@ def _mean_score(trial: optuna.Trial, config: DictConfig) -> float:
             raise optuna.TrialPruned
 
     scores: list[float] = []
-    for i, seed in enumerate(config.search.seeds):
+    for i, seed in enumerate(seeds_of(config)):
         if i:
             report(i * (run.trainer.max_steps + 1), mean(scores))  # after the first run's steps
         if i < len(known):

@@ -11,12 +11,21 @@ from curvlab.config.options import check_setting, leaves
 from curvlab.errors import UsageError
 
 SPACE = "search.space"
+PACKAGES = ("optuna", "ruamel.yaml")
 _ABSENT = object()
 
 
 def values_by_key(config: DictConfig) -> dict[str, list[Any]]:
     """Dotted keys of the search with their values, without keys whose values are null."""
     return {key: list(values) for key, values in leaves(config.search.space) if values is not None}
+
+
+def seeds_of(config: DictConfig) -> list[Any]:
+    """Seeds of each combination: those of `search.seeds`, or as many from `seed` on."""
+    seeds = config.search.seeds
+    if isinstance(seeds, int):
+        return list(range(config.seed, config.seed + seeds))
+    return list(seeds) if isinstance(seeds, ListConfig) else []
 
 
 def defaults(config: DictConfig) -> dict[str, Any] | None:
@@ -26,18 +35,29 @@ def defaults(config: DictConfig) -> dict[str, Any] | None:
     return current if all(current[key] in values for key, values in space.items()) else None
 
 
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # of the package above it
+        return False
+
+
 def check_search(config: DictConfig, overrides: Mapping[str, str] = MappingProxyType({})) -> None:
     """Refuse an invalid search; `overrides` are those of the command line by their keys."""
-    if find_spec("optuna") is None:
-        raise UsageError("search= needs Optuna: pip install 'curvlab[hpo]'")
+    missing = [name for name in PACKAGES if not _is_installed(name)]
+    if missing:
+        raise UsageError(f"search= needs {' and '.join(missing)}: pip install 'curvlab[hpo]'")
     if "metric" not in config.task:
         raise UsageError(
             f"task={config.task.name} has no validation nodes, and a search must not use the nodes "
             "that it is tested on: choose a dataset with labels, such as cora"
         )
-    seeds = config.search.seeds
-    if not (isinstance(seeds, ListConfig) and seeds and len(set(seeds)) == len(seeds)):
-        raise UsageError(f"search.seeds={seeds} must be a list of different seeds, as in [0,1,2]")
+    seeds = seeds_of(config)
+    if not seeds or len(set(seeds)) < len(seeds):
+        raise UsageError(
+            f"search.seeds={config.search.seeds} must be a number of seeds, as in 3, or a list of "
+            "different ones, as in [0,1,2]"
+        )
     for seed in seeds:
         check_setting("seed", config, seed)
     for key, values in leaves(config.search.space):

@@ -1,0 +1,67 @@
+"""No long wait without a word, and what a command lacks is one sentence."""
+
+from time import sleep
+from types import SimpleNamespace
+
+import pytest
+
+from composing import composed
+from curvlab import program
+from curvlab.callbacks import RunProgress, progress
+from curvlab.cli.help import page
+from curvlab.config.schema import options_of
+from curvlab.errors import UsageError
+from curvlab.run.options import SearchOptions
+from curvlab.search import space
+
+
+def test_a_slow_block_says_what_it_does_and_a_fast_one_nothing(monkeypatch, capsys):
+    with program.say_if_slow("drawing"):
+        pass
+    monkeypatch.setattr(program, "PATIENCE", 0.01)
+    with program.say_if_slow("loading"):
+        sleep(0.3)
+    assert capsys.readouterr().err == "loading ...\n"
+
+
+def test_a_run_without_a_point_of_its_curves_prints_its_steps(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(progress, "monotonic", lambda: now[0])
+    shown = RunProgress(SimpleNamespace(rows=[]), "GCN on Cora", visible=True)
+    trainer = SimpleNamespace(global_step=0, max_steps=40)
+    shown.on_train_start(trainer, None)
+    for _ in range(40):
+        now[0] += 1
+        trainer.global_step += 1
+        shown.on_train_batch_end(trainer)
+    lines = capsys.readouterr().err.splitlines()
+    steps = [3, 9, 21]  # the waits double
+    assert lines == [f"GCN on Cora  step {n}/40  0:00:{40 - n:02} left" for n in steps]
+
+
+def test_help_of_searches_lists_their_options():
+    text = page("search")
+    assert "search=fpst" in text
+    for name in options_of(f"{SearchOptions.__module__}.{SearchOptions.__name__}"):
+        assert f"search.{name}=" in text
+
+
+def test_a_missing_part_of_an_extra_is_a_sentence(monkeypatch):
+    def find(name):
+        if name.startswith("ruamel"):
+            raise ModuleNotFoundError("No module named 'ruamel'", name="ruamel")
+        return name
+
+    monkeypatch.setattr(space, "find_spec", find)
+    with pytest.raises(UsageError, match=r"needs ruamel.yaml: pip install 'curvlab\[hpo\]'$"):
+        space.check_search(composed("search=fpst", "dataset=texas"))
+
+
+def test_a_number_of_seeds_counts_from_the_seed_as_in_a_study():
+    config = composed("search=fpst", "dataset=texas", "seed=4", "search.seeds=2")
+    assert space.seeds_of(config) == [4, 5]
+    space.check_search(config)
+    for seeds in ("0", "[]", "[1,1]"):
+        wrong = composed("search=fpst", "dataset=texas", f"search.seeds={seeds}")
+        with pytest.raises(UsageError, match="must be a number of seeds"):
+            space.check_search(wrong)
