@@ -14,7 +14,7 @@ from curvlab.callbacks.curves import PREFIX, Curves
 
 LINES_WITHOUT_TERMINAL = 20
 FIRST_LINE = 3.0
-"""Seconds until the first line; each further one between points of the curves waits twice as long."""
+"""Seconds until a line without a point of the curves; the next one waits twice as long."""
 BAR = "{bar} {n_fmt}/{total_fmt}  {desc}  {rate_noinv_fmt}  {remaining}"
 
 
