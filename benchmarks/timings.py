@@ -21,7 +21,7 @@ from curvlab.config.compose import compose
 from curvlab.data.datasets.triples import MASKS
 from curvlab.manifolds import stereographic
 from curvlab.models.triples.flat import DistMult
-from curvlab.optim.options import Adagrad
+from curvlab.optim.optimisers import Adagrad
 from curvlab.run.parts import build_data, build_task
 from curvlab.tasks.cost.timing import Work, median_ms, peak_memory_mb
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion, queries_of

@@ -168,7 +168,7 @@ def test_help_of_a_choice_has_every_option_with_type_bounds_and_default(capsys):
 def test_what_this_machine_lacks_is_refused_before_anything_is_written(monkeypatch):
     """A package of a logger, a GPU; a launcher of other machines is left to those."""
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    monkeypatch.setattr("curvlab.config.options.find_spec", lambda name: None)
+    monkeypatch.setattr("curvlab.config.validation.find_spec", lambda name: None)
     for words, says in {
         ("logger=mlflow",): r"logger=mlflow needs mlflow: pip install 'curvlab\[mlflow\]'$",
         ("trainer.accelerator=cuda",): "accelerator=cuda: torch .* finds no such device",

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from composing import CONFIGS, composed, recipes, with_hydra
-from curvlab.config.options import keys_of, option_of, validate
 from curvlab.config.resolvers import LINKS, recipe, run_name
+from curvlab.config.validation import keys_of, option_of, validate
 from tiny_data import takes_a_step
 
 RECIPE = """
@@ -193,7 +193,7 @@ def test_a_folder_name_is_safe_and_short(value):
     assert len(name) <= 70
 
 
-TRAINER = {"trainer": {"_target_": "curvlab.run.options.EarlyStopping"}}
+TRAINER = {"trainer": {"_target_": "curvlab.run.sections.EarlyStopping"}}
 
 
 @pytest.mark.parametrize(

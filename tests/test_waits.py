@@ -11,7 +11,7 @@ from curvlab.callbacks import RunProgress, progress
 from curvlab.cli.help import page
 from curvlab.config.schema import options_of
 from curvlab.errors import UsageError
-from curvlab.run.options import SearchOptions
+from curvlab.run.sections import SearchOptions
 from curvlab.search import space
 
 

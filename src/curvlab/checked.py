@@ -151,7 +151,10 @@ class CheckedFields(Checked):
 
     def __init_subclass__(cls, kw_only: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
+        documentation = vars(cls).get("__doc__")
+        cls.__doc__ = getattr(documentation, "text", None)  # which `dataclass` reads
         dataclass(eq=False, kw_only=kw_only)(cls)
+        cls.__doc__ = documentation
 
 
 def checked(made: Callable[P, R], checks: tuple[Check, ...] = (check_values,)) -> Callable[P, R]:

@@ -1,4 +1,4 @@
-"""This process: its rank, its share of the group's work, and its default dtype."""
+"""Rank of this process, its share of the group's work, and its default dtype."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,26 +11,26 @@ from torch import Tensor
 
 T = TypeVar("T")
 
-DOUBLE = "64-true"  # Lightning's word for a run in double precision
+DOUBLE = "64-true"  # Lightning's name of double precision
 
 
 def is_distributed() -> bool:
     """Whether this process currently works in a group."""
-    here = torch.distributed.is_available() and torch.distributed.is_initialized()
-    return here and not _alone.get()
+    has_group = torch.distributed.is_available() and torch.distributed.is_initialized()
+    return has_group and not _outside_group.get()
 
 
-_alone: ContextVar[bool] = ContextVar("alone", default=False)
+_outside_group: ContextVar[bool] = ContextVar("outside_group", default=False)
 
 
 @contextmanager
-def alone() -> Iterator[None]:
-    """Let this process work alone within the block, without its group."""
-    token = _alone.set(True)
+def without_group() -> Iterator[None]:
+    """Let this process work within the block as if it had no group."""
+    token = _outside_group.set(True)
     try:
         yield
     finally:
-        _alone.reset(token)
+        _outside_group.reset(token)
 
 
 def rank() -> int:

@@ -8,7 +8,6 @@ import pytest
 from omegaconf import OmegaConf
 
 from curvlab.config import schema, trust
-from curvlab.config.options import check_options, check_setting
 from curvlab.config.schema import (
     MISSING,
     attribute,
@@ -18,6 +17,7 @@ from curvlab.config.schema import (
     spaces_of,
 )
 from curvlab.config.sources import complete
+from curvlab.config.validation import check_options, check_setting
 from curvlab.errors import UsageError
 
 TOY, BASE = "toys.Toy", "toys.Base"

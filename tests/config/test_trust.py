@@ -272,7 +272,7 @@ def test_a_nest_without_an_end_is_refused(here):
 
 def test_trust_builds_what_a_file_names(here):
     config = changed(shipped()["config"], ("optimizer", "_target_"), "strange_module.Optimizer")
-    Path("strange_module.py").write_text("from curvlab.optim.options import Adam as Optimizer\n")
+    Path("strange_module.py").write_text("from curvlab.optim.optimisers import Adam as Optimizer\n")
     with pytest.raises(UsageError, match=r"strange_module\.Optimizer"):
         curvlab.load(saved(config))
     assert "strange_module" not in sys.modules

@@ -7,8 +7,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from composing import CONFIGS
 from curvlab.config.building import build
-from curvlab.config.options import check_options
 from curvlab.config.sources import complete
+from curvlab.config.validation import check_options
 from curvlab.run.parts import build_source, dataset_config
 
 NOWHERE = "http://127.0.0.1:9"  # port 9 (discard) of this machine refuses connections

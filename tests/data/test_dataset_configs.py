@@ -6,7 +6,7 @@ from composing import CONFIGS, composed
 from curvlab.checksums import checksum_of
 from curvlab.config.building import name_keys_in_errors
 from curvlab.config.folder import choices
-from curvlab.config.options import validate
+from curvlab.config.validation import validate
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, stored_config
 from curvlab.run.parts import build_data, dataset_config

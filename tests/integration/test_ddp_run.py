@@ -22,7 +22,11 @@ from drawn import assert_close
 PARTS = (*LARGE, "model=gcn", "batching=partition", "batching.size=100")
 STEPS = ("trainer.max_steps=20", "trainer.steps_per_epoch=5")
 PAIR = (*PARTS, "trainer=ddp", "trainer.devices=2", *STEPS)
-SGD = ("optimizer._target_=curvlab.optim.options.SGD", "optimizer.lr=1", "optimizer.weight_decay=0")
+SGD = (
+    "optimizer._target_=curvlab.optim.optimisers.SGD",
+    "optimizer.lr=1",
+    "optimizer.weight_decay=0",
+)
 PLAIN = (*PAIR, *SGD, "model.dropout=0")
 
 

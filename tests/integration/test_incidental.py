@@ -10,10 +10,10 @@ from curvlab import cpp
 from curvlab.config.folder import choices
 from curvlab.config.schema import options_of, stored_signatures
 
-RUN = "curvlab.run.options"
+RUN = "curvlab.run.sections"
 PATHS = f"{RUN}.PathsOptions"
 LOADERS = "curvlab.data.loaders"
-OPTIMIZERS = "curvlab.optim.options"
+OPTIMIZERS = "curvlab.optim.optimisers"
 
 TASKS = {
     "reconstruction": ("model=fpst", "dataset=synthetic_web", *TINY),

@@ -17,7 +17,7 @@ from curvlab.models.triples.ball import AttH, MuRP, RotH, reflect, rotate, unit_
 from curvlab.models.triples.ball_distances import SquaredDistancesToRays
 from curvlab.models.triples.flat import ComplEx, DistMult, RotatE, TransE
 from curvlab.models.triples.floors import RelationFrequency, ReverseLookup
-from curvlab.optim.options import Adagrad
+from curvlab.optim.optimisers import Adagrad
 from curvlab.tasks import triple_losses
 from drawn import assert_finite, filled, slopes
 from manifold_reference import exact, mobius_add, mp

@@ -9,8 +9,8 @@ from omegaconf import OmegaConf
 
 import curvlab
 from composing import composed
-from curvlab.config.options import decides
 from curvlab.config.schema import class_name, options_of, stored_signatures
+from curvlab.config.validation import decides
 from curvlab.results import identity as identities
 from curvlab.results.identity import (
     built,

@@ -9,7 +9,7 @@ from omegaconf import OmegaConf, open_dict, read_write
 
 from composing import CONFIGS, composed, with_hydra
 from curvlab.config.folder import find
-from curvlab.config.options import validate
+from curvlab.config.validation import validate
 from curvlab.errors import UsageError
 from curvlab.run.parts import required_transforms
 from curvlab.tables import build_report, load_table, table_names

@@ -14,7 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.cli.overrides import Complete, cells_of, parse
 from curvlab.config.folder import RESULTS
-from curvlab.config.options import decides
+from curvlab.config.validation import decides
 from curvlab.errors import UsageError
 from curvlab.leases import SUFFIX as LEASE
 from curvlab.leases import look

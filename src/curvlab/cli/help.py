@@ -9,9 +9,9 @@ from omegaconf import DictConfig, OmegaConf
 from curvlab.checked import format_value
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS, choices, comment_of, find, folders, is_group
-from curvlab.config.options import keys_of, option_of
 from curvlab.config.schema import GROUPS, MISSING, Option, options_of, signature_of
 from curvlab.config.sources import read
+from curvlab.config.validation import keys_of, option_of
 from curvlab.errors import refuse
 
 SCREEN = """\

@@ -23,7 +23,7 @@ from curvlab.cli.overrides import parse
 from curvlab.cli.verbs import Verb
 from curvlab.config.building import name_keys_in_errors
 from curvlab.config.compose import compose
-from curvlab.config.options import check_options
+from curvlab.config.validation import check_options
 from curvlab.data.readers.endings import reader_name, refuse_ending
 from curvlab.errors import UsageError
 

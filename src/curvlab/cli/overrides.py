@@ -18,8 +18,8 @@ from curvlab.cli.aliases import resolve_aliases
 from curvlab.cli.help import page, screen
 from curvlab.config.compose import compose, origins, show_origins
 from curvlab.config.folder import CONFIGS, add, choices, find, is_group
-from curvlab.config.options import check_machine, check_options, keys_of
 from curvlab.config.schema import options_of, signature_of
+from curvlab.config.validation import check_machine, check_options, keys_of
 from curvlab.errors import UsageError, format_error, omegaconf_message, refuse
 from curvlab.program import expand_home
 from curvlab.run.command import Command, complete

@@ -19,10 +19,10 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.folder import CONFIGS, address, folders, is_group
-from curvlab.config.options import keys_of, leaves
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.sources import read
 from curvlab.config.trust import trust
+from curvlab.config.validation import keys_of, leaves
 from curvlab.errors import UsageError, refuse
 
 COLUMN = 58  # of the origins in `print_config=true`

@@ -11,7 +11,6 @@ from omegaconf import DictConfig, OmegaConf
 
 from curvlab.checksums import checksum, checksums, files_of
 from curvlab.config.folder import CONFIGS, place_in
-from curvlab.config.options import leaves, mappings
 from curvlab.config.schema import (
     LIBRARIES,
     MISSING,
@@ -21,6 +20,7 @@ from curvlab.config.schema import (
     stored_signatures,
 )
 from curvlab.config.sources import read
+from curvlab.config.validation import leaves, mappings
 from curvlab.options import DATASET_FILES, USER_FILE
 
 PARTS = ("dataset", "split", "model", "manifold", "task")

@@ -13,9 +13,9 @@ from omegaconf import DictConfig, OmegaConf
 from curvlab.config.building import build
 from curvlab.config.file_contents import user_files
 from curvlab.config.folder import CONFIGS
-from curvlab.config.options import decides
 from curvlab.config.schema import options_of
 from curvlab.config.sources import read, register_sources
+from curvlab.config.validation import decides
 from curvlab.errors import UsageError
 from curvlab.options import USER_FILE
 

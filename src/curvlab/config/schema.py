@@ -52,12 +52,12 @@ LIBRARIES = (
 """Packages whose signatures are long: a configuration has of them what its YAML names."""
 
 GROUPS = {
-    "": "curvlab.run.options.RunOptions",
-    "dataset": "curvlab.run.options.DatasetOptions",
-    "model.requires": "curvlab.run.options.GraphRequirements",
-    "paths": "curvlab.run.options.PathsOptions",
-    "search": "curvlab.run.options.SearchOptions",
-    "study": "curvlab.run.options.StudyOptions",
+    "": "curvlab.run.sections.RunOptions",
+    "dataset": "curvlab.run.sections.DatasetOptions",
+    "model.requires": "curvlab.run.sections.GraphRequirements",
+    "paths": "curvlab.run.sections.PathsOptions",
+    "search": "curvlab.run.sections.SearchOptions",
+    "study": "curvlab.run.sections.StudyOptions",
 }
 """Classes of those parts of a configuration that have no `_target_`, since they are not built."""
 

@@ -1,7 +1,7 @@
 """Optimisers for models with curvatures and with points of manifolds."""
 
 from curvlab.optim.groups import parameter_groups
-from curvlab.optim.options import SGD, Adam, AdamW, GroupedOptimizer, ReduceOnPlateau
+from curvlab.optim.optimisers import SGD, Adam, AdamW, GroupedOptimizer, ReduceOnPlateau
 from curvlab.optim.riemannian import RiemannianAdam, RiemannianAdamW
 
 __all__ = [

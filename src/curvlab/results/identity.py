@@ -14,7 +14,6 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.file_contents import dataset_files, user_files
-from curvlab.config.options import DECISIVE, is_if_needed, mappings
 from curvlab.config.schema import GROUPS as UNBUILT
 from curvlab.config.schema import (
     LIBRARIES,
@@ -24,6 +23,7 @@ from curvlab.config.schema import (
     options_of,
     signature_of,
 )
+from curvlab.config.validation import DECISIVE, is_if_needed, mappings
 
 PLACES = ("data_dir", "mirror")  # arguments that name folders of this machine
 FILES = "files"  # key of the checksums of the files that a configuration names

@@ -18,10 +18,10 @@ from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from curvlab.config.building import build, name_keys_in_errors
 from curvlab.config.compose import JOB, compose, compose_with_hydra, without_hydra
 from curvlab.config.folder import CONFIGS
-from curvlab.config.options import check_options, decides, validate
 from curvlab.config.resolvers import data_name
 from curvlab.config.schema import is_subclass
 from curvlab.config.trust import trust
+from curvlab.config.validation import check_options, decides, validate
 from curvlab.results.folder import RunDirectory
 from curvlab.results.identity import identity_hash, revisions_of, stored_config
 from curvlab.results.result import Result

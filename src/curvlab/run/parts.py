@@ -25,8 +25,8 @@ from curvlab.config.building import build, build_group, name_keys_in_errors
 from curvlab.config.compose import compose
 from curvlab.config.file_contents import user_file_checksums, user_files
 from curvlab.config.folder import CONFIGS, choices
-from curvlab.config.options import is_if_needed, transforms_of
 from curvlab.config.schema import attribute, options_of
+from curvlab.config.validation import is_if_needed, transforms_of
 from curvlab.data.files.sources import GraphSource
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.transforms.graph import GraphTransform

@@ -13,9 +13,9 @@ from ruamel.yaml.comments import CommentedMap
 
 from curvlab.config.compose import compose
 from curvlab.config.folder import PROVENANCE
-from curvlab.config.options import DECISIVE
 from curvlab.config.resolvers import LINKS, name_of_recipe, recipe_name
 from curvlab.config.trust import check
+from curvlab.config.validation import DECISIVE
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write
 from curvlab.results.identity import canonical, stored_config

@@ -25,7 +25,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from curvlab.callbacks import FiniteGuard
 from curvlab.config.building import build
-from curvlab.config.options import validate
+from curvlab.config.validation import validate
 from curvlab.errors import UsageError, one_sentence
 from curvlab.files import atomic_write
 from curvlab.leases import SUFFIX, HeldError, Holder, look, take

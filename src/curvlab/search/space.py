@@ -7,7 +7,7 @@ from typing import Any
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from curvlab.config.options import check_setting, leaves
+from curvlab.config.validation import check_setting, leaves
 from curvlab.errors import UsageError
 
 SPACE = "search.space"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.compose import compose
-from curvlab.config.options import check_space, is_of_triples
+from curvlab.config.validation import check_space, is_of_triples
 from curvlab.errors import UsageError
 
 FLAT = "flat"

@@ -12,8 +12,8 @@ from typing import Any
 
 import pandas as pd
 
-from curvlab.config.options import leaves
 from curvlab.config.schema import attribute
+from curvlab.config.validation import leaves
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, canonical, outdated_classes
 from curvlab.results.result import INTERRUPTED, load, result_files

@@ -24,7 +24,7 @@ from curvlab.metrics.coincidence import coincident_nodes
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import FromData, Passed, PositiveFloat
-from curvlab.process import all_gather_pieces, alone, own_share
+from curvlab.process import all_gather_pieces, own_share, without_group
 from curvlab.tasks.decoders import Decoder, decoder_of
 from curvlab.tasks.labels import kind_of_labels
 from curvlab.tasks.predictions import PARTS, PredictionQuery, Trained, positions_of
@@ -155,7 +155,7 @@ class NodeClassification(SelectedTask):
     def logits(self, batch: Data, nodes: Tensor) -> Tensor:
         """Logits `[some nodes, logits]` of nodes `[some nodes]` of any graph."""
         self._evaluated = None
-        with alone():
+        with without_group():
             return self._logits(batch, nodes)
 
     @torch.no_grad()
@@ -240,7 +240,7 @@ class NodeClassification(SelectedTask):
         """Logits `[some nodes, logits]`, in chunks or parts between mini-batches."""
         if "evaluate_parts" in batch:
             if self._evaluated is None or self._evaluated[0] is not nodes:
-                with nullcontext() if self.evaluates_together else alone():
+                with nullcontext() if self.evaluates_together else without_group():
                     found = batch.evaluate_parts(self._logits, nodes, self.device)
                 self._evaluated = nodes, found
             return self._evaluated[1]
