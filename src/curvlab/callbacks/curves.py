@@ -2,17 +2,17 @@
 
 import math
 import time
+from collections import deque
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import pandas as pd
 import torch
 from lightning import Callback, LightningModule, Trainer
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from curvlab.files import atomic_write
+from curvlab.callbacks.growing_table import GrowingTable
 from curvlab.manifolds import Curvature
 from curvlab.tasks.task import TAIL_STEPS, Task
 
@@ -24,28 +24,37 @@ def curvatures(module: nn.Module) -> dict[str, Tensor]:
 
 
 PREFIX = "points/"  # prefix of the metrics that `EncoderStatistics` logs
+TIMED_EPOCHS = 1000  # most epochs whose times are kept
 TAIL_POINTS = 20  # fewest evaluations in the last steps that have a mean
 
 
 class Curves(Callback):
-    """Collects rows of `step`, `loss`, `map`, ..., `kappa/LAYER/COMPONENT` in `metrics.csv`."""
+    """Appends rows of `step`, `loss`, `map`, ..., `kappa/LAYER/COMPONENT` to `metrics.csv`.
+
+    Attributes:
+        rows: The rows of the last 2,000 steps.
+    """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
         self.rows: list[dict[str, float]] = []
+        self._table = GrowingTable(path)
+        self._resumed: dict[str, int] | None = None
         self._loss: Tensor | None = None
         self._part: Tensor | None = None
         self._steps = 0
         self._evaluated_at = -1
 
     def state_dict(self) -> dict[str, Any]:
-        return {"rows": self.rows}
+        return self._table.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.rows = list(state_dict["rows"])
+        self._resumed = state_dict
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Go back to the rows of the checkpoint, whose file one process writes."""
         self._steps = trainer.global_step
+        if self._resumed is not None and trainer.is_global_zero:
+            self.rows = self._table.load_state_dict(self._resumed)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
@@ -80,8 +89,9 @@ class Curves(Callback):
         numbers = torch.stack([value.detach().double().cpu() for value in values.values()]).tolist()
         row = {"step": trainer.global_step, **dict(zip(values, numbers, strict=True))}
         self.rows.append(row)
+        self.rows = [row for row in self.rows if row["step"] > trainer.global_step - TAIL_STEPS]
         if trainer.is_global_zero:
-            atomic_write(self.path, pd.DataFrame(self.rows).to_csv(index=False))
+            self._table.append(row)
         for logger in trainer.loggers:
             logged = {name: value for name, value in row.items() if name != "step"}
             logger.log_metrics(logged, step=trainer.global_step)
@@ -124,26 +134,29 @@ class EncoderStatistics(Callback):
 
 
 class StepTimer(Callback):
-    """Measures the median time per step over epochs, without the first, and the wall time."""
+    """Measures the wall time, and the median time per step over the last 999 epochs.
+
+    The first epoch does not count if there are others.
+    """
 
     def __init__(self) -> None:
-        self._epochs: list[float] = []
+        self._epochs: deque[float] = deque(maxlen=TIMED_EPOCHS)
         self._first = 0
         self._epoch_start = 0.0
         self._earlier = 0.0
         self._start = time.perf_counter()
 
     def state_dict(self) -> dict[str, Any]:
-        return {"epochs": self._epochs, "wall": self.wall_seconds}
+        return {"epochs": list(self._epochs), "wall": self.wall_seconds}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._epochs = list(state_dict["epochs"])
+        self._epochs.extend(state_dict["epochs"])
         self._earlier = state_dict["wall"]
 
     @property
     def ms_per_step(self) -> float | None:
         """Milliseconds per step; None before the first epoch."""
-        epochs = self._epochs[1:] or self._epochs
+        epochs = list(self._epochs)[1:] or self._epochs
         return 1000 * median(epochs) if epochs else None
 
     @property
