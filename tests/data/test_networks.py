@@ -1,6 +1,8 @@
 """Raw files arrive whole or not at all; edge lists become the graphs that they promise."""
 
 import hashlib
+import re
+import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -9,8 +11,9 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
+from composing import CONFIGS
 from curvlab.data.datasets.networks import EdgeListNetwork, read_edge_list, undirected_graph
-from curvlab.data.files.sources import fetch
+from curvlab.data.files.sources import fetch, git_blob_hash
 from curvlab.errors import UsageError
 from curvlab.run.parts import named_source
 from graphs import is_connected, is_simple
@@ -146,6 +149,33 @@ def test_corrupt_raw_file_names_file_both_sums_and_remedy(tmp_path, tiny_mirror)
     found = hashlib.sha256(CONTENT + b"2,3\n").hexdigest()
     for said in (str(path), SHA256, found, "delete it"):
         assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", CONTENT, bytes(range(256)) * 9000])
+def test_the_hash_of_a_blob_is_gits(content, tmp_path):
+    (tmp_path / "file").write_bytes(content)
+    command = ["git", "hash-object", "--no-filters", str(tmp_path / "file")]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert git_blob_hash(tmp_path / "file") == printed.strip()
+
+
+def test_a_file_without_sha256_is_verified_by_its_hash_in_git(tmp_path, tiny_mirror):
+    known = git_blob_hash(tiny_mirror / PATH)
+    address, data = FILE[1], tmp_path / "data"
+    path = fetch(PATH, address, None, data, tiny_mirror, known)
+    assert path.read_bytes() == CONTENT
+    path.write_bytes(CONTENT + b"2,3\n")
+    with pytest.raises(UsageError, match=f"its git blob hash is .*, expected {known}; delete it"):
+        fetch(PATH, address, None, data, tiny_mirror, known)
+
+
+def test_hashes_in_git_of_shipped_files_are_verified():
+    """No file has a hash in a comment alone."""
+    for file in (CONFIGS / "dataset").rglob("*.yaml"):
+        text = file.read_text()
+        assert "hash-object" not in text, file
+        for known in re.findall(r"git_blob: (.*?)[,}]", text):
+            assert re.fullmatch("[0-9a-f]{40}", known), file
 
 
 def test_corrupt_mirror_file_is_refused_and_not_copied(tmp_path, tiny_mirror):

@@ -1,6 +1,7 @@
 """A run on a user's files is identified by what is in them, however they are named."""
 
 import gzip
+import json
 
 import numpy as np
 import pytest
@@ -9,11 +10,12 @@ from torch_geometric.data import Data
 
 from composing import CONFIGS, composed
 from curvlab.cli.aliases import resolve_aliases
-from curvlab.config.file_contents import dataset_files
+from curvlab.config.file_contents import dataset_files, user_files
 from curvlab.config.folder import choices
 from curvlab.config.resolvers import data_folder
 from curvlab.config.schema import options_of
 from curvlab.config.sources import read
+from curvlab.config.trust import trust
 from curvlab.data.datasets.graph_folder import GraphFolder
 from curvlab.data.files.sources import Generated
 from curvlab.errors import UsageError
@@ -151,6 +153,73 @@ def test_an_edit_of_any_file_that_is_named_is_another_run(name, tmp_path):
         write(tmp_path / place, number)
         hashes.append(hash_of(*words))
     assert hashes[0] == hashes[2] != hashes[1]
+
+
+PLUGIN = """
+from pathlib import Path
+from curvlab.options import Incidental
+
+class Source:
+    def __init__(
+        self,
+        place: Path | None = None,
+        text: str = "",
+        several: tuple[str, ...] = (),
+        nested: dict[str, str] | None = None,
+        cache: Incidental[str] = "",
+        data_dir: str = "",
+        mirror: str = "",
+    ) -> None: ...
+"""
+DECISIVE_PLACES = [
+    {"place": "tables"},
+    {"place": "{here}/tables"},
+    {"text": "./tables"},
+    {"text": "{here}/tables"},
+    {"text": "tables/x.csv"},
+    {"text": "x.csv"},
+    {"several": ["tables/x.csv", "other.csv"]},
+    {"several": ["other.csv", "./tables"]},
+    {"nested": {"train": "tables/x.csv"}},
+    {"nested": {"train": "./tables"}},
+    {"unknown": "./tables"},
+]
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """`plugin(options)`: checksums of the files that these options of a plug-in's source name."""
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "other.csv").write_text("1")
+    name = f"plugin{abs(hash(tmp_path))}"
+    (tmp_path / f"{name}.py").write_text(PLUGIN)
+    monkeypatch.syspath_prepend(tmp_path)
+    trust({"_target_": f"{name}.Source"})  # as the command line trusts what it names
+
+    def contents(options, number):
+        for place in ("tables/x.csv", "x.csv"):
+            (tmp_path / place).write_text(str(number))
+        text = json.dumps(options).replace("{here}", tmp_path.as_posix())
+        source = {"_target_": f"{name}.Source", **json.loads(text)}
+        return user_files({"dataset": {"name": "mine", "source": source}})
+
+    return contents
+
+
+@pytest.mark.parametrize("options", DECISIVE_PLACES, ids=str)
+def test_files_and_folders_that_options_of_a_plugin_name_are_identified_by_content(plugin, options):
+    hashes = [plugin(options, number) for number in (1, 2, 1)]
+    assert hashes[0] == hashes[2] != hashes[1]
+    assert None not in hashes[0].values()
+
+
+@pytest.mark.parametrize("name", ["cache", "data_dir", "mirror"])
+def test_a_plugins_folder_that_decides_nothing_is_not_read(plugin, name):
+    assert plugin({name: "./tables"}, 1) == {}
+
+
+def test_a_word_that_is_also_the_name_of_a_folder_is_a_word(plugin):
+    assert plugin({"text": "tables"}, 1) == {}
 
 
 @pytest.mark.parametrize("part", ["train", "valid", "test"])

@@ -2,13 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from curvlab.checked import Part
 from curvlab.checksums import checksum, checksums, files_of
 from curvlab.config.folder import CONFIGS, place_in
 from curvlab.config.schema import (
@@ -21,10 +23,19 @@ from curvlab.config.schema import (
 )
 from curvlab.config.sources import read
 from curvlab.config.validation import leaves, mappings
-from curvlab.options import DATASET_FILES, USER_FILE
+from curvlab.options import DATASET_FILES, INCIDENTAL, USER_FILE
 
 PARTS = ("dataset", "split", "model", "manifold", "task")
 """Parts of a configuration whose files a run reads."""
+
+OBJECT = f"{Part.__module__}.{Part.__name__}"
+"""The kind of an option of a plug-in whose type is a class, such as `Path`."""
+
+UNREAD = {USER_FILE, INCIDENTAL}
+"""Marks of options of a plug-in that are read by their mark, or decide nothing."""
+
+FOLDERS_OF_CURVLAB = {"data_dir", "mirror"}
+"""Options of a plug-in's source to which curvlab passes its own folders."""
 
 FOREIGN = "curvlab.data.datasets.pyg_object.PyGObject"
 """A source whose `options` are the arguments of any class."""
@@ -33,8 +44,9 @@ FOREIGN = "curvlab.data.datasets.pyg_object.PyGObject"
 def user_files(config: Mapping[Any, Any]) -> dict[str, str | None]:
     """Checksums of the user's files and folders by key of a resolved configuration.
 
-    These are the options marked `UserFile`; of classes outside of curvlab also other options that
-    name an existing file. None: there is nothing to read.
+    These are the options marked `UserFile`; of classes outside of curvlab also all other options
+    that name an existing file or folder and are not marked `Incidental`. A folder is named by a
+    text with a separator, or by an option whose type is a path. None: there is nothing to read.
     """
     return {key: checksum([*files.values()], [*files]) for key, files in _user_files(config)}
 
@@ -56,15 +68,18 @@ def _user_files(config: Mapping[Any, Any]) -> Iterator[tuple[str, dict[str, Path
                     yield key, files_of(str(place), *names)
                 elif name == "path" and not node.get("target"):
                     yield key, {}
-        others: Mapping[str, Any] = {}
         if is_subclass(target, FOREIGN):
-            others = {"options": node.get("options") or {}}
+            named = _named_files({"options": node.get("options") or {}}, None)
         elif target and not _is_known(target):
-            others = node
-        for key, value in leaves(others):
-            if isinstance(value, str) and _is_file(value):
-                file = Path(value).expanduser()
-                yield f"{path}.{key}", {file.name: file}
+            options = options_of(target)
+            without = {key for key, option in options.items() if UNREAD & {*option.marks}}
+            others = {k: v for k, v in node.items() if k not in without | FOLDERS_OF_CURVLAB}
+            paths = {key for key, option in options.items() if OBJECT in str(option.kind)}
+            named = _named_files(others, paths)
+        else:
+            continue
+        for key, files in named:
+            yield f"{path}.{key}", files
 
 
 def dataset_files(config: Mapping[str, Any]) -> dict[str, str]:
@@ -91,11 +106,48 @@ def _is_known(target: str) -> bool:
     return target in stored_signatures() or target.partition(".")[0] in ("curvlab", *LIBRARIES)
 
 
-def _is_file(text: str) -> bool:
+def _named_files(
+    node: Mapping[str, Any], paths: Collection[str] | None
+) -> Iterator[tuple[str, dict[str, Path]]]:
+    """Files that values name, and those of folders unless `paths` is None, by key."""
+    for key, value in _texts(node):
+        place = _place(value)
+        if place is None:
+            continue
+        is_named = key.partition(".")[0] in (paths or ()) or _has_separator(value)
+        files: dict[str, Path] = {}
+        if place.is_file():
+            files = {place.name: place}
+        elif paths is not None and is_named:
+            files = files_of(value)
+        if files:
+            yield key, files
+
+
+def _texts(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Dotted keys and values of the texts below a node, in lists too."""
+    for key, value in leaves(node):
+        values = {key: value}
+        if isinstance(value, list | tuple):
+            values = {f"{key}.{i}": entry for i, entry in enumerate(value)}
+        for name, entry in values.items():
+            if isinstance(entry, Mapping):
+                yield from _texts({f"{name}.{k}": v for k, v in entry.items()})
+            elif isinstance(entry, str):
+                yield name, entry
+
+
+def _has_separator(text: str) -> bool:
+    return any(separator in text for separator in ("/", os.sep, "~"))
+
+
+def _place(text: str) -> Path | None:
+    """The path of a text; None if nothing is there."""
     try:
-        return Path(text).expanduser().is_file()
-    except (OSError, RuntimeError):  # a text that no path can be
-        return False
+        place = Path(text).expanduser()
+        return place if text and place.exists() else None
+    except (OSError, RuntimeError, ValueError):  # a text that no path can be
+        return None
 
 
 @cache

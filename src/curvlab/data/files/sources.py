@@ -1,5 +1,6 @@
 """Raw files: addresses, checksums, and their way into the data folder."""
 
+import hashlib
 import io
 import logging
 import shutil
@@ -69,7 +70,8 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
     Args:
         folder: folder of the raw files inside `data_dir`, and inside the mirror.
         files: of each raw file `path`, its address after `url`, `name`, its name in the folder (by
-            default the last part of `path`), and `sha256`, null where nobody has stated one.
+            default the last part of `path`), `sha256`, null where nobody has stated one, and
+            `git_blob`, what `git hash-object` prints, where that alone is known.
         statistics: numbers that the graph must have, null where unknown.
         url: address that the files' paths continue; null if they cannot be downloaded.
         name: of the graph in messages and in the cache.
@@ -100,6 +102,7 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
                 file["sha256"],
                 self.data_dir,
                 self.mirror,
+                file.get("git_blob"),
             )
             for file in self.files
         ]
@@ -167,11 +170,13 @@ def fetch(
     sha256: str | None,
     data_dir: str | Path,
     mirror: str | Path | None = None,
+    git_blob: str | None = None,
 ) -> Path:
     """The verified path of a raw file: in the data folder, or fetched from mirror or network."""
+    known = {"SHA-256": sha256, "git blob hash": git_blob}
     target, tried = Path(data_dir) / path, "no mirror is set"
     if target.exists():
-        _verify(target, sha256, f"delete it ({target}) and run again to fetch a fresh copy")
+        _verify(target, known, f"delete it ({target}) and run again to fetch a fresh copy")
         return target
     if mirror is not None:
         folder = Path(mirror).expanduser()
@@ -182,7 +187,7 @@ def fetch(
             )
         if (folder / path).exists():
             remedy = "repair the mirror, or unset CURVLAB_MIRROR to download it"
-            _verify(folder / path, sha256, remedy)
+            _verify(folder / path, known, remedy)
             with arriving(target) as partial:
                 shutil.copyfile(folder / path, partial)
             log.info("copied %s from the mirror %s", path, mirror)
@@ -196,7 +201,7 @@ def fetch(
     try:
         with arriving(target) as partial:
             fetch_url(url, str(partial), None)
-            _verify(partial, sha256, f"{url} has changed or the connection altered it")
+            _verify(partial, known, f"{url} has changed or the connection altered it")
     except requests.RequestException as error:
         status = getattr(error.response, "status_code", None)
         reason = f"HTTP status {status}" if status else "no connection"
@@ -206,7 +211,30 @@ def fetch(
     return target
 
 
-def _verify(path: Path, sha256: str | None, remedy: str) -> None:
-    found = sha256 and pooch.file_hash(str(path), alg="sha256")
-    if found != sha256:
-        raise UsageError(f"{path} is corrupt: its SHA-256 is {found}, expected {sha256}; {remedy}.")
+def _verify(path: Path, known: Mapping[str, str | None], remedy: str) -> None:
+    """Compare a file with its known checksums, by their kind."""
+    for kind, expected in known.items():
+        found = expected and CHECKSUMS[kind](path)
+        if found != expected:
+            raise UsageError(
+                f"{path} is corrupt: its {kind} is {found}, expected {expected}; {remedy}."
+            )
+
+
+def _sha256(path: Path) -> str:
+    return pooch.file_hash(str(path), alg="sha256")
+
+
+def git_blob_hash(path: Path) -> str:
+    """The SHA-1 of `blob`, the file's length and its content, as `git hash-object` prints it."""
+    digest = hashlib.sha1(f"blob {path.stat().st_size}\0".encode(), usedforsecurity=False)
+    with path.open("rb") as stream:
+        while part := stream.read(2**20):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+CHECKSUMS: Mapping[str, Callable[[Path], str]] = {
+    "SHA-256": _sha256,
+    "git blob hash": git_blob_hash,
+}
