@@ -65,7 +65,7 @@ def import_message(error: Exception) -> str:
     names = [module.partition(".")[0] for module in modules]
     package = [name for name in names if name not in sys.stdlib_module_names][-1]
     reason = f"{type(error).__name__}: {shorten_sentence(str(error))}"
-    return f"{package} cannot be imported ({reason}): mend its installation"
+    return f"{package} cannot be imported ({reason}): repair its installation"
 
 
 def system_remedy(error: OSError) -> str:

@@ -134,7 +134,7 @@ def test_a_killed_run_started_again_ends_as_if_it_had_not_been_killed(command, r
     assert command.results() == {}
 
     done = command(*words)
-    assert "going on from the last checkpoint" in done.stdout
+    assert "resuming from the last checkpoint" in done.stdout
     resumed = only_result(command)
     whole = run_here(*words, folder="whole")
     assert resumed["config_hash"] == whole.config_hash
@@ -165,7 +165,7 @@ def test_wandb_without_an_account_is_offline_and_goes_on_with_a_run_that_was_kil
     words = (*TINY, "model=mlp", "logger=wandb", "trainer.max_steps=200")
     kill_after_three_epochs(command, *words)
     done = command(*words)  # its standard input is closed: a prompt would fail
-    assert "going on from the last checkpoint" in done.stdout
+    assert "resuming from the last checkpoint" in done.stdout
     assert "wandb" not in done.stderr
     assert re.search(r"W&B +offline, .*: upload by curvlab wandb_sync", done.stdout)
     ((folder, result),) = command.results().items()

@@ -142,7 +142,7 @@ def test_a_killed_run_goes_on_with_the_random_numbers_of_each_process(command, r
     kill_after_three_epochs(command, *words)
     assert command.results() == {}
     done = command(*words)
-    assert "going on from the last checkpoint" in done.stdout
+    assert "resuming from the last checkpoint" in done.stdout
     (resumed,) = command.results().values()
     whole = run_here(*words, folder="whole")
     assert resumed["best_step"] == whole.best_step

@@ -94,7 +94,7 @@ def test_a_killed_agent_leaves_a_run_that_goes_on(command, run_here):
         agent.send_signal(signal.SIGKILL)
         agent.communicate()
     done = command(*LONG, "trainer.devices=2")  # waits for the end of what holds the folder
-    assert "going on from the last checkpoint" in done.stdout
+    assert "resuming from the last checkpoint" in done.stdout
     (resumed,) = command.results().values()
     whole = run_here(*LONG, "trainer.devices=2", folder="whole")
     assert json.dumps(resumed["metrics"]) == json.dumps(whole.metrics)

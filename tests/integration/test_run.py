@@ -118,7 +118,7 @@ def test_a_damaged_checkpoint_does_not_keep_a_run_from_starting(run_here, folder
     assert run_here(*FAST).metrics == first.metrics
     said = capfd.readouterr().out
     assert "last.ckpt was damaged" in said
-    assert "the run goes on from earlier.ckpt" in said
+    assert "the run resumes from earlier.ckpt" in said
 
     (folder / "result.json").unlink()
     (folder / "checkpoints" / "earlier.ckpt").unlink()
@@ -187,7 +187,7 @@ def test_a_run_that_only_lacks_its_result_is_evaluated_again(run_here, folder, c
     curves = (folder / "metrics.csv").read_bytes()
     (folder / "result.json").unlink()
     second = run_here(*words)
-    assert "going on from the last checkpoint" in capfd.readouterr().out
+    assert "resuming from the last checkpoint" in capfd.readouterr().out
     assert (second.metrics, second.steps) == (first.metrics, first.steps)
     assert (folder / "metrics.csv").read_bytes() == curves
 

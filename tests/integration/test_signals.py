@@ -52,9 +52,9 @@ def test_a_run_that_a_signal_ended_goes_on_and_ends_as_if_none_had(command):
     assert code == 143
     (between,) = (r for r in command.results().values() if r["status"] == "interrupted")
     assert 0 < between["steps"] < 400
-    assert between["error"].endswith(f"goes on from step {between['steps']}")
+    assert between["error"].endswith(f"resumes from step {between['steps']}")
     done = command(*words, "trainer.max_steps=400")
-    assert "going on from the last checkpoint" in done.stdout
+    assert "resuming from the last checkpoint" in done.stdout
     last = [r for name, r in command.results().items() if "previous" not in name]
     assert [r["metrics"] for r in last] == [first["metrics"]]
 

@@ -74,7 +74,7 @@ def test_a_cell_that_reaches_its_time_limit_is_requeued_and_ends_with_the_same_s
     said = run(command, cluster, sys.executable, *words)
     assert re.search(r"^sweep of 2 cells: 2 finished$", said, re.MULTILINE)
     logs = [path.read_text() for path in command.outputs.rglob("*_log.out")]
-    resumed = [log for log in logs if "going on from the last checkpoint" in log]
+    resumed = [log for log in logs if "resuming from the last checkpoint" in log]
     assert len(resumed) == 2
     for result in command.results().values():
         alone = run_here(*RUN, f"seed={result['seed']}", folder=f"alone{result['seed']}")

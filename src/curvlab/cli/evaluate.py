@@ -1,11 +1,11 @@
-"""Evaluate a finished run again, on its own data or on another graph.
+"""Evaluate a finished run on the data of its training or on another graph.
 
 curvlab evaluate RUN                   recompute the reported metrics
-curvlab evaluate RUN --data FOLDER     metrics on another graph, where the model is inductive
+curvlab evaluate RUN --data FOLDER     metrics on another graph, with an inductive model
 
-RUN is a run's folder or its best.ckpt; FOLDER is as dataset=graph_folder reads it. Nodes of another
-graph are scored in the parts that it comes with, else all that have a label; of its edges, those
-that the task's split holds out; all of them for reconstruction.
+RUN is a run's folder or its best.ckpt; FOLDER has the files that dataset=graph_folder reads. Node
+classification scores the parts that the other graph defines, else all labelled nodes; link
+prediction the edges that its split holds out; reconstruction all edges.
 """
 
 import argparse
@@ -19,12 +19,12 @@ def _evaluate(args: argparse.Namespace) -> None:
 
     run = curvlab.load(args.run, trust=args.trust)
     graph = graph_in(args.data, run)
-    found = run.evaluate(args.accelerator, graph)
-    rows = [(part, *metric) for part, metrics in found.items() for metric in metrics.items()]
+    scores = run.evaluate(args.accelerator, graph)
+    rows = [(part, *metric) for part, metrics in scores.items() for metric in metrics.items()]
     table = pd.DataFrame(rows, columns=["part", "metric", "value"])
     show(table, f"{run.config.model.label} on {args.data or run.config.dataset.label}")
     if graph is None:
-        again = found["test"][run.task.score]
+        again = scores["test"][run.task.score]
         same = "the same to the last digit" if again == run.kept["score"] else f"now {again!r}"
         print(f"reported: test {run.task.score} {run.kept['score']!r}, {same}")
 

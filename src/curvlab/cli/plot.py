@@ -217,10 +217,12 @@ COMMANDS: Mapping[str, tuple[Callable[[Any], Figure | None], str, Mapping[str, A
 main = Verb("plot", __doc__, plot)
 commands = main.add_subparsers(required=True, metavar="COMMAND", parser_class=OneLineParser)
 for name, (act, output, options) in COMMANDS.items():
-    made = commands.add_parser(name, help=act.__doc__)
-    made.set_defaults(act=act)
+    parser = commands.add_parser(name, help=act.__doc__)
+    parser.set_defaults(act=act)
     if output:
-        place, what = Path("outputs/plots", output), "the file (default: %(default)s)"
-        made.add_argument("--output", type=Path, default=place, help=what)
+        place, text = Path("outputs/plots", output), "file (default: %(default)s)"
+        parser.add_argument(
+            "--output", type=Path, default=place, help="file (default: %(default)s)"
+        )
     for option, settings in options.items():
-        made.add_argument(option, **settings)
+        parser.add_argument(option, **settings)

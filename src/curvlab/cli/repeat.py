@@ -1,4 +1,4 @@
-"""Train stored runs of tables again and compare their scores."""
+"""Repeat stored runs of tables and compare their scores."""
 
 import io
 import logging
@@ -23,21 +23,21 @@ log = logging.getLogger(__name__)
 
 
 def repeat(configs: Path, chosen: Sequence[Stored]) -> Iterator[dict[str, Any]]:
-    """Run stored runs again, with one thread and outside of their folder; a row for each."""
+    """Repeat stored runs with one thread, outside of their folder; yield a row for each."""
     for one in chosen:
-        words = cell_words(configs, one.table, one.result)
+        overrides = cell_words(configs, one.table, one.result)
         quiet = ["trainer.threads=1", "trainer.progress=false", "trainer.plots=false"]
         with TemporaryDirectory(prefix="curvlab-repeat-") as folder:
             where = [f"paths.output_dir='{folder}'", "rerun=true"]
-            command = Command((), compose([*words, *quiet, *where], configs))
+            command = Command((), compose([*overrides, *quiet, *where], configs))
             if command.config_hash != one.result["config_hash"]:
-                continue  # its command would build something else: it is in outdated.csv
+                continue  # today's command builds something else: the run is in outdated.csv
             with open_dict(command.config):
                 command.config.experiment = one.table
             prepare_process(1, torch.device("cpu"))
             with redirect_stdout(io.StringIO()):
                 result = train_in(command, RunDirectory(Path(folder, "run")), multirun=True)
-        if result.score is None:  # its data are not at hand, for one
+        if result.score is None:  # for instance without its data
             error = f"{one.table}/{one.run} ended as {result.status}: {result.error}"
             log.warning("not repeated: %s", error)
             continue

@@ -76,10 +76,11 @@ USAGE = {
 def make_text(arguments: argparse.Namespace) -> str:
     """Make the text that the arguments ask for; empty if there is none."""
     given, form, output = arguments.results, arguments.format, arguments.output
-    verb, *others = arguments.words
-    said = " ".join(arguments.words)
-    wrong = UsageError(f"{said}: say one table, or {USAGE.get(verb) or '; '.join(USAGE.values())}")
-    if (verb in USAGE) != bool(others) and verb not in (
+    verb, *further = arguments.words
+    command = " ".join(arguments.words)
+    usage = USAGE.get(verb) or "; ".join(USAGE.values())
+    wrong = UsageError(f"{command}: name one table, or {usage}")
+    if (verb in USAGE) != bool(further) and verb not in (
         "status",
         "decide",
         "outdated",
@@ -87,7 +88,7 @@ def make_text(arguments: argparse.Namespace) -> str:
     ):
         raise wrong
     if verb in USAGE and form not in ("terminal", "markdown" if verb == "status" else ""):
-        raise UsageError(f"{said} is not written as {form}: drop --format")
+        raise UsageError(f"{command} is not written as {form}: omit --format")
     match arguments.words:
         case ["plan" | "estimate" | "status", table, *overrides]:
             return show_sweep(verb, table, overrides, arguments)
@@ -107,7 +108,7 @@ def make_text(arguments: argparse.Namespace) -> str:
             return page(CONFIGS, paper, results)
         case ["refresh", *documents]:
             if output and len(documents) > 1:
-                raise UsageError("--output is for one text: drop it to write each in place")
+                raise UsageError("--output is for one text: omit it to write each in place")
             for path in map(Path, documents):
                 text = path.read_text("utf-8")
                 deliver(refresh(text, partial(block, results)), output or path)
@@ -152,8 +153,8 @@ def block(results: Path, words: str) -> str:
         case ["cell", "totals"]:
             return totals_in_words(_overview(results)[0])
         case ["claims"]:
-            found = claims_table(_main_claims(results))
-            return f"{markdown_table(found)}\n{CLAIMS_LEGEND}\n"
+            table = claims_table(_main_claims(results))
+            return f"{markdown_table(table)}\n{CLAIMS_LEGEND}\n"
         case ["cell", "repeated"]:
             from curvlab.tables.repeat import cheapest_runs, read_repeated, summary
 
@@ -221,18 +222,18 @@ def _main_claims(results: Path) -> list[Claim]:
 
 
 def _claim(results: Path, *names: str) -> Claim:
-    found = [claim for claim in _claims(results) if claim.name == ":".join(names)]
-    if not found:
-        names_of_all = ", ".join(claim.name for claim in _claims(results))
-        raise UsageError(f"no claim {' '.join(names)}: there are {names_of_all}")
-    return found[0]
+    by_name = {claim.name: claim for claim in _claims(results)}
+    name = ":".join(names)
+    if name not in by_name:
+        raise UsageError(f"no claim {' '.join(names)}: there are {', '.join(by_name)}")
+    return by_name[name]
 
 
 def _claims_of(results: Path, paper: str) -> list[Claim]:
-    found = [claim for claim in _claims(results) if claim.folder == paper]
-    if not found:
+    claims = [claim for claim in _claims(results) if claim.folder == paper]
+    if not claims:
         raise UsageError(f"no claims of {paper}")
-    return found
+    return claims
 
 
 def forest_path(results: Path, paper: str) -> Path:
@@ -296,18 +297,20 @@ def repeat_runs(results: Path, cells: Sequence[str], minutes: float) -> str:
     return f"{summary(read_repeated(results), len(every))}\n"
 
 
-def show_sweep(verb: str, table: str, words: list[str], arguments: argparse.Namespace) -> str:
-    """Costs of a table's unfinished cells, or its progress; `words` are overrides of the sweep."""
+def show_sweep(
+    verb: str, table: str, overrides: Sequence[str], arguments: argparse.Namespace
+) -> str:
+    """Costs of a table's unfinished cells, or its progress, with overrides of the sweep."""
     from curvlab.cli.forecast import Forecast  # Hydra, for which tables do not wait
     from curvlab.cli.overrides import check_overrides, read_overrides
 
     load_table(CONFIGS, table)
     results = arguments.results or own_results(workplace())
-    words = [f"table={table}", *read_overrides(words)]
+    overrides = [f"table={table}", *read_overrides(overrides)]
     if verb == "status":
-        words.append(f"paths.output_dir='{results.parent}'")
-    check_overrides(words, multirun=True)
-    forecast = Forecast(words)
+        overrides.append(f"paths.output_dir='{results.parent}'")
+    check_overrides(overrides, multirun=True)
+    forecast = Forecast(overrides)
     for line in forecast.progress(results / table) if verb == "status" else ():
         print(line)
     lines = forecast.lines(each=verb == "estimate")

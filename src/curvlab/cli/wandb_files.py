@@ -1,4 +1,4 @@
-"""The dashboard of W&B as a picture, from offline runs."""
+"""Draw the dashboard of W&B from offline runs."""
 
 import json
 import struct
@@ -47,8 +47,9 @@ def _records(data: bytes) -> Iterator[bytes]:
     """Records of a `.wandb` file, which has the format of LevelDB's logs."""
     at, record = HEADER.size, b""  # after the file's own header, which is as long
     while at + HEADER.size <= len(data):
-        if (left := BLOCK - at % BLOCK) < HEADER.size:
-            at += left
+        remaining = BLOCK - at % BLOCK
+        if remaining < HEADER.size:
+            at += remaining
             continue
         _, length, kind = HEADER.unpack_from(data, at)
         record += data[at + HEADER.size : at + HEADER.size + length]
@@ -64,7 +65,7 @@ def draw_dashboard(folder: Path, file: Path) -> Path:
     runs, curves = read_offline(folder)
     if "score" not in runs:
         raise UsageError(f"there is no finished offline run below {folder}")
-    shown = {"score": "score", **{name: title for name, title in COSTS.items() if name in runs}}
+    bars = {"score": "score", **{name: title for name, title in COSTS.items() if name in runs}}
     kappas = [name for name in curves if str(name).startswith("kappa/")]
     curved = curves.assign(kappa=curves[kappas].mean(axis=1)).dropna(subset="kappa")
     datasets = list(curved["dataset"].value_counts().index[:1])
@@ -73,17 +74,17 @@ def draw_dashboard(folder: Path, file: Path) -> Path:
         model: mpl.colormaps["tab20"](i % 20) for i, model in enumerate(models)
     }
     title = f"{len(runs)} offline runs of W&B, drawn with matplotlib"
-    figure, axes = panels(len(shown) + len(datasets), 5.4, 2.8, title, columns=2)
-    for axis, (name, heading) in zip(axes, shown.items(), strict=False):
+    figure, axes = panels(len(bars) + len(datasets), 5.4, 2.8, title, columns=2)
+    for axis, (name, heading) in zip(axes, bars.items(), strict=False):
         means = runs.pivot_table(name, "dataset", "model")
         color = [colors[str(model)] for model in means]
         means.plot.bar(ax=axis, title=heading, xlabel="", rot=0, legend=False, color=color)
         if name != "score":
             axis.set_yscale("log")
-    for axis, dataset in zip(axes[len(shown) :], datasets, strict=True):
-        own = curved[curved["dataset"] == dataset].pivot_table("kappa", STEP, "model")
-        color = [colors[str(model)] for model in own]
-        own.interpolate().plot(
+    for axis, dataset in zip(axes[len(bars) :], datasets, strict=True):
+        lines = curved[curved["dataset"] == dataset].pivot_table("kappa", STEP, "model")
+        color = [colors[str(model)] for model in lines]
+        lines.interpolate().plot(
             ax=axis, title=f"mean curvature on {dataset}", xlabel="step", legend=False, color=color
         )
     legend_below(figure, axes[0])

@@ -1,8 +1,8 @@
-"""Upload runs that W&B logged offline; compare them by a dashboard.
+"""Upload runs that W&B has logged offline, and save a dashboard that compares them.
 
 curvlab wandb_sync                        upload all that are finished below outputs/
-curvlab wandb_sync outputs/tables/fpst    those below a folder
-curvlab wandb_sync --dry-run              only name them
+curvlab wandb_sync outputs/tables/fpst    upload those below a folder
+curvlab wandb_sync --dry-run              only list them
 curvlab wandb_sync --dashboard            a workspace on W&B: score by model, curvature, cost
 curvlab wandb_sync --from docs/results/tables/fpst   stored runs as runs of W&B, offline too
 curvlab wandb_sync FOLDER --picture dashboard.png    the dashboard's panels, from offline runs
@@ -36,7 +36,7 @@ REPLAYED = "wandb_replayed"  # the folder of `outputs` with stored runs as runs 
 
 
 def offline_runs(folder: Path) -> list[Path]:
-    """Offline runs that ended and were not uploaded yet, without those that were set aside."""
+    """Offline runs that have ended and are not uploaded, without those that were set aside."""
     if not folder.is_dir():
         raise UsageError(f"no folder {folder}: name one that runs were written below")
     return [
@@ -50,7 +50,7 @@ def offline_runs(folder: Path) -> list[Path]:
 
 
 def require_account() -> None:
-    """Make sure that uploads have somewhere to go."""
+    """Refuse to upload without an account."""
     import wandb
 
     if not wandb.login(prompt=False, verify=False):
@@ -58,15 +58,18 @@ def require_account() -> None:
 
 
 def upload(runs: Sequence[Path], dry_run: bool) -> None:
-    """Upload runs by wandb's own command, or only name them."""
+    """Upload runs by wandb's command, or only list them."""
     if runs and not dry_run:
         require_account()
     failed = 0
     for run in runs:
+        if dry_run:
+            print("would upload", run)
+            continue
         command = [sys.executable, "-m", "wandb", "sync", str(run)]
-        done = dry_run or subprocess.run(command, check=False).returncode == 0
-        failed += not done
-        print("would upload" if dry_run else "uploaded" if done else "failed", run)
+        succeeded = subprocess.run(command, check=False).returncode == 0
+        failed += not succeeded
+        print("uploaded" if succeeded else "failed", run)
     print(f"{len(runs)} finished offline runs")
     if failed:
         sys.exit(1)
@@ -74,8 +77,8 @@ def upload(runs: Sequence[Path], dry_run: bool) -> None:
 
 def replay(source: Path, target: Path, project: str, entity: str | None) -> int:
     """Log stored runs to W&B as `logger=wandb` does during a run; return their number."""
-    found = [(file.parent, read_result(file.parent)) for file in result_files(source)]
-    runs = [(folder, result) for folder, result in found if result and result.score is not None]
+    results = [(file.parent, read_result(file.parent)) for file in result_files(source)]
+    runs = [(folder, result) for folder, result in results if result and result.score is not None]
     if not runs:
         raise UsageError(f"--from {source}: there is no finished run below this folder")
     from curvlab.run.parts import build_logger  # torch, for which --help does not wait
@@ -83,9 +86,9 @@ def replay(source: Path, target: Path, project: str, entity: str | None) -> int:
 
     options = {"_target_": LOGGER, "project": project, "entity": entity}
     for folder, result in track(runs, "replaying"):
-        own = target / folder.relative_to(source)
-        own.mkdir(parents=True, exist_ok=True)
-        with build_logger(options, result, own, None) as logger:
+        place = target / folder.relative_to(source)
+        place.mkdir(parents=True, exist_ok=True)
+        with build_logger(options, result, place, None) as logger:
             assert logger is not None
             curves = text_of(folder / "metrics.csv")
             rows = [] if curves is None else pd.read_csv(StringIO(curves)).to_dict("records")
@@ -97,7 +100,7 @@ def replay(source: Path, target: Path, project: str, entity: str | None) -> int:
 
 
 def dashboard(project: str, entity: str) -> "Workspace":
-    """Define the workspace that compares all runs; its `save()` puts it on the site."""
+    """Define the workspace that compares all runs; `save()` uploads it."""
     import wandb_workspaces.reports.v2 as wr
     import wandb_workspaces.workspaces as ws
 
@@ -147,10 +150,10 @@ def _wandb_sync(args: argparse.Namespace) -> None:
 
 
 main = Verb("wandb_sync", __doc__, _wandb_sync)
-main.add_argument("folder", nargs="?", type=Path, help="where runs are (default: outputs)")
-main.add_argument("--dry-run", action="store_true", help="name what would be uploaded")
+main.add_argument("folder", nargs="?", type=Path, help="folder of runs (default: outputs)")
+main.add_argument("--dry-run", action="store_true", help="list what would be uploaded")
 main.add_argument("--dashboard", action="store_true", help="save the dashboard instead")
 main.add_argument("--picture", type=Path, help="draw the dashboard to this file instead")
-main.add_argument("--from", type=Path, dest="source", help="replay the runs stored here")
-main.add_argument("--project", default="curvlab", help="on W&B (default: curvlab)")
-main.add_argument("--entity", help="on W&B (default: the account's)")
+main.add_argument("--from", type=Path, dest="source", help="folder of stored runs to replay")
+main.add_argument("--project", default="curvlab", help="project on W&B (default: curvlab)")
+main.add_argument("--entity", help="user or team on W&B (default: the account's)")

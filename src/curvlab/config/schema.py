@@ -49,7 +49,7 @@ from curvlab.options import FROM_DATA, INCIDENTAL, PASSED, SPACE, Configured
 LIBRARIES = (
     "torch", "torch_geometric", "lightning", "optuna", "geoopt", "hydra", "hydra_plugins",
 )  # fmt: skip
-"""Packages whose signatures are long: a configuration has of them what its YAML names."""
+"""Packages with long signatures: their classes are not completed with all options."""
 
 GROUPS = {
     "": "curvlab.run.sections.RunOptions",
@@ -59,12 +59,12 @@ GROUPS = {
     "search": "curvlab.run.sections.SearchOptions",
     "study": "curvlab.run.sections.StudyOptions",
 }
-"""Classes of those parts of a configuration that have no `_target_`, since they are not built."""
+"""Classes of the parts of a configuration that have no `_target_`, since they are not built."""
 
 PACKAGE = Path(__file__).parents[1].name
 MODEL_STUB = Path(__file__).parents[1] / "models" / "__init__.pyi"
 
-MISSING = object()  # a default that is not a literal, such as a class: the constructor has it
+MISSING = object()  # in place of a default that is no literal, which the constructor has
 
 BOUNDS = ("Ge", "Gt", "Le", "Lt", "Interval", "Predicate")
 NAMES = (
@@ -165,8 +165,10 @@ class Option:
 
     def problem(self, value: Any) -> str | None:
         """Describe the allowed values; None if the value is valid."""
-        alike = (value, tuple(value)) if isinstance(value, list) else (value,)
-        return None if any(valid(self.kind, v) for v in alike) else self.says
+        fits = valid(self.kind, value)
+        if isinstance(value, list) and not fits:
+            fits = valid(self.kind, tuple(value))
+        return None if fits else self.says
 
 
 @dataclass(frozen=True)
@@ -274,9 +276,12 @@ def _inspect(found: Any) -> Signature:
         if not name.startswith("_") and name not in options and _is_literal(value)
     }
     if more := attributes.get("takes_options_of"):
-        others = _inspect(locate(more)).options.items()
-        passed = {k: dataclasses.replace(v, marks=(PASSED,)) for k, v in others if k not in options}
-        options |= passed
+        passed = _inspect(locate(more)).options
+        options |= {
+            name: dataclasses.replace(option, marks=(PASSED,))
+            for name, option in passed.items()
+            if name not in options
+        }
     return Signature(
         summary=_summary(found),
         classes=tuple(map(_dotted_name, classes)),
@@ -291,17 +296,19 @@ def _arguments(function: Any, *documented: Any) -> dict[str, Option]:
     for each in (function, *documented):
         docs = meanings(docstring(each)) | docs
     hints = type_hints(function)
-    found = {}
+    options = {}
     for name, argument in named_arguments(function).items():
-        kind, default = hints.get(name, Any), argument.default
+        kind = hints.get(name, Any)
+        default = argument.default
         for mark in marks_of(kind):
-            default = mark.default if isinstance(mark, Configured) else default
+            if isinstance(mark, Configured):
+                default = mark.default
         marks = tuple(mark for mark in marks_of(kind) if isinstance(mark, str))
         spaces: tuple[str, ...] = ()
         if SPACE in marks:  # classes X, Y of `SpaceMaker[X | Y]`
-            made = get_args(get_args(kind)[0])[1]
-            spaces = tuple(map(_dotted_name, get_args(made) or (made,)))
-        found[name] = Option(
+            classes = get_args(get_args(kind)[0])[1]
+            spaces = tuple(map(_dotted_name, get_args(classes) or (classes,)))
+        options[name] = Option(
             kind=_text(kind),
             default=default if _is_literal(default) else MISSING,
             required=default is argument.empty,
@@ -309,7 +316,7 @@ def _arguments(function: Any, *documented: Any) -> dict[str, Option]:
             spaces=spaces,
             marks=tuple(mark for mark in marks if mark != SPACE),
         )
-    return found
+    return options
 
 
 def _is_literal(value: Any) -> bool:
@@ -327,14 +334,14 @@ def _dotted_name(one: type) -> str:
 
 
 def describe_all(configs: Path = CONFIGS) -> bytes:
-    """The signatures of all classes that a folder's files name, as `FILE` has them in JSON."""
+    """Signatures, in JSON, of all classes that the configurations of a folder name."""
     text = "\n".join(path.read_text(encoding="utf-8") for path in configs.rglob("*.yaml"))
-    named = set(re.findall(r"_target_: ((?!hydra_)[\w.]+)", text))
-    found = {target: _inspect(locate(target)) for target in sorted(named.union(GROUPS.values()))}
-    for name, count in Counter(map(class_name, found)).items():
+    targets = {*re.findall(r"_target_: ((?!hydra_)[\w.]+)", text), *GROUPS.values()}
+    signatures = {target: _inspect(locate(target)) for target in sorted(targets)}
+    for name, count in Counter(map(class_name, signatures)).items():
         if count > 1:
             raise UsageError(f"{count} targets are named {name}: an identity needs one name each")
-    return STORED.dump_json(found, indent=1, exclude_defaults=True)
+    return STORED.dump_json(signatures, indent=1, exclude_defaults=True)
 
 
 def model_stub() -> str:
@@ -343,7 +350,7 @@ def model_stub() -> str:
     modules = [m.name for m in walk_packages(package.__path__, f"{package.__name__}.")]
     base = locate(f"{package.__name__}.encoder.Encoder")
     assert isinstance(base, type)
-    found = sorted(
+    names = sorted(
         (module, name)
         for module in modules
         for name, value in vars(import_module(module)).items()
@@ -354,10 +361,10 @@ def model_stub() -> str:
         [
             '"""Names of the models; written by `python -m curvlab.config.schema`."""',
             "",
-            *(f"from {module} import {name} as {name}" for module, name in found),
+            *(f"from {module} import {name} as {name}" for module, name in names),
             "",
             "__all__ = [",
-            *(f'    "{name}",' for name in sorted(name for _, name in found)),
+            *(f'    "{name}",' for name in sorted(name for _, name in names)),
             "]",
             "",
         ]
@@ -365,17 +372,17 @@ def model_stub() -> str:
 
 
 def moved_defaults(old: Mapping[str, Signature], new: Mapping[str, Signature]) -> list[str]:
-    """Defaults that moved under the same revision, as `FPST.dim: 16 -> 32`."""
-    found = []
+    """Defaults that changed without a new revision, as `FPST.dim: 16 -> 32`."""
+    moved = []
     old, new = ({class_name(k): v for k, v in each.items()} for each in (old, new))
     for target in old.keys() & new.keys():
         revisions = {each[target].attributes.get("revision", 1) for each in (old, new)}
         before, after = (each[target].options for each in (old, new))
         for name in before.keys() & after.keys() if len(revisions) == 1 else ():
-            was, now = (each[name].default for each in (before, after))
-            if was != now and not after[name].incidental:
-                found.append(f"{target}.{name}: {was} -> {now}")
-    return sorted(found)
+            old_default, new_default = before[name].default, after[name].default
+            if old_default != new_default and not after[name].incidental:
+                moved.append(f"{target}.{name}: {old_default} -> {new_default}")
+    return sorted(moved)
 
 
 def main() -> int:
@@ -385,7 +392,7 @@ def main() -> int:
         print("\n".join(f"{line}: raise the class's revision" for line in wrong), file=sys.stderr)
         return 2
     inner = r"\[[^\[\]{}]*\]|{[^{}]*}"
-    lines = re.sub(inner, lambda found: " ".join(found[0].split()), new.decode())
+    lines = re.sub(inner, lambda match: " ".join(match[0].split()), new.decode())
     FILE.write_text(f"{lines}\n", encoding="utf-8")
     MODEL_STUB.write_text(model_stub(), encoding="utf-8")
     return 0

@@ -155,10 +155,10 @@ def _is_class_of_package(target: str) -> bool:
     if package not in _packages():
         return False
     try:
-        found = locate(target)
-    except Exception:  # of a module that cannot be imported, which says so when it is built
+        located = locate(target)
+    except Exception:  # of a module that cannot be imported; building it reports that
         return False
-    return isclass(found) and found.__module__.partition(".")[0] == package
+    return isclass(located) and located.__module__.partition(".")[0] == package
 
 
 @cache
@@ -181,9 +181,9 @@ def _targets_in(folder: Path) -> frozenset[str]:
 @cache
 def _scalars_of_datasets(places: tuple[Path, ...]) -> frozenset[str]:
     """All values in the data sets' files of folders."""
-    found: set[str] = set()
+    scalars: set[str] = set()
     for folder in places:
         for path in (folder / "dataset").rglob("*.yaml"):
             content = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
-            found.update(str(value) for _, value in _values(content))
-    return frozenset(found)
+            scalars.update(str(value) for _, value in _values(content))
+    return frozenset(scalars)

@@ -201,8 +201,10 @@ def complete(
     if set(FIXED_TASK).intersection(keys.values()):
         return Command.of(overrides, hydra)
     # Other overrides may set keys that only the completed command has.
-    graph = compose([override for override, key in keys.items() if _chooses_graph(key)])
-    if not _is_user_graph(graph):
+    of_graph = [o for o, k in keys.items() if "." not in k or k.startswith(("dataset.", "paths."))]
+    graph = compose(of_graph)
+    target = OmegaConf.select(graph, "dataset.source._target_")
+    if not is_subclass(str(target), USER_GRAPH):
         return Command.of(overrides, hydra)
     check_options(graph)
     labelled = _has_labels(graph, "task" in keys.values(), say, keep)
@@ -210,15 +212,6 @@ def complete(
         return Command.of(overrides, hydra)
     task = LABELLED if labelled else graph.task.name
     return Command.of([*overrides, f"task={task}"], hydra)
-
-
-def _chooses_graph(key: str) -> bool:
-    return "." not in key or key.startswith(("dataset.", "paths."))
-
-
-def _is_user_graph(config: DictConfig) -> bool:
-    target = OmegaConf.select(config, "dataset.source._target_")
-    return is_subclass(str(target), USER_GRAPH)
 
 
 def _has_labels(config: DictConfig, has_task: bool, say: Callable[[str], None], keep: bool) -> bool:

@@ -83,14 +83,14 @@ class Run:
     def __repr__(self) -> str:
         kappa = getattr(self.space, "kappa", None)
         curvature = "" if kappa is None else f"kappa={kappa.detach().cpu().numpy().round(3)}"
-        shown = {
+        facts = {
             "model": self.config.model.name,
             "dataset": data_name(_root_=self.config),
             self.task.score: f"{self.kept['score']:.2f}",
             "space": f"{type(self.space).__name__}({curvature})",
             **({"folder": self.folder} if self.folder else {}),
         }
-        return f"Run({', '.join(f'{key}={value}' for key, value in shown.items())})"
+        return f"Run({', '.join(f'{key}={value}' for key, value in facts.items())})"
 
     @property
     def model(self) -> Encoder:
@@ -291,10 +291,11 @@ class Run:
 
     @cached_property
     def _transforms(self) -> list[Any]:
-        made = build_transforms(self.config)
-        for transform, taken in zip(made, self.kept.get("normalisation", ()), strict=False):
-            transform.transductive_reason, transform.fitted = taken["tied"], taken["fitted"]
-        return made
+        transforms = build_transforms(self.config)
+        for transform, stored in zip(transforms, self.kept.get("normalisation", ()), strict=False):
+            transform.transductive_reason = stored["tied"]
+            transform.fitted = stored["fitted"]
+        return transforms
 
     def split(self, graph: Data) -> Data:
         """Split a graph as the run's task does, by the run's seed."""

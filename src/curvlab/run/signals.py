@@ -73,12 +73,12 @@ def install(speaks: bool = True) -> None:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             ours = speaks or number is not Signals.SIGINT
             _state.handlers[number] = _on_signal if ours else signal.SIG_IGN
-    again()
+    restore()
     if speaks:
         atexit.register(_print_sentence)
 
 
-def again() -> None:
+def restore() -> None:
     """Reinstall the handlers that a library has replaced."""
     for number, handler in _state.handlers.items():
         signal.signal(number, handler)

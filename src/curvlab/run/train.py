@@ -134,7 +134,7 @@ def _ended_before(result: Result, folder: Path, multirun: bool) -> Result:
 def _run_from(claim: Claim, config: DictConfig, result: Result, folder: RunDirectory) -> None:
     """Run from a checkpoint or from the start; once more from the start if a checkpoint fails."""
     for path, reason in claim.damaged.items():
-        way = f"goes on from {folder.newest.name}" if folder.newest else "starts over"
+        way = f"resumes from {folder.newest.name}" if folder.newest else "starts over"
         say(f"{relative_path(path)} was damaged ({reason}): the run {way}")
     try:
         run(config, result, folder, claim.checkpoint)
@@ -142,7 +142,7 @@ def _run_from(claim: Claim, config: DictConfig, result: Result, folder: RunDirec
         if claim.checkpoint is None:
             raise
         say(  # a disk may have spoilt the checkpoint
-            f"{type(error).__name__} after going on from a checkpoint: the run is repeated once "
+            f"{type(error).__name__} after resuming from a checkpoint: the run is repeated once "
             f"from its start before this is its result ({error})"
         )
         folder.drop_last()
@@ -198,7 +198,7 @@ def _train_once(
         compile_parts(task, device)
     if first:  # not before: what cannot be built displaces no other result
         folder.prepare(result, fresh=config.rerun)
-    start = "going on from the last checkpoint" if checkpoint else "starting"
+    start = "resuming from the last checkpoint" if checkpoint else "starting"
     say(f"{label}, {result.manifold}: {start} in {relative_path(folder.path)}")
 
     curves = Curves(folder.path / "metrics.csv")
@@ -284,44 +284,50 @@ def _note_costs(result: Result, task: Task, timer: StepTimer) -> None:
     """Note the size of the model, its curvatures, and what the run took."""
     result.parameters = sum(p.numel() for p in task.parameters())
     result.curvatures = {name: kappa.tolist() for name, kappa in curvatures(task).items()}
-    result.ms_per_step, result.wall_seconds = timer.ms_per_step, timer.wall_seconds
+    result.ms_per_step = timer.ms_per_step
+    result.wall_seconds = timer.wall_seconds
     result.peak_memory_mb = peak_memory_mb()
-    result.threads, result.kernels = torch.get_num_threads(), kernels_used()
+    result.threads = torch.get_num_threads()
+    result.kernels = kernels_used()
     result.deterministic = torch.are_deterministic_algorithms_enabled()
 
 
 class EndsBySignal(Callback):
-    """Ends training after a signal, once the checkpoint is written."""
+    """Ends training after a signal, when the next checkpoint is written."""
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Take the signals back from Lightning."""
-        signals.again()
+        """Restore the handlers that Lightning has replaced."""
+        signals.restore()
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: Any, *_: Any, **__: Any) -> None:
-        """End without the checkpoint if the signal's time is over."""
+        """End without a checkpoint if the signal's time is over."""
         signals.check()
 
     on_validation_batch_end = on_train_batch_end
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """End after the checkpoint, if a process of the group was sent a signal."""
-        sent = torch.tensor(int(signals.last_signal() or 0), device=trainer.strategy.root_device)
-        if number := int(trainer.strategy.reduce(sent, reduce_op="max")):
+        """End after the checkpoint if a process of the group has received a signal."""
+        received = int(signals.last_signal() or 0)
+        numbers = torch.tensor(received, device=trainer.strategy.root_device)
+        number = int(trainer.strategy.reduce(numbers, reduce_op="max"))
+        if number:
             raise signals.Interrupted(number)
 
 
 def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
-    """Write how an unfinished run ended, unless the folder has a result that counts for more."""
-    memory = isinstance(error, torch.OutOfMemoryError | MemoryError)
-    memory = memory or "can't allocate memory" in str(error)
-    diverged = isinstance(error, DivergedError)
-    result.status = "diverged" if diverged else "out_of_memory" if memory else "failed"
+    """Write how an unfinished run ended, unless the folder has a result of a higher rank."""
+    out_of_memory = isinstance(error, torch.OutOfMemoryError | MemoryError)
+    result.status = "failed"
+    if isinstance(error, DivergedError):
+        result.status = "diverged"
+    elif out_of_memory or "can't allocate memory" in str(error):
+        result.status = "out_of_memory"
     result.error = one_sentence(error)
     if isinstance(error, OSError):
         step = folder.step()
-        kept = f"its state after step {step} is kept" if step else "nothing was there before"
-        way = "the same command goes on when that is mended"
-        result.error = f"{system_message(error, folder.path)}; {kept}: {way}"
+        state = f"the state after step {step} is kept" if step else "there is no earlier state"
+        remedy = "fix this and run the same command to resume"
+        result.error = f"{system_message(error, folder.path)}; {state}: {remedy}"
     if isinstance(error, UsageError) and folder.conclusion():
         return
     with suppress(OSError):
@@ -333,13 +339,14 @@ def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
 
 
 def write_interrupted(error: signals.Interrupted, result: Result, folder: RunDirectory) -> None:
-    """Write and report that a signal has ended a run, unless its result exists."""
+    """Write and report that a signal has ended a run that has no result yet."""
     name = error.signal.name
     if folder.conclusion(result.config_hash) is not None:
         signals.say(f"ended by {name} after {folder.path / FILE} was written")
         return
-    result.status, result.steps = INTERRUPTED, folder.step()
-    result.error = f"{name} ended it; the same command goes on from step {result.steps}"
-    signals.say(f"ended by {name}; the same command goes on from step {result.steps}")
+    result.status = INTERRUPTED
+    result.steps = folder.step()
+    result.error = f"{name} ended it; the same command resumes from step {result.steps}"
+    signals.say(f"ended by {name}; the same command resumes from step {result.steps}")
     if folder.config_hash == result.config_hash:
         result.write(folder.path)

@@ -57,9 +57,9 @@ def recommend(label: str, table: pd.DataFrame) -> Report:
     recommended. The question is then undecided unless every other space is significantly worse, or
     has at least three pairs whose difference's 95 % interval ends below a gain of one point.
     """
-    others = table.iloc[1:].dropna(subset="scores")
-    significant = others["p_holm"] < LEVEL
-    better = others[significant & (others["difference"] > 0)]
+    curved = table.iloc[1:].dropna(subset="scores")
+    significant = curved["p_holm"] < LEVEL
+    better = curved[significant & (curved["difference"] > 0)]
     if len(better):
         top = _best(better)["scores"]
         as_good = [not compare_pairs(top, scores).p_t < LEVEL for scores in better["scores"]]
@@ -73,7 +73,7 @@ def recommend(label: str, table: pd.DataFrame) -> Report:
         )
         text += f" {_list_names(names).capitalize()} did not do better." if names else ""
         return Report(label, table, best["space"], names, text)
-    equal, worse = others[~significant], others[significant]
+    equal, worse = curved[~significant], curved[significant]
     if equal.empty:
         less = f"by {-worse['difference'].max():.2f} points or more"
         text = f"{label} stays flat: every other space scores less, {less}."
@@ -82,10 +82,10 @@ def recommend(label: str, table: pd.DataFrame) -> Report:
     decided = possible.empty
     if decided:
         text = f"{label} stays flat: no space gains a point, "
-        text += f"and no difference was found. {_budget(_best(equal), len(others))}"
+        text += f"and no difference was found. {_budget(_best(equal), len(curved))}"
     else:
         text = f"{label}: undecided. No difference was found, but {_list_names(possible['space'])} "
-        text += f"may gain a point or more. {_budget(_best(possible), len(others))}"
+        text += f"may gain a point or more. {_budget(_best(possible), len(curved))}"
     text += f" Worse than flat: {_list_names(worse['space'])}." if len(worse) else ""
     return Report(label, table, FLAT, tuple(equal["space"]), text, decided)
 
