@@ -114,19 +114,25 @@ def check_overrides(
             "table= and search= are two sweeps: search first, adopt the winner by curvlab adopt, "
             "then fill the table"
         )
-    variants = variations([*swept_by_table(overrides), *overrides])
+    runs: list[Command] = []
     try:
-        first, *_ = [_check_run(complete(variant), overrides) for variant in variants]
+        for variant in variations([*swept_by_table(overrides), *overrides]):
+            run = complete(variant)
+            runs.append(run)
+            if multirun:  # a cell with a wrong combination ends by itself
+                check_options(run.config)
+            else:
+                run.check()
+            _refuse_ignored(overrides, run)
+        first = runs[0]
         config = first.config
-        if multirun:  # a cell that is wrong ends by itself
+        if multirun:
             check_machine(config)
-        else:
-            first.check()
         remote = any(re.match("hydra/launcher=(?!basic|joblib)", each) for each in arguments)
         if config.trainer.accelerator in ("gpu", "cuda", "mps") and not remote:
             from curvlab.run.hardware import choose_device  # which imports torch
 
-            choose_device(config.trainer.accelerator)
+            choose_device(config.trainer.accelerator, config.trainer.precision)
         if "search" in config:
             values = [o for o in overrides if not chooses(o.key_or_group)]
             check_search(config, {o.key_or_group: str(o.input_line) for o in values})
@@ -137,10 +143,9 @@ def check_overrides(
     return first
 
 
-def _check_run(run: Command, overrides: Sequence[Override]) -> Command:
-    """Check the values of a run; refuse overrides that have no effect in it."""
+def _refuse_ignored(overrides: Sequence[Override], run: Command) -> None:
+    """Refuse overrides that have no effect in a run."""
     config = run.config
-    check_options(config)
     task_split = config.task.get("split")
     for override in overrides:
         key, line = override.key_or_group, override.input_line
@@ -163,7 +168,6 @@ def _check_run(run: Command, overrides: Sequence[Override]) -> Command:
             unknown = bool(options) and name not in options and not signature_of(target).passes_on
             if unknown or (path in ADDED and not options):
                 refuse(f"key {key}", key, [*keys_of(config), *(f"{path}.{o}" for o in options)])
-    return run
 
 
 def parse(override: str) -> Override:
