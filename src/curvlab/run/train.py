@@ -59,7 +59,7 @@ from curvlab.run.reporting import relative_path, say
 from curvlab.tasks.task import Task
 
 KERNEL_STEPS = 500
-"""Fewest steps of a run that gains the time in which C++ kernels are compiled, some seconds."""
+"""Fewest steps of a run for which C++ kernels are compiled, which takes some seconds."""
 
 
 class RunFailedError(RuntimeError):
@@ -67,7 +67,7 @@ class RunFailedError(RuntimeError):
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint is intact and of this run, but of other code."""
+    """The checkpoint is valid but was written by other code."""
 
 
 def train(command: Command) -> Result:
@@ -236,9 +236,12 @@ def _train_once(
         if not first:
             return
         result.score = result.metrics["test"][task.score]
-        result.val_score = result.metrics["val"][task.score] if best else None
-        if not best and (tail := curves.tail_mean(task.score)) is not None:
-            result.metrics["test"][f"{task.score}_tail"] = tail
+        if best:
+            result.val_score = result.metrics["val"][task.score]
+        else:
+            tail = curves.tail_mean(task.score)
+            if tail is not None:
+                result.metrics["test"][f"{task.score}_tail"] = tail
         result.device = str(trainer.strategy.root_device)
         _note_costs(result, task, timer)
 
@@ -261,7 +264,7 @@ def _fit(
     checkpoint: Path | None,
     last: LastCheckpoint,
 ) -> None:
-    """Fit; what Lightning or a checkpoint refuses is an error of its own."""
+    """Fit; a refusal by Lightning is a `UsageError`, one of a checkpoint a `CheckpointError`."""
     try:
         with signals.wait():
             trainer.fit(task, datamodule=data, ckpt_path=checkpoint, weights_only=True)
@@ -273,11 +276,12 @@ def _fit(
         raise CheckpointError(f"{checkpoint} does not fit: {one_sentence(error)}") from error
 
 
-def _cuda_graphs(asked: bool, device: torch.device) -> list[Callback]:
-    """The callback that records steps, on a GPU."""
-    if asked and device.type != "cuda":
+def _cuda_graphs(wanted: bool, device: torch.device) -> list[Callback]:
+    """The callback that records steps, if it is wanted and the run is on a GPU."""
+    if wanted and device.type != "cuda":
         say("trainer.cuda_graph=true changes nothing: this run is not on a GPU")
-    return [CudaGraphs()] if asked and device.type == "cuda" else []
+        return []
+    return [CudaGraphs()] if wanted else []
 
 
 def _note_costs(result: Result, task: Task, timer: StepTimer) -> None:
