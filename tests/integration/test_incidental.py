@@ -1,5 +1,6 @@
 """Options that decide no number: with each of them a run has the same scores."""
 
+import json
 from fnmatch import fnmatchcase
 
 import pytest
@@ -189,3 +190,19 @@ def test_scores_do_not_depend_on_other_options_that_are_incidental(run_here, tmp
     data = () if option.endswith("rerun") else (f"paths.data_dir={tmp_path / 'anew'}",)
     found = run_here(*words, *data, changed.format(here=tmp_path), folder="changed")
     check(found, expected, rounding=option.endswith(("fused", "memory_gb")))
+
+
+def test_scores_do_not_depend_on_the_launcher(command):
+    """Of a classification, in two processes of joblib."""
+    words = ("-m", "seed=0,1", *words_of("node_classification"))
+    command(*words)
+    (command.outputs / "runs").rename(command.folder / "basic")
+    command(*words, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    files = sorted((command.folder / "basic").rglob("result.json"))
+    assert len(files) == 2
+    for file in files:
+        other = command.outputs / "runs" / file.relative_to(command.folder / "basic")
+        found, expected = (json.loads(path.read_text()) for path in (other, file))
+        assert found["status"] == expected["status"] == "finished"
+        assert found["metrics"] == expected["metrics"]
+        assert found["config_hash"] == expected["config_hash"]
