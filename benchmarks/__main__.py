@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 
 from benchmarks import timings
+from benchmarks.authors import authors
 from curvlab.errors import UsageError
 from curvlab.run.hardware import choose_device, prepare_process
 
@@ -24,7 +25,10 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     )
     summaries = ((name, getattr(timings, name).__doc__.partition("\n")[0]) for name in BENCHMARKS)
     parser.epilog = "\n".join(f"  {name:10} {what}" for name, what in summaries)
-    parser.add_argument("benchmark", choices=[*BENCHMARKS, "all"])
+    parser.epilog += f"\n  authors    {(authors.__doc__ or '').partition(chr(10))[0]}"
+    parser.add_argument("benchmark", choices=[*BENCHMARKS, "authors", "all"])
+    parser.add_argument("--write", help="page whose table authors replaces")
+    parser.add_argument("--code", help="a checkout of the authors' code, for authors")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="(default: cpu)")
     parser.add_argument("--runs", type=int, default=20, help="timed calls of each (default: 20)")
     parser.add_argument("--eager", action="store_true", help="leave out torch.compile")
@@ -61,7 +65,8 @@ def main(words: Sequence[str]) -> int:
 def measure(name: str, args: argparse.Namespace) -> None:
     """Run one benchmark, which prints its figures, after the calibration."""
     args.product_ms = timings.calibrate(args.device)
-    getattr(timings, name)(args)
+    benchmark = authors if name == "authors" else getattr(timings, name)
+    benchmark(args)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,12 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from lightning import LightningModule
+from omegaconf import DictConfig
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -47,6 +48,21 @@ def calibrate(device: torch.device) -> float:
     return product
 
 
+class Run(NamedTuple):
+    """A run's task, its first training batch, and its configuration."""
+
+    task: Any
+    batch: Data
+    config: DictConfig
+
+
+def open_run(device: torch.device, *overrides: str) -> Run:
+    """Build the parts of a run's step."""
+    config = compose(overrides)
+    task, batch, _ = build_run(device, *overrides)
+    return Run(task, batch, config)
+
+
 def build_run(device: torch.device, *overrides: str) -> tuple[LightningModule, Data, Data]:
     """Build a run's task, its first training batch and what it is evaluated on, on the device."""
     torch.manual_seed(0)
@@ -60,8 +76,14 @@ def build_run(device: torch.device, *overrides: str) -> tuple[LightningModule, D
     return task, batch, data.evaluation_batch(batch)
 
 
-def training_step(task: LightningModule, batch: Data) -> Work:
-    """One optimiser step in plain PyTorch, without the schedule of its rate."""
+def training_step(task: LightningModule, batch: Data, clip: float | None = None) -> Work:
+    """One optimiser step in plain PyTorch, without the schedule of its rate.
+
+    Args:
+        task: the task.
+        batch: its batch.
+        clip: norm at which gradients are clipped.
+    """
     configured = task.configure_optimizers()
     optimizer = configured["optimizer"] if isinstance(configured, dict) else configured
     assert isinstance(optimizer, torch.optim.Optimizer)
@@ -71,6 +93,8 @@ def training_step(task: LightningModule, batch: Data) -> Work:
         loss = task.training_step(batch, 0)
         assert isinstance(loss, Tensor)
         loss.backward()
+        if clip is not None:
+            torch.nn.utils.clip_grad_norm_(task.parameters(), clip)
         optimizer.step()
 
     return step
@@ -164,6 +188,7 @@ def curvature(args: argparse.Namespace) -> None:
     """Training steps of FPS-T away from curvature 0 and of TokenGT, the same model without maps."""
     rows = []
     for graph in CURVED:
+        least: dict[str, float] = {}
         for compiled in (False,) if args.eager else (False, True):
             works: dict[str, Work] = {}
             for name, words in (("TokenGT", ()), ("FPS-T", ("manifold.kappa=-1.0",))):
@@ -176,6 +201,11 @@ def curvature(args: argparse.Namespace) -> None:
             ratio = verdict(ms["FPS-T"] / ms["TokenGT"], CURVATURE)
             label = f"{graph}, compiled" if compiled else graph
             rows.append([label, *(f"{ms[name]:.1f}" for name in works), ratio])
+            least = {name: min(time, least.get(name, time)) for name, time in ms.items()}
+        if not args.eager:
+            ratio = verdict(least["FPS-T"] / least["TokenGT"], CURVATURE)
+            best = [f"{least[name]:.1f}" for name in ("TokenGT", "FPS-T")]
+            rows.append([f"{graph}, best of each", *best, ratio])
     print_table("Curvature: a training step", ("", "TokenGT, ms", "FPS-T, ms", "ratio"), rows)
 
 

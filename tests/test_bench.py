@@ -1,5 +1,6 @@
 """The benchmarks run, on small data, and the check of a GPU; nothing here asserts a time."""
 
+import argparse
 import os
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from benchmarks import __main__ as bench
-from benchmarks import gpu_check, timings
+from benchmarks import authors, gpu_check, timings
 from benchmarks.gpu_check import main
 
 from composing import ROOT
@@ -40,6 +41,27 @@ def test_all_are_measured(capsys, monkeypatch):
         "sparse",
     ):
         assert row in said
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [([], "name a checkout"), (["--code", "{here}"], "no code of a model is known here")],
+)
+def test_authors_code_is_asked_for(capsys, tmp_path, words, answer):
+    assert bench.main(["authors", *(word.format(here=tmp_path) for word in words)]) == 2
+    assert answer in capsys.readouterr().err
+
+
+def test_a_table_of_authors_is_written_between_its_marks(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{authors.BEGIN}\nold\n{authors.END}\nafter\n")
+    args = argparse.Namespace(product_ms=10.0, runs=3)
+    authors._write(page, args, [["LRN", "20.0", "10.0", "2.00", "6 / 5"]])
+    text = page.read_text()
+    assert text.startswith("before")
+    assert text.endswith("after\n")
+    assert "old" not in text
+    assert "| LRN | 20.0 | 10.0 | 2.00 | 6 / 5 |" in text
 
 
 @pytest.mark.nightly

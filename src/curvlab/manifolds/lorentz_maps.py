@@ -29,6 +29,8 @@ LIBRARY = Library(
         "midpoint_backward": [*_TWO, *[ARRAY] * 4, INTEGER],
         "sigmoid_time": [*_SCALED, ARRAY, INTEGER],
         "sigmoid_time_backward": [*_SCALED, *[ARRAY] * 3, INTEGER],
+        "pair_inner": [*[ARRAY] * 3, *_ROWS, ARRAY, INTEGER],
+        "pair_inner_backward": [*[ARRAY] * 3, *_ROWS, ARRAY, ARRAY],
     },
 )
 
@@ -118,4 +120,41 @@ def sigmoid_time(
 ) -> Tensor:
     """`curvlab.layers.hybonet.SigmoidTime`; limits: offset of times, shortest direction."""
     out: Tensor = _Map.apply(library, "sigmoid_time", plain, limits, 1, h, kappa, scale)
+    return out
+
+
+class _PairInner(Function):
+    """Lorentzian products of pairs of points."""
+
+    @staticmethod
+    def forward(ctx: Any, points: Tensor, library: ctypes.CDLL, pairs: Tensor) -> Tensor:
+        x, pairs = points.contiguous(), pairs.contiguous()
+        out = x.new_empty(pairs.shape[1])
+        call = *pointers(x, *pairs), len(out), x.shape[1] - 1, out.data_ptr()
+        library.pair_inner(*call, torch.get_num_threads())
+        ctx.save_for_backward(points, pairs)
+        ctx.inputs, ctx.library = 1, library
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        points, pairs = ctx.saved_tensors
+        if torch.is_grad_enabled():
+            return *differentiate_plain(ctx, lambda x: _products(x, pairs), grads), None, None
+        x, grad = points.contiguous(), grads[0].contiguous()
+        found = torch.zeros_like(x)
+        shape = pairs.shape[1], x.shape[1] - 1
+        ctx.library.pair_inner_backward(*pointers(x, *pairs), *shape, *pointers(grad, found))
+        return found, None, None
+
+
+def _products(points: Tensor, pairs: Tensor) -> Tensor:
+    x, y = (points.index_select(0, nodes) for nodes in pairs)
+    signed = torch.cat([-x[..., :1], x[..., 1:]], -1)
+    return torch.linalg.vecdot(signed, y)
+
+
+def pair_inner(library: ctypes.CDLL, points: Tensor, pairs: Tensor) -> Tensor:
+    """Lorentzian products `[pairs]` of points `[nodes, 1 + dim]` by their numbers `[2, pairs]`."""
+    out: Tensor = _PairInner.apply(points, library, pairs)
     return out

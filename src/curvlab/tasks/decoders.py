@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from curvlab.errors import UsageError
 from curvlab.layers.lorentz import Inner, LorentzPrototypes
 from curvlab.layers.stereographic import LogitCurvature, StereographicLogits
-from curvlab.manifolds import Lorentz, Manifold, lorentz
+from curvlab.manifolds import Lorentz, Manifold, lorentz, lorentz_maps
 from curvlab.models.encoder import Encoder
 
 Decoder = Literal["auto", "stereographic", "prototype", "linear"]
@@ -99,6 +99,12 @@ def _accepted(make: Callable[..., Any], options: Mapping[str, Any]) -> dict[str,
 class LinkDecoder(nn.Module):
     """Scores `[pairs]` of points `[pairs, dim]`, larger for likelier links."""
 
+    def pair_scores(self, points: Tensor, pairs: Tensor) -> Tensor:
+        """Scores `[pairs]` of points `[nodes, dim]` by their numbers `[2, pairs]`."""
+        x, y = (points.index_select(0, nodes) for nodes in pairs)
+        scores: Tensor = self(x, y)
+        return scores
+
     def probability(self, scores: Tensor) -> Tensor | None:
         """Probability of a link by its score; None where scores are not log-odds."""
         return None
@@ -129,6 +135,11 @@ class LorentzianScore(LinkDecoder):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return 2 * lorentz.inner(x, y) - 2 / self.space.kappa
+
+    def pair_scores(self, points: Tensor, pairs: Tensor) -> Tensor:
+        if library := lorentz_maps.LIBRARY.functions(points):
+            return 2 * lorentz_maps.pair_inner(library, points, pairs) - 2 / self.space.kappa
+        return super().pair_scores(points, pairs)
 
     def loss(self, edges: Tensor, non_edges: Tensor) -> Tensor:
         return (self.margin + F.relu(self.margin - edges + non_edges).mean()) / 2

@@ -76,8 +76,8 @@ class LinkPrediction(SelectedTask):
         self, points: Tensor, edges: Tensor, non_edges: Tensor
     ) -> tuple[Tensor, Tensor]:
         pairs = torch.cat([edges, non_edges], dim=1)
-        x, y = (points.index_select(0, nodes) for nodes in pairs)
-        positive, negative = self.decoder(x, y).split([edges.shape[1], non_edges.shape[1]])
+        scores = self.decoder.pair_scores(points, pairs)
+        positive, negative = scores.split([edges.shape[1], non_edges.shape[1]])
         return positive, negative
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:

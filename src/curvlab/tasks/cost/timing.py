@@ -88,6 +88,23 @@ def median_ms(works: Mapping[str, Work], device: torch.device, runs: int = 20) -
     return dict(zip(works, map(statistics.median, zip(*rounds, strict=True)), strict=True))
 
 
+def cpu_ms(works: Mapping[str, Work], runs: int = 20) -> dict[str, float]:
+    """Median milliseconds of CPU time of each work, called in turn, after three calls of each.
+
+    A busy machine lengthens it less than the time that passes.
+    """
+    for work in works.values():
+        for _ in range(3):
+            work()
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(runs):
+        for name, work in works.items():
+            begin = time.process_time()
+            work()
+            times[name].append(1e3 * (time.process_time() - begin))
+    return {name: statistics.median(each) for name, each in times.items()}
+
+
 def _milliseconds(work: Work, device: torch.device) -> float:
     """Wall time of one call; on a GPU the time between two events around it."""
     if device.type == "cuda":
