@@ -39,8 +39,8 @@ def with_few_of_every_key():
         met |= keys
 
 
-MADE_OF = ("row_normalise", "self_loops", "batches_of_pass")
-"""Keys that no class takes: a data set asks for them, and steps are made of one."""
+MADE_OF = ("batches_of_pass",)
+"""Keys that no class takes: steps are made of one."""
 
 
 def leaves(node, path=""):

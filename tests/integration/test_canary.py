@@ -52,7 +52,7 @@ def words(case: str) -> tuple[str, ...]:
     config = composed(Path(), (*TASKS[task], f"task={task}", f"model={model}"))
     options = options_of(config.model._target_)
     dropped = ["model.dropout=0.3"] if "dropout" in options else []
-    few = ["model.eigenvectors=4"] if "eigenvectors" in options else []
+    few = ["model.eigenvectors=4"] if "sign_flips" in options else []
     return (*TASKS[task], f"task={task}", f"model={model}", *QUIET, *dropped, *few)
 
 

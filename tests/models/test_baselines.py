@@ -137,7 +137,6 @@ def test_the_logits_of_several_heads_are_their_mean(graph, last_heads):
     ("kind", "layer", "graph_of"),
     [
         (MLP, nn.Linear, None),
-        (SIGN, nn.Linear, None),
         (GCN, GCNConv, "edge_index"),
         (partial(GAT, heads=1), GATConv, "edge_index"),
         (GraphSAGE, SAGEConv, "edge_index"),
@@ -159,6 +158,21 @@ def test_each_network_is_its_layer_of_pyg_with_the_same_random_numbers(
         gradients = torch.autograd.grad(out.square().sum(), list(names.values()))
         results.append((out, *gradients, torch.rand(1)))
     torch.testing.assert_close(*results, atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.parametrize("hops", [1, 3])
+def test_sign_is_a_linear_map_of_powers_of_the_normalised_adjacency(hops, graph):
+    model = SIGN(5, hops=hops, dim=4)
+    nodes = graph.num_nodes
+    adjacency = torch.eye(nodes)
+    adjacency[graph.edge_index[1], graph.edge_index[0]] = 1
+    scale = adjacency.sum(1).rsqrt()
+    adjacency = scale[:, None] * adjacency * scale
+    powers = [torch.linalg.matrix_power(adjacency, r) @ graph.x for r in range(hops + 1)]
+    (linear,) = model.layers
+    expected = torch.cat(powers, 1) @ linear.weight.T + linear.bias
+    torch.testing.assert_close(model(graph), expected)
+    torch.testing.assert_close(model(graph), expected)  # the mixtures are not mixed again
 
 
 def test_sage_that_projects_first_is_sage(graph):

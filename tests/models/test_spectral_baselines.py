@@ -97,11 +97,14 @@ def test_large_specformer_normalises_what_its_heads_filter(graph, norm):
 
 @torch.no_grad()
 def test_nagphormer_reads_hops_against_the_node(graph):
-    model = NAGphormer(8, "mono", 3, 8, 1, 2, 0.0).eval()
-    data = EigenvectorFeatures(2)(graph)
-    torch.testing.assert_close(data.x[:, 6:].norm(dim=0), torch.ones(2))
-    data = PolynomialTokens("mono", 3, True, "float32", 8, False)(data)
+    model = NAGphormer(6, "mono", 3, 8, 1, 2, 0.0, eigenvectors=2).eval()
+    data = EigenvectorFeatures(2)(graph.clone())
+    torch.testing.assert_close(data.inputs[:, :6], graph.x)
+    torch.testing.assert_close(data.inputs[:, 6:].norm(dim=0), torch.ones(2))
+    data = PolynomialTokens("mono", 3, True, "float32", 8, False, "inputs")(data)
     whole = model(data)
+    torch.testing.assert_close(model(graph.clone()), whole)  # it makes its tokens itself
+    torch.testing.assert_close(model(NormalisedAdjacency()(data.clone())), whole)
     assert whole.shape == (30, 4) == (30, model.dim_out)
     nodes = torch.tensor([3, 29])
     torch.testing.assert_close(model.forward_nodes(data, nodes), whole[nodes])

@@ -108,7 +108,7 @@ def _rows(node: DictConfig, path: str, comments: dict[str, str]) -> Iterator[tup
     assert isinstance(plain, dict)
     for name, value in ((str(key), value) for key, value in plain.items()):
         key, option = f"{path}.{name}", option_of(node, path, name)
-        if isinstance(value, dict) and name != "requires":
+        if isinstance(value, dict):
             if option is not None and option.doc:
                 yield f"{key}.*", option.doc
             yield from _rows(node[name], key, {})

@@ -18,7 +18,7 @@ from curvlab.cli.aliases import resolve_aliases
 from curvlab.cli.help import page, screen
 from curvlab.config.compose import compose, origins, show_origins
 from curvlab.config.folder import CONFIGS, add, choices, find, is_group
-from curvlab.config.schema import options_of, signature_of
+from curvlab.config.schema import GROUPS, options_of, signature_of
 from curvlab.config.validation import check_machine, check_options, keys_of
 from curvlab.errors import UsageError, format_error, omegaconf_message, refuse
 from curvlab.program import expand_home
@@ -34,8 +34,6 @@ Complete = Callable[[Sequence[str]], Command]
 """Completes the overrides of one run: `complete`, or `Command.of`, which reads no graph."""
 
 SCORING = ("task", "task.metric", "dataset.metric")  # keys that decide the score of a run
-ADDED = {"trainer", "paths", "search", ""}
-"""Parts whose keys one class of ours reads; other parts pass keys to their class."""
 
 
 def complain(message: str) -> NoReturn:
@@ -161,13 +159,25 @@ def _refuse_ignored(overrides: Sequence[Override], run: Command) -> None:
                 "batching=, or choose another model"
             )
         if override.is_add() or override.is_force_add():
-            path, _, name = key.rpartition(".")
-            node = OmegaConf.select(config, path) if path else config
-            target = str(node.get("_target_", "")) if isinstance(node, DictConfig) else ""
-            options = options_of(target)
-            unknown = bool(options) and name not in options and not signature_of(target).passes_on
-            if unknown or (path in ADDED and not options):
-                refuse(f"key {key}", key, [*keys_of(config), *(f"{path}.{o}" for o in options)])
+            _check_added(key, config)
+
+
+def _check_added(key: str, config: DictConfig) -> None:
+    """Refuse an added key that is no option of the class that it is added to."""
+    names = key.split(".")
+    for i, name in enumerate(names):
+        path = ".".join(names[:i])
+        node = OmegaConf.select(config, path) if path else config
+        if not isinstance(node, DictConfig):
+            return
+        target = str(node.get("_target_", GROUPS.get(path, "")))
+        options = options_of(target)
+        is_open = not options or signature_of(target).passes_on
+        if name in options or is_open or (not path and len(names) > 1):
+            continue
+        full = f"{path}.{name}".lstrip(".")
+        there = [k for k in keys_of(config) if k != full and not k.startswith(f"{full}.")]
+        refuse(f"key {full}", full, [*there, *(f"{path}.{name}" for name in options)])
 
 
 def parse(override: str) -> Override:

@@ -79,6 +79,14 @@ def only_with(value: Any, *pairs: Any) -> Any:
     return value if equal else None
 
 
+def if_key(key: str, content: Any, value: Any, other: Any, *, _root_: DictConfig) -> Any:
+    """A value if a key of the configuration has a content, else another value."""
+    node: Any = _root_
+    for name in key.split("."):
+        node = node.get(name) if isinstance(node, Mapping | DictConfig) else None
+    return value if node == content else other
+
+
 def recipe(task: str, model: str, dataset: str | None = None, split: str | None = None) -> str:
     """The recipe of a model in a task: for all data, or for a data set and its split."""
     name = "_" if dataset is None else name_of_recipe(task, dataset, split)
@@ -132,7 +140,7 @@ def register_resolvers() -> None:
     resolvers |= {
         function.__name__: function
         for function in (
-            *(stem_of, training_triples, steps_of_pass, only_with, run_name),
+            *(stem_of, training_triples, steps_of_pass, only_with, if_key, run_name),
             *(data_name, data_folder, recipe_name, recipe),
         )
     }

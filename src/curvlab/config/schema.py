@@ -54,7 +54,6 @@ LIBRARIES = (
 GROUPS = {
     "": "curvlab.run.sections.RunOptions",
     "dataset": "curvlab.run.sections.DatasetOptions",
-    "model.requires": "curvlab.run.sections.GraphRequirements",
     "paths": "curvlab.run.sections.PathsOptions",
     "search": "curvlab.run.sections.SearchOptions",
     "study": "curvlab.run.sections.StudyOptions",

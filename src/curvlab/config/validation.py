@@ -10,11 +10,7 @@ from omegaconf import DictConfig, OmegaConf
 from curvlab.checked import format_value
 from curvlab.config.folder import CONFIGS, choices, find
 from curvlab.config.schema import GROUPS, Option, attribute, is_subclass, options_of, spaces_of
-from curvlab.errors import UsageError, refuse
-
-EIGENVECTOR_FEATURES = "curvlab.data.transforms.spectrum.EigenvectorFeatures"
-
-REQUIREMENTS = "model.requires"
+from curvlab.errors import UsageError
 
 DECISIVE = (
     "model", "manifold", "dataset", "split", "task", "batching", "optimizer", "trainer",
@@ -39,9 +35,6 @@ def check_options(config: DictConfig) -> None:
     raw = dict(mappings(OmegaConf.to_container(config, resolve=False)))
     for path, node in mappings(OmegaConf.to_container(config, resolve=True)):
         for name, value in node.items():
-            if path == REQUIREMENTS and name not in options_of(GROUPS[path]):
-                known = [f"{path}.{option}" for option in options_of(GROUPS[path])]
-                refuse(f"key {path}.{name}", f"{path}.{name}", known)
             key, option = f"{path}.{name}".lstrip("."), option_of(node, path, str(name))
             reference = re.fullmatch(r"\$\{([\w.]+)\}", str(raw.get(path, {}).get(name)))
             if reference and option is not None:
@@ -108,11 +101,6 @@ def validate(config: DictConfig) -> None:
         rule(config)
 
 
-def transforms_of(config: DictConfig) -> list[DictConfig]:
-    """Transforms of the graph that the model requires."""
-    return list(OmegaConf.select(config.model, "requires.transforms") or [])
-
-
 def is_of_triples(config: DictConfig) -> bool:
     """Whether the task is about the triples of a knowledge graph."""
     return attribute(config.task._target_, "data_kind") == "triples"
@@ -177,13 +165,6 @@ def _model(config: DictConfig) -> None:
             f"dataset.source.directed=true: model={model.name} sees both directions of every "
             f"edge; omit dataset.source.directed=, or choose one of {', '.join(models)}"
         )
-    bases = OmegaConf.select(model, "requires.bases") or {}
-    other = bases.get(model.get("basis"))
-    if bases and other != model.name:
-        raise UsageError(
-            f"model={model.name} with model.basis={model.basis} would keep the label and the "
-            f"self-loops of its own basis: use model={other}"
-        )
 
 
 def _batching(config: DictConfig) -> None:
@@ -200,12 +181,10 @@ def _batching(config: DictConfig) -> None:
             f"batching={name}: model={model.name} needs the whole graph in every step; omit "
             "batching="
         )
-    asks = {transform["_target_"] for transform in transforms_of(config)}
-    if name == "tokens" and EIGENVECTOR_FEATURES in asks:
+    if name == "tokens" and not attribute(model._target_, "takes_tokens", False):
         raise UsageError(
-            f"batching=tokens: model={model.name} adds eigenvectors to the features, which "
-            "come from the graph in memory; omit batching=, or choose another model of tokens, "
-            "such as polyformer"
+            f"batching=tokens: model={model.name} reads more of the graph than the polynomial "
+            "tokens of its nodes; omit batching=, or choose a model of tokens, such as polyformer"
         )
 
 

@@ -104,7 +104,11 @@ class SparseGraph:
     @property
     def features(self) -> Features:
         """Features `x` of the graph, sparse if nearly all are 0."""
-        return self.derive("features", ("x",), lambda data: Features(data.x))
+        return self.features_of("x")
+
+    def features_of(self, name: str) -> Features:
+        """Features of the nodes in an attribute of the graph, sparse if nearly all are 0."""
+        return self.derive(("features", name), (name,), lambda data: Features(data[name]))
 
     def matrix(self, name: str) -> SparseMatrix:
         """A sparse matrix of the graph, `adj_t` or `normalised_adj`, with its transpose."""

@@ -46,6 +46,7 @@ class Encoder(TakesManifold, nn.Module):
         directed: whether it can use the direction of edges, which only `normalised_adj` has.
         whole_graph: whether every step needs the whole graph.
         node_wise: whether nodes never see each other, so that `forward_nodes` makes those alone.
+        takes_tokens: whether polynomial tokens of the nodes are all that the model reads.
         unused_parameters: whether a step may leave parameters without a gradient.
         gives_logits: whether the embeddings are the logits, so that no decoder follows.
         linear_maps: number of equal-width branches concatenated in the embedding.
@@ -63,6 +64,7 @@ class Encoder(TakesManifold, nn.Module):
     directed = False
     whole_graph = False
     node_wise = False
+    takes_tokens = False
     unused_parameters = False
     gives_logits = False
     linear_maps = 1
@@ -89,8 +91,9 @@ class Encoder(TakesManifold, nn.Module):
     def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:  # noqa: ARG003
         """Transforms that a model with these options needs, known before the model is built.
 
-        A run applies them once to its graph. A change of what a transform writes raises the
-        `revision` of the models that need it.
+        A run applies them once to its graph. In a library `__call__` applies `transforms`, which
+        are the same but for those that divide the nodes into parts. A change of what a transform
+        writes raises the `revision` of the models that need it.
 
         Args:
             options: The constructor's options by name, defaults included.

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from curvlab.compilation import Compilable
+from curvlab.data.transforms.features import HopFeatures
 from curvlab.data.transforms.graph import GraphTransform, LaplacianEigenvectors
 from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.elementwise import activation_function
@@ -29,7 +30,7 @@ from curvlab.layers.stereographic import (
 )
 from curvlab.manifolds import Euclidean, Manifold, Stereographic
 from curvlab.models.encoder import Encoder, make_space
-from curvlab.options import Activation, Dropout, PositiveInt, SpaceMaker
+from curvlab.options import Activation, Dropout, NonNegativeInt, PositiveInt, SpaceMaker
 
 
 class TokenFeatures(FeatureLinear, TokenLinear):
@@ -57,8 +58,10 @@ class GraphTokens(nn.Module):
         dim: int,
         sign_flips: bool,
         shared_identifiers: bool = False,
+        features: str = "x",
     ) -> None:
         super().__init__()
+        self.features_name = features
         self.features = TokenFeatures(in_channels, dim)
         self.ends = 1 if shared_identifiers else 2
         self.identifiers = nn.Linear(self.ends * eigenvectors, dim, bias=False)
@@ -74,7 +77,7 @@ class GraphTokens(nn.Module):
         halves = self.identifiers.weight.chunk(self.ends, dim=1)
         first, second = (half @ vectors.T for half in (halves[0], halves[-1]))
         edge_tokens = first.index_select(1, source) + second.index_select(1, target)
-        features = self.features(SparseGraph.from_data(batch).features)
+        features = self.features(SparseGraph.from_data(batch).features_of(self.features_name))
         node_type, edge_type = self.types.weight
         node_tokens = features + (first + second).T + node_type
         return torch.cat([node_tokens.T, (edge_tokens.T + edge_type).T], dim=1).T
@@ -133,6 +136,7 @@ class FPST(Encoder):
         eigenvectors: of the Laplacian, in the tokens' node identifiers.
         sign_flips: turn a random half of the eigenvectors around in every training step.
         shared_identifiers: one projection of node identifiers for both ends of an edge (published).
+        hops: Number of graph convolutions without weights that the features first pass through.
 
     Shapes: a batch with `x`, `edge_index`, `eigenvectors`; returns `[nodes, dim]`, points of
     `manifold_out`.
@@ -165,10 +169,14 @@ class FPST(Encoder):
         eigenvectors: PositiveInt = 32,
         sign_flips: bool = False,
         shared_identifiers: bool = False,
+        hops: NonNegativeInt = 0,
     ) -> None:
         super().__init__()
-        self.tokens = GraphTokens(in_channels, eigenvectors, dim, sign_flips, shared_identifiers)
-        self.transforms = self.required_transforms({"eigenvectors": eigenvectors})
+        features = "inputs" if hops else "x"
+        self.tokens = GraphTokens(
+            in_channels, eigenvectors, dim, sign_flips, shared_identifiers, features
+        )
+        self.transforms = self.required_transforms({"eigenvectors": eigenvectors, "hops": hops})
         blocks, function = [], activation_function(activation)
         for _ in range(layers):
             space = make_space(manifold, "heads", heads, dim)
@@ -183,7 +191,10 @@ class FPST(Encoder):
 
     @classmethod
     def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:
-        return (LaplacianEigenvectors(options["eigenvectors"]),)
+        eigenvectors = LaplacianEigenvectors(options["eigenvectors"])
+        if not options["hops"]:
+            return (eigenvectors,)
+        return eigenvectors, HopFeatures(options["hops"])
 
     @property
     def manifold_out(self) -> Manifold:
@@ -221,7 +232,8 @@ class TokenGT(FPST):
         eigenvectors: PositiveInt = 32,
         sign_flips: bool = False,
         shared_identifiers: bool = False,
+        hops: NonNegativeInt = 0,
     ) -> None:
         block = dim, layers, heads, activation, layer_norm, attention, out_proj
-        tokens = eigenvectors, sign_flips, shared_identifiers
+        tokens = eigenvectors, sign_flips, shared_identifiers, hops
         super().__init__(in_channels, manifold, *block, None, dropout, *tokens)

@@ -12,6 +12,7 @@ from torch_geometric.nn import ChebConv, GATConv, GCNConv, SAGEConv, SGConv, Sim
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
+from curvlab.data.transforms.features import StackedHops
 from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
 from curvlab.errors import UsageError
 from curvlab.graph.sparse_graph import SparseGraph
@@ -71,6 +72,7 @@ class GraphNetwork(FlatEncoder):
         own_layer: makes a layer of the model.
         adjacency: what a layer gets of the graph: `none`, `edge_index`, or a `SparseMatrix` (None
             for a graph without edges), `csr` of ones or `normalised` with self-loops.
+        features: attribute of the graph that holds the features.
 
     Source: options as in Luo et al. 2024 ("Classic GNNs are strong baselines").
     """
@@ -78,6 +80,7 @@ class GraphNetwork(FlatEncoder):
     revision = 3  # 2: as `Encoder`; 3: skip_average is off by default
     own_layer: Callable[..., nn.Module]
     adjacency: Literal["none", "edge_index", "csr", "normalised"] = "edge_index"
+    features = "x"
 
     def __init__(
         self,
@@ -134,7 +137,8 @@ class GraphNetwork(FlatEncoder):
         self.last_activation = last_activation
 
     def forward(self, batch: Data) -> Tensor:
-        x, graph = SparseGraph.from_data(batch).features.tensor(), self.graph(batch)
+        x = SparseGraph.from_data(batch).features_of(self.features).tensor()
+        graph = self.graph(batch)
         if self.input_layer is not None:
             x = self.input_layer(x)
         for i, norm in enumerate(self.norms):
@@ -211,12 +215,27 @@ class MLP(GraphNetwork):
 
 
 class SIGN(MLP):
-    """MLP of a node's features and their mixtures along the edges, stacked by `StackedHops`.
+    """MLP of `[X, A X, ..., A^hops X]`, a node's features and their mixtures along the edges.
 
-    `in_channels` counts the mixtures: apply `curvlab.data.transforms.features.StackedHops` first.
+    The mixtures are computed once for a graph, by `curvlab.data.transforms.features.StackedHops`.
+
+    Args:
+        hops: Number of mixtures.
 
     Paper: SIGN: Scalable inception graph neural networks (Frasca et al. 2020, arXiv:2004.11198).
     """
+
+    features = "inputs"
+
+    def __init__(
+        self, in_channels: int, hops: PositiveInt = 2, **network: Unpack[NetworkOptions]
+    ) -> None:
+        super().__init__((hops + 1) * in_channels, **network)
+        self.transforms = self.required_transforms({"hops": hops})
+
+    @classmethod
+    def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:
+        return (StackedHops(options["hops"]),)
 
 
 class MatrixGCN(GCNConv):

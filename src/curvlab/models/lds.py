@@ -5,13 +5,16 @@ convolutional network on graphs that are drawn; the outer one moves the edges' p
 the network, as it is trained, does better on nodes held out from it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.data.splits.halved_validation import HalvedValidation
+from curvlab.data.transforms.graph import GraphTransform
 from curvlab.errors import UsageError
 from curvlab.layers.elementwise import dropout
 from curvlab.models.encoder import FlatEncoder
@@ -137,6 +140,10 @@ class LDS(FlatEncoder):
         for name, value in zip(INNER, self._start(theta), strict=True):
             self.register_buffer(name, value)
         self.dim_out, self.dropout = num_classes, dropout
+
+    @classmethod
+    def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:  # noqa: ARG003
+        return (HalvedValidation(),)
 
     def forward(self, batch: Data) -> Tensor:
         if not self.training:

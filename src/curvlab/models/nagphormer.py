@@ -3,6 +3,7 @@
 Chen et al. 2023, arXiv:2206.04910.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
@@ -10,10 +11,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from curvlab.data.transforms.graph import GraphTransform
+from curvlab.data.transforms.spectrum import EigenvectorFeatures
 from curvlab.layers.elementwise import Dropout as DropoutLayer
 from curvlab.layers.elementwise import dropout as drop
 from curvlab.models.encoder import check_divides
-from curvlab.models.token_network import TokenNetwork
+from curvlab.models.token_network import TokenNetwork, TokenType, polynomial_tokens
 from curvlab.options import Dropout, NonNegativeInt, PositiveInt
 
 
@@ -71,7 +74,11 @@ class NAGphormer(TokenNetwork):
     Args:
         basis: hops are powers of the adjacency.
         dropout: of the transformer.
+        eigenvectors: Number of Laplacian eigenvectors appended to the features.
     """
+
+    revision = 3  # 3: the basis of eigenvectors is the same on every machine
+    takes_tokens = False  # eigenvectors come from the graph in memory
 
     def __init__(
         self,
@@ -82,8 +89,21 @@ class NAGphormer(TokenNetwork):
         layers: PositiveInt = 1,
         heads: PositiveInt = 8,
         dropout: Dropout = 0.0,
+        eigenvectors: NonNegativeInt = 15,
+        token_dtype: TokenType = "float32",
     ) -> None:
-        super().__init__(in_channels, basis, orders, dim)
+        width = in_channels + eigenvectors
+        super().__init__(width, basis, orders, dim, token_dtype=token_dtype)
+        self.token_features = "inputs" if eigenvectors else "x"
+        self.transforms = self.required_transforms(
+            {
+                "basis": basis,
+                "orders": orders,
+                "dim": dim,
+                "eigenvectors": eigenvectors,
+                "token_dtype": token_dtype,
+            }
+        )
         check_divides("heads", heads, dim)
         self.layers = nn.ModuleList(token_encoder_layer(dim, heads, dropout) for _ in range(layers))
         self.norm = nn.LayerNorm(dim)
@@ -91,6 +111,21 @@ class NAGphormer(TokenNetwork):
         self.output = nn.Linear(dim, dim // 2)
         self.apply(partial(_initialise, std=0.02 / layers**0.5))
         self.dim_out = dim // 2
+
+    @classmethod
+    def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:
+        count = options["eigenvectors"]
+        tokens = partial(
+            polynomial_tokens,
+            options["basis"],
+            options["orders"],
+            options["dim"],
+            self_loops=None,
+            token_dtype=options["token_dtype"],
+        )
+        if not count:
+            return (tokens(),)
+        return EigenvectorFeatures(count), tokens(features="inputs")
 
     def forward_tokens(self, tokens: Tensor) -> Tensor:
         x = tokens.transpose(0, 1).contiguous()  # or norms and dropout would copy it each time

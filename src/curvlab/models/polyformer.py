@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from curvlab.layers import PolynomialAttention, SharedCoefficients
 from curvlab.layers.elementwise import dropout
-from curvlab.models.token_network import Basis, TokenNetwork
+from curvlab.models.token_network import Basis, TokenNetwork, TokenType
 from curvlab.options import (
     Dropout,
     NonNegativeFloat,
@@ -43,6 +43,8 @@ class MixerOptions(TypedDict, total=False):
     orders: int
     dim: int
     input_bias: bool
+    self_loops: bool | None
+    token_dtype: TokenType
 
 
 class TokenMixer(TokenNetwork):
@@ -80,8 +82,10 @@ class TokenMixer(TokenNetwork):
         orders: NonNegativeInt = 10,
         dim: PositiveInt = 64,
         input_bias: bool = True,
+        self_loops: bool | None = None,
+        token_dtype: TokenType = "float32",
     ) -> None:
-        super().__init__(in_channels, basis, orders, dim, input_bias)
+        super().__init__(in_channels, basis, orders, dim, input_bias, self_loops, token_dtype)
         mixer = mixer or partial(SharedCoefficients, basis=basis)
         self.mixers = nn.ModuleList(mixer(orders=orders, dim=dim) for _ in range(layers))
         for part in self.mixers:  # read by `parameter_groups`

@@ -3,20 +3,22 @@
 Bo et al. 2023, arXiv:2303.01028. A transformer over the Laplacian's eigenvalues learns the filters.
 """
 
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from curvlab.data.transforms.graph import GraphTransform
 from curvlab.data.transforms.spectrum import LaplacianSpectrum
 from curvlab.errors import UsageError
 from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.elementwise import BatchNorm, dropout
 from curvlab.layers.feature_linear import FeatureLinear
 from curvlab.models.encoder import FlatEncoder, check_divides
-from curvlab.options import Dropout, FromData, PositiveInt
+from curvlab.options import Dropout, FromData, NonNegativeInt, PositiveInt
 
 SCALE = 100.0
 """Scale of eigenvalues in their encoding, which makes close ones distinguishable."""
@@ -55,14 +57,25 @@ class LearnedFilters(FlatEncoder):
         heads: heads of attention, and number of learned filters.
         dropout: of the transformer.
         filter_dropout: of each layer's input and of each filter's output.
+        smallest: Number of the smallest eigenvalues; null: all, in time cubic in the nodes.
+        largest: Number of the largest eigenvalues, in addition.
     """
 
+    revision = 3  # 3: as `LaplacianSpectrum`
     whole_graph = True
 
-    def __init__(self, dim: int, heads: int, dropout: float, filter_dropout: float) -> None:
+    def __init__(
+        self,
+        dim: int,
+        heads: int,
+        dropout: float,
+        filter_dropout: float,
+        smallest: int | None,
+        largest: int,
+    ) -> None:
         super().__init__()
         check_divides("heads", heads, dim)
-        self.transforms = (LaplacianSpectrum(),)
+        self.transforms = self.required_transforms({"smallest": smallest, "largest": largest})
         self.encoding = EigenvalueEncoding(dim)
         self.block = nn.TransformerEncoderLayer(
             dim, heads, dim, dropout, "gelu", batch_first=True, norm_first=True
@@ -70,6 +83,10 @@ class LearnedFilters(FlatEncoder):
         self.block.dropout.p = 0.0  # inside the feed-forward part, where the authors have none
         self.decoder = nn.Linear(dim, heads)
         self.filter_dropout = filter_dropout
+
+    @classmethod
+    def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:
+        return (LaplacianSpectrum(options["smallest"], options["largest"]),)
 
     def filters(self, eigenvalues: Tensor) -> Tensor:
         tokens = self.block(self.encoding(eigenvalues).unsqueeze(0)).squeeze(0)
@@ -117,8 +134,10 @@ class Specformer(LearnedFilters):
         filter_dropout: Dropout = 0.0,
         logits: bool = False,
         classes: FromData[int | None] = None,
+        smallest: PositiveInt | None = None,
+        largest: NonNegativeInt = 0,
     ) -> None:
-        super().__init__(dim, heads, dropout, filter_dropout)
+        super().__init__(dim, heads, dropout, filter_dropout, smallest, largest)
         self.gives_logits = logits and classes is not None
         self.dim_out = width = classes if logits and classes else dim
         self.first = FeatureLinear(in_channels, dim, dropout=feature_dropout)
@@ -166,8 +185,10 @@ class LargeSpecformer(LearnedFilters):
         dropout: Dropout = 0.0,
         feature_dropout: Dropout = 0.0,
         filter_dropout: Dropout = 0.0,
+        smallest: PositiveInt | None = None,
+        largest: NonNegativeInt = 0,
     ) -> None:
-        super().__init__(dim, heads, dropout, filter_dropout)
+        super().__init__(dim, heads, dropout, filter_dropout, smallest, largest)
         norms = {"layer": nn.LayerNorm, "batch": BatchNorm}
         self.input = FeatureLinear(in_channels, dim, dropout=feature_dropout)
         self.weights = nn.ParameterList(0.01 * torch.randn(heads + 1, dim) for _ in range(layers))

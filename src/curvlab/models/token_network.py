@@ -1,13 +1,15 @@
 """The base of networks over the polynomial tokens of each node."""
 
 from abc import abstractmethod
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.data.transforms.graph import GraphTransform
 from curvlab.data.transforms.polynomial_tokens import PolynomialTokens
 from curvlab.graph.polynomials import polynomials
 from curvlab.graph.sparse_graph import SparseGraph
@@ -16,6 +18,7 @@ from curvlab.models.encoder import FlatEncoder
 from curvlab.options import NonNegativeInt, PositiveInt
 
 Basis = Literal["mono", "cheb"]
+TokenType = Literal["float32", "float16", "bfloat16"]
 
 
 class TokenNetwork(FlatEncoder):
@@ -36,9 +39,16 @@ class TokenNetwork(FlatEncoder):
         dim: width of a token.
         input_bias: add b; False where the whole is to be a filter of X and nothing else, as in
             Theorem 3.1: attention can weigh b by the node, and fits a signal without filtering.
+        self_loops: Self-loops in the adjacency A; None: with powers only, as in PolyFormer's code.
+        token_dtype: Type in which tokens are stored.
+
+    Attributes:
+        token_features: Attribute of the graph that holds X.
     """
 
     node_wise = True
+    takes_tokens = True
+    token_features = "x"
 
     def __init__(
         self,
@@ -47,12 +57,18 @@ class TokenNetwork(FlatEncoder):
         orders: NonNegativeInt = 10,
         dim: PositiveInt = 64,
         input_bias: bool = True,
+        self_loops: bool | None = None,
+        token_dtype: TokenType = "float32",
     ) -> None:
         super().__init__()
         self.input = FeatureLinear(in_channels, dim, input_bias)
         self.basis, self.orders, self.dim_out = basis, orders, dim
-        # Self-loops are in the tokens of powers only, as in PolyFormer's code.
-        self.transforms = (PolynomialTokens(basis, orders, self_loops=basis == "mono"),)
+        self.transforms = (polynomial_tokens(basis, orders, dim, self_loops, token_dtype),)
+
+    @classmethod
+    def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:
+        names = ("basis", "orders", "dim", "self_loops", "token_dtype")
+        return (polynomial_tokens(*(options[name] for name in names)),)
 
     @abstractmethod
     def forward_tokens(self, tokens: Tensor) -> Tensor:
@@ -75,8 +91,28 @@ class TokenNetwork(FlatEncoder):
             return F.linear(tokens, weight, bias).transpose(0, 1).contiguous()
         graph = SparseGraph.from_data(batch)
         adjacency = graph.matrix("normalised_adj")
-        x = self.input.product(graph.features, weight)
+        x = self.input.product(graph.features_of(self.token_features), weight)
         orders = polynomials(self.basis, self.orders, x, adjacency.__matmul__)
         rows = (x if nodes is None else x.index_select(0, nodes) for x in orders)
         tokens = torch.stack(list(rows))
         return tokens if bias is None else tokens + bias
+
+
+def polynomial_tokens(
+    basis: Basis,
+    orders: int,
+    dim: int,
+    self_loops: bool | None,
+    token_dtype: TokenType,
+    features: str = "x",
+) -> PolynomialTokens:
+    """The transform that makes a network's tokens of an attribute of the graph."""
+    return PolynomialTokens(
+        basis,
+        orders,
+        self_loops=basis == "mono" if self_loops is None else self_loops,
+        dtype=token_dtype,
+        dim=dim,
+        project_first=True,
+        features=features,
+    )

@@ -58,7 +58,6 @@ def built(config: Node, revisions: Mapping[str, int] | None = None) -> dict[str,
     takes_space = any(option.spaces for option in options)
     no_split = task.get("split") or ("metric" not in task and is_if_needed(split))
     parts = {key: config[key] for key in (*DECISIVE, FILES) if key in config} | {
-        "transforms": (model.get("requires") or {}).get("transforms") or [],
         "manifold": config.get("manifold") if takes_space else None,
         "split": None if no_split else split,
         "batching": None if batching.get("one_graph", True) else batching,

@@ -147,12 +147,60 @@ def simple_eigenvectors(config: Config, revisions: Revisions) -> tuple[Config, R
     return config, dict(sorted(revisions.items()))
 
 
+OF_TRANSFORMS = {
+    "HopFeatures": {"hops": "hops"},
+    "StackedHops": {"hops": "hops"},
+    "EigenvectorFeatures": {"count": "eigenvectors"},
+    "LaplacianSpectrum": {"smallest": "smallest", "largest": "largest"},
+    "PolynomialTokens": {"dtype": "token_dtype"},
+    "HalvedValidation": {},
+}
+"""Options of transforms that configurations named, and the model's options that replace them."""
+
+OF_EIGENVECTORS = {"EigenvectorFeatures": 2, "LaplacianSpectrum": 2}
+"""Transforms, and the revision since which no solver decides their basis; their models have it."""
+
+
+def options_of_models(config: Config, revisions: Revisions) -> tuple[Config, Revisions]:
+    """Make options of the model of what `model.requires` said about its graph."""
+    model = dict(config.get("model") or {})
+    requirements = model.pop("requires", None)
+    if requirements is None:
+        return config, revisions
+    name = class_name(str(model.get("_target_")))
+    revisions = dict(revisions)
+    for transform in requirements.get("transforms") or []:
+        kind = class_name(str(transform.get("_target_")))
+        options = {new: transform[old] for old, new in OF_TRANSFORMS[kind].items()}
+        model |= options
+        if kind == "PolynomialTokens":
+            is_default = transform["self_loops"] == (transform["basis"] == "mono")
+            model["self_loops"] = None if is_default else transform["self_loops"]
+        if kind in OF_EIGENVECTORS:
+            is_latest = revisions.pop(kind, 1) == OF_EIGENVECTORS[kind]
+            if (is_latest or options.get("eigenvectors") == 0) and revisions.get(name) == 2:
+                revisions[name] = 3
+    return {**config, "model": model}, revisions
+
+
+def raw_inputs(inputs: Mapping[str, Any], config: Config) -> dict[str, Any]:
+    """Sizes of a model's inputs, where the columns that its class adds to them were counted."""
+    model = config["model"]
+    name, inputs = class_name(str(model.get("_target_"))), dict(inputs)
+    if name == "SIGN":
+        inputs["in_channels"] //= model["hops"] + 1
+    if name == "NAGphormer":
+        inputs["in_channels"] -= model["eigenvectors"]
+    return inputs
+
+
 REWRITES: tuple[Rewrite, ...] = (
     class_names,
     skip_average_stated,
     untied_reconstructions,
     transforms_of_classes,
     simple_eigenvectors,
+    options_of_models,
 )
 
 SCHEMA = OLDEST + len(REWRITES)  # of what this version stores
@@ -176,6 +224,9 @@ def migrated(stored: Any) -> Any:
         config, revisions = rewrite(config, revisions)
     config = with_current_targets(config)
     new = {**stored, "config": config, "revisions": revisions, "schema": SCHEMA}
+    if "facts" in stored and schema <= OLDEST + REWRITES.index(options_of_models):
+        facts = stored["facts"]
+        new["facts"] = {**facts, "inputs": raw_inputs(facts["inputs"], config)}
     if "config_hash" in stored:
         new["config_hash"] = identity_hash(decisive_parts(config), revisions)
     return new

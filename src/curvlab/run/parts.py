@@ -26,7 +26,7 @@ from curvlab.config.compose import compose
 from curvlab.config.file_contents import user_file_checksums, user_files
 from curvlab.config.folder import CONFIGS, choices
 from curvlab.config.schema import attribute, options_of
-from curvlab.config.validation import is_if_needed, transforms_of
+from curvlab.config.validation import is_if_needed
 from curvlab.data.files.sources import GraphSource
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.transforms.graph import GraphTransform
@@ -86,8 +86,7 @@ def dataset_config(name: str) -> DictConfig:
 def build_transforms(config: DictConfig) -> list[GraphTransform]:
     """Build what makes the features, and what the model asks for, in the order of their use."""
     features = [build(config.dataset.features)] if config.dataset.features else []
-    configured = [build(transform) for transform in transforms_of(config)]
-    return [*features, *required_transforms(config.model), *configured]
+    return [*features, *required_transforms(config.model)]
 
 
 def required_transforms(model: DictConfig) -> Sequence[GraphTransform]:

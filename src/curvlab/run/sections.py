@@ -11,7 +11,6 @@ from curvlab.options import (
     FilterPair,
     Incidental,
     Inside,
-    NegativeFloat,
     NonNegativeInt,
     Place,
     PositiveFloat,
@@ -75,6 +74,7 @@ class DatasetOptions:
         both_sides: rank heads as well as tails by default (`task.inverse_relations`).
         filtered: remove duplicate nodes (Platonov et al. 2023).
         filter: pair of spectral filters.
+        row_normalise: divide bags of words by their number of words.
         recipe: data set whose recipes are used; null: this one's.
         path: path of the user's file or folder.
         target: data set class of PyTorch Geometric.
@@ -94,37 +94,13 @@ class DatasetOptions:
     both_sides: Incidental[bool] = False
     filtered: bool = True
     filter: FilterPair | None = None
+    row_normalise: Incidental[bool] = True
     recipe: Incidental[str | None] = None
     path: Incidental[str | None] = None
     target: str | None = None
     options: Mapping[str, Any] | None = None
     source: Callable[..., Any] | None = None
     features: Callable[..., Any] | None = None
-
-
-@dataclass
-class GraphRequirements:
-    """What a model requires of its graph and of its recipes, `model.requires`.
-
-    Attributes:
-        transforms: Transforms of the graph, in the order of their use.
-        row_normalise: Whether the features' rows are divided by their sums.
-        inner: How the distances to a class's prototypes are measured inside the decoder.
-        bases: Model of each polynomial basis.
-        kappa: Curvature in recipes of LRN.
-        learnable: Whether that curvature is a parameter.
-        weights: How the residual connection in recipes of LRN is weighted.
-        weight_x: Weight of a layer's input in it.
-    """
-
-    transforms: Sequence[Any] = ()
-    row_normalise: bool = True
-    inner: str | None = None
-    bases: Mapping[str, str] | None = None
-    kappa: NegativeFloat | None = None
-    learnable: bool | None = None
-    weights: Literal["learned", "fixed"] = "learned"
-    weight_x: PositiveFloat | None = None
 
 
 @dataclass

@@ -112,6 +112,7 @@ class MiniBatchDataModule(GraphDataModule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.transforms = [transform.for_batches() for transform in self.transforms]
         self._pass, self._round = 0, 0
         self._rounds: list[tuple[Tensor, ...]] | None = None
         self._rank, self._processes = 0, 1

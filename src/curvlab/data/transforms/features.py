@@ -67,26 +67,24 @@ class DegreeFeatures(GraphTransform):
 
 
 class HopFeatures(GraphTransform):
-    """Features mixed along the edges, `X <- A^hops X`, `A = D^{-1/2} (A + I) D^{-1/2}`.
+    """Features mixed along the edges, `A^hops X`, `A = D^{-1/2} (A + I) D^{-1/2}`.
 
     Source: FPS-T's search space; the operator is GCN's.
 
     Args:
-        hops: times that A is applied.
+        hops: Number of times that A is applied.
     """
 
+    revision = 2  # 2: writes `inputs`
+    cacheable = True
     reads = ("x", "edge_index")
-    writes = ("x",)
+    writes = ("inputs",)
 
-    hops: NonNegativeInt = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.cacheable = self.hops > 0
+    hops: PositiveInt = 1
 
     def forward(self, data: Data) -> Data:
-        if self.hops:
-            data.x = _propagate(data, self.hops)[-1]
+        """Add `inputs [nodes, features]`."""
+        data.inputs = _propagate(data, self.hops)[-1]
         return data
 
 
@@ -207,23 +205,25 @@ class OwnFeatures(GraphTransform):
 
 
 class StackedHops(GraphTransform):
-    """Features and their mixtures along the edges, `X <- [X, A X, ..., A^hops X]`.
+    """Features and their mixtures along the edges, `[X, A X, ..., A^hops X]`.
 
     A is the operator of `HopFeatures`. Source: SIGN (Frasca et al. 2020), with one power of one
     operator a block.
 
     Args:
-        hops: number of blocks after the first.
+        hops: Number of blocks after the first.
     """
 
+    revision = 2  # 2: writes `inputs`
     cacheable = True
     reads = ("x", "edge_index")
-    writes = ("x",)
+    writes = ("inputs",)
 
     hops: PositiveInt = 2
 
     def forward(self, data: Data) -> Data:
-        data.x = torch.cat(_propagate(data, self.hops), dim=1)
+        """Add `inputs [nodes, (hops + 1) features]`."""
+        data.inputs = torch.cat(_propagate(data, self.hops), dim=1)
         return data
 
 

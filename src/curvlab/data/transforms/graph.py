@@ -50,7 +50,7 @@ class GraphTransform(CheckedFields, BaseTransform, ABC):
     revision = 1
     transductive_reason = ""
     fitted = cast(Mapping[str, Tensor], MappingProxyType({}))
-    reads: ClassVar[tuple[str, ...]] = ()
+    reads = cast(tuple[str, ...], ())
     writes: ClassVar[tuple[str, ...]] = ()
     alternatives: ClassVar[tuple[str, ...]] = ()
 
@@ -62,6 +62,10 @@ class GraphTransform(CheckedFields, BaseTransform, ABC):
 
     def resolve(self, data: Data) -> "GraphTransform":  # noqa: ARG002
         """Return the transform to apply to a graph: this one by default."""
+        return self
+
+    def for_batches(self) -> "GraphTransform":
+        """Return the transform of a graph that batches are cut from: this one by default."""
         return self
 
 
@@ -84,9 +88,10 @@ def apply_transform(transform: GraphTransform, data: Data, cache_dir: str | Path
 
 @torch.compiler.disable
 def complete(data: Data, transforms: Iterable[GraphTransform]) -> None:
-    """Add to a graph, in place, what some transforms write and it lacks, in the type of `x`.
+    """Add to a graph, in place, what some transforms write and it lacks.
 
-    An output is recomputed once what it reads has been edited; a given one is taken as it is.
+    Tensors of torch's default type get the type of `x`. An output is recomputed once what it reads
+    has been edited; a given one is taken as it is.
     """
     if "edge_index" in data and not {"x", "tokens"}.intersection(data.keys()):
         raise UsageError(
@@ -103,8 +108,8 @@ def complete(data: Data, transforms: Iterable[GraphTransform]) -> None:
             del data[name]
         made = transform(copy(data).cpu())
         for name in transform.writes:
-            kind = data.x.dtype if made[name].is_floating_point() else made[name].dtype
-            data[name] = made[name].to(data.x.device, kind)
+            is_default = made[name].dtype == torch.get_default_dtype()
+            data[name] = made[name].to(data.x.device, data.x.dtype if is_default else None)
         remember(data, transform)
 
 

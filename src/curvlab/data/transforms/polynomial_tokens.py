@@ -1,6 +1,7 @@
 """Polynomial tokens: a node's features filtered by each polynomial of a basis."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -32,10 +33,10 @@ class PolynomialTokens(GraphTransform):
         dtype: numbers that tokens are kept in.
         dim: width that the model projects the features to.
         project_first: let the model propagate projected features where that needs less memory.
+        features: Attribute of the graph that holds X.
     """
 
     cacheable = True
-    reads = ("x", "edge_index")
     writes = ("tokens",)
     alternatives = ("normalised_adj",)
 
@@ -45,6 +46,11 @@ class PolynomialTokens(GraphTransform):
     dtype: Literal["float32", "float16", "bfloat16"] = "float32"
     dim: PositiveInt = 64
     project_first: bool = False
+    features: str = "x"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.reads = (self.features, "edge_index")
 
     @property
     def cache_key(self) -> str:
@@ -53,15 +59,21 @@ class PolynomialTokens(GraphTransform):
         return f"tokens-{self.basis}-{self.orders}-{loops}-{self.dtype}"
 
     def resolve(self, data: Data) -> GraphTransform:
-        stored = data.num_features * self._kept(data.x).itemsize
+        x = data[self.features]
+        stored = x.shape[1] * self._kept(x).itemsize
         projected = 2 * self.dim * torch.get_default_dtype().itemsize  # with their gradient
         if self.project_first and projected < stored:
             return NormalisedAdjacency(self.self_loops)
         return self
 
+    def for_batches(self) -> GraphTransform:
+        """Tokens, which a batch has rows of: an adjacency would lack the batch's neighbours."""
+        return replace(self, project_first=False)
+
     def forward(self, data: Data) -> Data:
         """Add `tokens [nodes, orders + 1, features]` of a graph that is simple and undirected."""
-        x = data.x.to(torch.promote_types(data.x.dtype, torch.float32))
+        x = data[self.features]
+        x = x.to(torch.promote_types(x.dtype, torch.float32))
         product, roots = _random_walk(data.edge_index, x, self.self_loops)
         tokens = torch.empty(len(x), self.orders + 1, x.shape[1], dtype=self._kept(x))
         for order, signal in enumerate(polynomials(self.basis, self.orders, x / roots, product)):

@@ -61,28 +61,25 @@ class LaplacianSpectrum(GraphTransform):
 
 
 class EigenvectorFeatures(GraphTransform):
-    """Appends the Laplacian eigenvectors of the smallest eigenvalues but one to the features.
+    """Features and the Laplacian eigenvectors of the smallest eigenvalues but one.
 
     See `LaplacianEigenvectors`. As in the authors' code one vector is left out as trivial, although
     eigenvalue 0 occurs once per component. Source: NAGphormer (Chen et al. 2023).
 
     Args:
-        count: number of eigenvectors.
+        count: Number of eigenvectors.
     """
 
-    revision = LaplacianEigenvectors.revision
+    revision = 1 + LaplacianEigenvectors.revision  # 3: writes `inputs`
+    cacheable = True
+    transductive_reason = LaplacianEigenvectors.transductive_reason
     reads = ("x", "edge_index")
-    writes = ("x",)
+    writes = ("inputs",)
 
-    count: NonNegativeInt = 15
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.cacheable = self.count > 0
-        self.transductive_reason = LaplacianEigenvectors.transductive_reason if self.count else ""
+    count: PositiveInt = 15
 
     def forward(self, data: Data) -> Data:
-        if self.count:
-            vectors = LaplacianEigenvectors(self.count + 1)(data.clone()).eigenvectors
-            data.x = torch.cat([data.x, vectors[:, 1:]], dim=1)
+        """Add `inputs [nodes, features + count]`."""
+        vectors = LaplacianEigenvectors(self.count + 1)(data.clone()).eigenvectors[:, 1:]
+        data.inputs = torch.cat([data.x, vectors.to(data.x.dtype)], dim=1)
         return data
