@@ -1,1 +1,1 @@
-"""Configurations: what they must satisfy, and objects from them."""
+"""Compose and check configurations, and build objects of them."""

@@ -88,7 +88,7 @@ WRITTEN = {Any: "Any", type(None): "None", ...: "..."} | {
 
 
 def _text(kind: Any) -> str:
-    """A type as text, with `Part` for types that no value in a file has."""
+    """Format a type as text, with `Part` for a type that no value of a file has."""
     origin, args = get_origin(kind), get_args(kind)
     if origin in UNIONS:
         return " | ".join(dict.fromkeys(map(_text, args)))
@@ -107,7 +107,7 @@ def _text(kind: Any) -> str:
 
 @cache
 def _parse(text: str) -> Any:
-    """A type from its text, which is data: names in `NAMES`, constants, `|`, `[...]` and bounds."""
+    """Parse a type: names in `NAMES`, constants, `|`, `[...]` and bounds; the text is data."""
     return _read(ast.parse(text, mode="eval").body)
 
 
@@ -132,7 +132,7 @@ def _read(node: ast.expr) -> Any:
 
 
 def _type(kind: Any) -> Any:
-    """A type, perhaps from its text."""
+    """A type; a text is parsed."""
     return _parse(kind) if isinstance(kind, str) else kind
 
 
@@ -159,7 +159,7 @@ class Option:
 
     @property
     def says(self) -> str:
-        """Describe its values: `a whole number of at least 1`."""
+        """Description of the allowed values, such as `a whole number of at least 1`."""
         return describe_type(self.kind)
 
     def problem(self, value: Any) -> str | None:
@@ -195,12 +195,12 @@ def class_name(target: str) -> str:
 
 
 def current_target(target: str) -> str:
-    """The dotted name that a class of this package has today, wherever it was."""
+    """Today's dotted name of a class of this package, wherever its file was."""
     return _targets_by_name().get(class_name(target), target)
 
 
 def signature_of(target: str) -> Signature:
-    """Signature of a class or function; empty if it is not found, or not known (see `trust`)."""
+    """Signature of a class or function; empty if it is not found, or not trusted (`trust`)."""
     stored = stored_signatures()
     if target in stored:
         return stored[target]
@@ -224,7 +224,7 @@ def options_of(target: str) -> Mapping[str, Option]:
 
 
 def complete_options(target: str) -> Mapping[str, Option]:
-    """All options of a class, whether its YAML names them or not."""
+    """All options of a class that a configuration can set."""
     if target.partition(".")[0] in LIBRARIES:
         return {}
     return {name: option for name, option in options_of(target).items() if option.settable}

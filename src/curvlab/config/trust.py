@@ -40,7 +40,7 @@ _named: set[str] = set()
 
 
 def trust(config: Any) -> None:
-    """Add the classes that a configuration of the user's own names to the known ones."""
+    """Trust the classes that a configuration of the user names."""
     if isinstance(config, DictConfig):
         config = OmegaConf.to_container(config, resolve=False)
     _named.update(str(value) for key, value in _values(config) if _is_target(key))
@@ -180,7 +180,7 @@ def _targets_in(folder: Path) -> frozenset[str]:
 
 @cache
 def _scalars_of_datasets(places: tuple[Path, ...]) -> frozenset[str]:
-    """All values in the data sets' files of folders."""
+    """All values in the data sets' files of some folders."""
     scalars: set[str] = set()
     for folder in places:
         for path in (folder / "dataset").rglob("*.yaml"):

@@ -27,7 +27,7 @@ Metric = Literal[
 
 @dataclass
 class RunOptions:
-    """The whole run.
+    """Options of the whole run.
 
     Attributes:
         seed: seed of initialisation, generated features and dropout.
@@ -44,7 +44,7 @@ class RunOptions:
 
 @dataclass
 class PathsOptions:
-    """Folders.
+    """Folders of data, of the mirror, and of results.
 
     Attributes:
         data_dir: folder of raw and processed files of data sets.
