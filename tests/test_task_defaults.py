@@ -16,7 +16,7 @@ from tiny_data import takes_a_step
 
 RECIPE = """
 cora@public:
-  found:
+  provenance:
     command: a search of three trials
   model:
     dim: 64
@@ -52,7 +52,7 @@ def leaves(node, path=""):
         own = f"{path}.{key}" if path else str(key)
         if isinstance(value, dict):
             yield from leaves(value, own)
-        elif not own.startswith(("defaults", "found")):
+        elif not own.startswith(("defaults", "provenance")):
             yield own, value
 
 
@@ -79,11 +79,12 @@ def test_a_recipe_has_what_differs_in_keys_that_there_are_and_a_run_takes_it(nam
     assert takes_a_step(run, tmp_path)
 
 
-def test_a_recipe_is_taken_where_task_model_dataset_and_split_are_its_own(configs):
+@pytest.mark.parametrize("key", ["provenance", "found"])  # of earlier versions
+def test_a_recipe_is_taken_where_task_model_dataset_and_split_are_its_own(configs, key):
     """Task, split and manifold are chosen within the files of dataset and model."""
     file = configs / "recipe" / "node_classification" / "gcn.yaml"
     others = re.sub(r"(?ms)^cora@public:\n.*?^(?=\S)", "", file.read_text())
-    file.write_text(others + RECIPE)
+    file.write_text(others + RECIPE.replace("provenance", key))
     config = composed("model=gcn", "dataset=cora", configs=configs)
     assert (config.model.dim, config.model.dropout, config.optimizer.lr) == (64, 0.3, 0.05)
     assert config.model.layers == 2  # of the protocol
@@ -145,8 +146,8 @@ def searched(names):
     for group, name in (pair for entry in entries for pair in entry.items()):
         if not group.startswith(("optional", "/")):
             yield from searched((*group.split("/"), name))
-    if "found" in values:
-        words = shlex.split(values["found"]["command"])
+    if "provenance" in values:
+        words = shlex.split(values["provenance"]["command"])
         chosen = ("dataset", "split", "task")
         yield split_of(tuple(w for w in words if w.partition("=")[0] in chosen))
 

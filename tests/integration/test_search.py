@@ -292,7 +292,7 @@ def test_the_winner_becomes_the_default_but_the_command_line_wins(
     after = path.read_text()
     assert after.startswith(before)  # with all comments
     assert str(configs.parent) not in after
-    found = yaml.safe_load(after)[KEY]["found"]
+    found = yaml.safe_load(after)[KEY]["provenance"]
     assert found["command"].startswith("curvlab train -m search=gcn")
     assert found["split"] == f"random_60_20_20, {DRAWN}"
     assert found["validation"] == {
@@ -330,7 +330,7 @@ def test_a_search_replaces_no_recipe_with_a_higher_score_unless_forced(
     assert adopt(folder, configs).endswith(f"(before: {score})")  # equal is not lower
     text = path.read_text()
     others, _, own = text.partition(f"\n{KEY}:\n")
-    value = yaml.safe_load(text)[KEY]["found"]["validation"]["mean"]
+    value = yaml.safe_load(text)[KEY]["provenance"]["validation"]["mean"]
     for there, refused, before in (
         (own.replace(f"mean: {value}", "mean: 99.99"), True, "validation accuracy 99.99"),
         (own.replace(f"mean: {value}", "mean: 9.99"), False, "validation accuracy 9.99"),

@@ -21,7 +21,8 @@ GROUP = "curvlab.configs"
 """Entry points by which other packages name their folders of configurations."""
 
 VARIANTS = "variants"  # key of a file that holds the differences of its variants
-PROVENANCE = "found"  # key of a recipe that holds the provenance of its values
+PROVENANCE = "provenance"  # key of a recipe that holds where its values are from
+EARLIER_PROVENANCE = "found"  # the same key in recipes of earlier versions
 ADDED = "CURVLAB_CONFIG_DIRS"
 """Environment variable that passes the added folders to the processes of a launcher."""
 

@@ -15,6 +15,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import AnyNode, DictConfig, ListConfig, OmegaConf
 
 from curvlab.config.folder import (
+    EARLIER_PROVENANCE,
     PROVENANCE,
     VARIANTS,
     folders,
@@ -78,7 +79,8 @@ class CompletedFiles(FileConfigSource):
         variants = whole if is_recipe(name) else whole.pop(VARIANTS, {})
         if key:
             result.config = values = OmegaConf.create(variants[key] or {})
-            values.pop(PROVENANCE, None)
+            for key_of_origin in (PROVENANCE, EARLIER_PROVENANCE):
+                values.pop(key_of_origin, None)
             if not is_recipe(name):
                 name_of_base, defaults = base.rpartition("/")[2], values.pop("defaults", [])
                 if not any(isinstance(default, str) for default in defaults):

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 
 from curvlab.config.compose import compose
-from curvlab.config.folder import PROVENANCE
+from curvlab.config.folder import EARLIER_PROVENANCE, PROVENANCE
 from curvlab.config.resolvers import LINKS, name_of_recipe, recipe_name
 from curvlab.config.trust import check
 from curvlab.config.validation import DECISIVE
@@ -126,7 +126,7 @@ def _compare(new: dict[str, Any], old: dict[str, Any] | None) -> tuple[str, bool
     """Describe the existing recipe, and whether `--force` is needed to replace it."""
     if old is None:
         return "", False
-    provenance = old.get(PROVENANCE)
+    provenance = old.get(PROVENANCE, old.get(EARLIER_PROVENANCE))
     if provenance is None:
         return "values that no search has found", True
     if provenance.get("split", new.get("split")) != new.get("split"):
