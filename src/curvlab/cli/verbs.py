@@ -92,7 +92,7 @@ def graph_in(folder: str | None, run: "Run") -> "Data | None":
         return None
     from curvlab.data.datasets.reading import read_graph, reader_of
 
-    run.check_own()
+    run.check_inductive()
     source = run.config.dataset.source
     names = {f.name for f in fields(reader_of(folder))}.intersection(source)
     names -= {"path", "nodes", "features", "options", "target"}

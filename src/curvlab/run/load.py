@@ -161,7 +161,7 @@ class Run:
         """
         if self._scorer is not None:
             if graph is not None:
-                self.check_own()
+                self.check_inductive()
             return self._scorer.entity_points.detach().clone()
         with default_dtype(self.config.trainer.precision):
             batch = self.prepare(graph)
@@ -265,7 +265,7 @@ class Run:
         if graph is None:
             (batch,) = self.data.test_dataloader()
             return self.data.transfer_batch_to_device(batch, self.device, 0)
-        self.check_own()
+        self.check_inductive()
         if graph.get("x") is None or graph.get("edge_index") is None:
             raise UsageError("a new graph needs node features x and edges edge_index")
         if not is_undirected(graph.edge_index, num_nodes=graph.num_nodes):
@@ -303,7 +303,7 @@ class Run:
         split: Data = make_split(graph, self.config.seed)
         return split
 
-    def check_own(self) -> None:
+    def check_inductive(self) -> None:
         """Refuse another graph for a transductive model."""
         if self.transductive_reason:
             raise UsageError(

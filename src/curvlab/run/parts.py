@@ -202,13 +202,13 @@ def build_trainer(
     folder: Path,
     callbacks: list[Callback],
     logger: Logger | None,
-    **others: Any,
+    **extra: Any,
 ) -> Trainer:
     """Build Lightning's trainer; an epoch is `steps_per_epoch` steps on the same graph."""
     options = config.trainer
     if options.devices > 1:
         unused = attribute(config.model._target_, "unused_parameters", False)
-        others["strategy"] = DDPStrategy(find_unused_parameters=unused)
+        extra["strategy"] = DDPStrategy(find_unused_parameters=unused)
     users = [build(part) for part in (config.get("callbacks") or {}).values()]
     arguments = {
         "max_steps": options.max_steps,
@@ -229,7 +229,7 @@ def build_trainer(
         # forbids.
         "inference_mode": False,
         "use_distributed_sampler": False,
-        **others,
+        **extra,
         **_lightning_arguments(options),
     }
     try:
@@ -246,9 +246,13 @@ def build_trainer(
 
 def _lightning_arguments(trainer: DictConfig) -> dict[str, Any]:
     """Arguments of Lightning's `Trainer` that a configuration adds."""
-    known, options = options_of(trainer._target_), OmegaConf.to_container(trainer, resolve=True)
+    options = OmegaConf.to_container(trainer, resolve=True)
     assert isinstance(options, dict)
-    added = {name: options[name] for name, o in known.items() if not o.settable and name in options}
+    added = {
+        name: options[name]
+        for name, option in options_of(trainer._target_).items()
+        if name in options and not option.settable
+    }
     return {name: build(v) if isinstance(v, dict) else v for name, v in added.items()}
 
 

@@ -189,7 +189,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         Answers with equal scores have the rank that the option `ties` gives them.
         """
         if graph is not None:
-            run.check_own()
+            run.check_inductive()
         if not query.queries:
             raise UsageError(
                 "give pairs to complete: a head and a relation, or a relation and a tail, by name; "

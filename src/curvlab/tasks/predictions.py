@@ -78,7 +78,7 @@ class Trained(Protocol):
     def ids(self, graph: Data | None = None) -> list[str]:
         """Names of the rows of `embed`."""
 
-    def check_own(self) -> None:
+    def check_inductive(self) -> None:
         """Refuse another graph for a transductive model."""
 
 
