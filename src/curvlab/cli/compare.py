@@ -18,8 +18,9 @@ import pandas as pd
 
 from curvlab.cli.verbs import Verb, add_spreadsheet_argument, show, write
 from curvlab.errors import UsageError
+from curvlab.results.references import format_references, mean_references
 from curvlab.results.result import Result, read_result, result_files
-from curvlab.tables.paired import comparison, group_runs
+from curvlab.tables.paired import Group, comparison, group_runs
 from curvlab.tables.render import decimal, plus_minus
 
 
@@ -44,6 +45,7 @@ def _compare(args: argparse.Namespace) -> None:
     rows["MB"] = [f"{m:,.0f}" for m in table["memory_mb"]]
     rows["parameters"] = [f"{n:,.0f}" for n in table["parameters"]]
     show(rows, f"{title}: mean and 95 % interval, paired t-test over common seeds")
+    _print_references(groups)
     if len(groups) > 1:
         margin = table["margin"].iloc[0]
         print(f"level: the interval of the difference lies within {margin:g}, else undecided")
@@ -57,6 +59,18 @@ def _compare(args: argparse.Namespace) -> None:
     if args.output:
         write(table, args.output, args.spreadsheet)
         print(f"table    {args.output}")
+
+
+def _print_references(groups: Sequence[Group]) -> None:
+    """Print the reference points of the runs, for each data set."""
+    by_dataset: dict[str, list[Result]] = {}
+    for group in groups:
+        for run in group.runs.values():
+            by_dataset.setdefault(run.dataset, []).append(run)
+    for dataset, runs in by_dataset.items():
+        if points := mean_references(runs):
+            where = f" on {dataset}" if len(by_dataset) > 1 else ""
+            print(f"reference{where}: {format_references(points)}")
 
 
 def _results(names: Sequence[str]) -> list[Result]:

@@ -5,13 +5,19 @@ curvlab evaluate RUN --data FOLDER     metrics on another graph, with an inducti
 
 RUN is a run's folder or its best.ckpt; FOLDER has the files that dataset=graph_folder reads. Node
 classification scores the parts that the other graph defines, else all labelled nodes; link
-prediction the edges that its split holds out; reconstruction all edges.
+prediction the edges that its split holds out; reconstruction all edges. Reference points that the result lacks are
+computed and added to its file.
 """
 
 import argparse
+from typing import TYPE_CHECKING
 
 import curvlab
 from curvlab.cli.verbs import Verb, add_run_arguments, graph_in, show
+from curvlab.results.result import FILE
+
+if TYPE_CHECKING:
+    from curvlab.run.load import Run
 
 
 def _evaluate(args: argparse.Namespace) -> None:
@@ -24,9 +30,26 @@ def _evaluate(args: argparse.Namespace) -> None:
     table = pd.DataFrame(rows, columns=["part", "metric", "value"])
     show(table, f"{run.config.model.label} on {args.data or run.config.dataset.label}")
     if graph is None:
+        _add_references(run)
         again = scores["test"][run.task.score]
         same = "the same to the last digit" if again == run.kept["score"] else f"now {again!r}"
         print(f"reported: test {run.task.score} {run.kept['score']!r}, {same}")
+
+
+def _add_references(run: "Run") -> None:
+    """Compute the reference points that a run's result lacks, add them to its file, print them."""
+    from curvlab.results.references import format_references
+    from curvlab.run.references import references_of
+
+    result = run.result
+    if result is None:
+        return
+    if not result.references:
+        result.references = references_of(run.task, run.data, result, run.config)
+        if run.folder is not None and result.references and (run.folder / FILE).exists():
+            result.save(run.folder)
+    if result.references:
+        print(f"reference: {format_references(result.references)}")
 
 
 main = Verb("evaluate", __doc__, _evaluate)

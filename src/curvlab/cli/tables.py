@@ -19,6 +19,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache, partial
 from pathlib import Path
@@ -129,6 +130,10 @@ def make_text(arguments: argparse.Namespace) -> str:
             return board(CONFIGS, name, results, pairs).text()
         case [table] if table not in USAGE:
             reports = _reports(table, results, None if given else shipped_results(results))
+            if arguments.references and form == "csv":
+                raise UsageError("--references adds rows to a text: choose another --format")
+            if arguments.references:
+                reports = [replace(report, with_references=True) for report in reports]
             if form == "terminal" and output is None and sys.stdout.isatty():
                 width = Console().width
                 return "\n".join(terminal(report, width, styled=True) for report in reports)
@@ -337,6 +342,9 @@ main.add_argument(
 )
 main.add_argument("--format", choices=("terminal", "markdown", "latex", "csv"), default="terminal")
 main.add_argument("--output", type=Path, help="write to this file instead of the screen")
+main.add_argument(
+    "--references", action="store_true", help="show the reference points of the runs as rows"
+)
 main.add_argument(
     "--minutes", type=float, default=15.0, help="of repeat: as long as the stored runs took"
 )

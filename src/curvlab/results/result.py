@@ -39,6 +39,7 @@ class Result:
     config_hash: str
     config: dict[str, Any]  # resolved; what it builds identifies the run
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)  # {"test": {"map": 98.9}}
+    references: dict[str, float] = field(default_factory=dict)  # test scores of simple methods
     score: float | None = None  # the metric that the task is about, of the test part
     val_score: float | None = None  # of the validation part, where weights are chosen by it
     best_step: int | None = None  # the step whose weights were evaluated

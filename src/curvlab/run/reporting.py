@@ -12,12 +12,16 @@ from curvlab.callbacks import log_picture
 from curvlab.process import DOUBLE
 from curvlab.program import plain_console
 from curvlab.results.folder import TRACEBACK
+from curvlab.results.references import format_references, format_score
 from curvlab.results.result import FILE, Result, read_result
 from curvlab.statistics import FEWEST, summarise
 
 SHOWN_CURVATURES = 16
 REPORTED_AT_RIM = 0.01  # share of points at the rim of a ball from which the report mentions it
 METRIC_NAMES = {"map": "mAP", "map_tail": "mean of the last 2,000 steps"}
+
+_reported: set[str] = set()
+"""Reference points that a sweep has printed."""
 
 _console = plain_console(soft_wrap=True)
 
@@ -73,8 +77,11 @@ def means_over_seeds(folders: Iterable[Path]) -> None:
         say(f"{name}, {len(scores)} seeds: {summary.mean:.2f} {spread}, {relative_path(place)}")
 
 
-def report_run(result: Result, folder: Path, already: bool = False) -> None:
-    """Print how a run ended, now or in an earlier command (`already`), and where its files are."""
+def report_run(result: Result, folder: Path, already: bool = False, in_sweep: bool = False) -> None:
+    """Print how a run ended, now or in an earlier command (`already`), and where its files are.
+
+    In a sweep, reference points are printed once for each data set and split.
+    """
     outcome = f"{result.status.replace('_', ' ')}: {result.error}"
     if result.status == "finished":
         outcome = ", ".join(  # four digits of a fraction, two of a percentage
@@ -100,6 +107,11 @@ def report_run(result: Result, folder: Path, already: bool = False) -> None:
                 f"  {share:.1%} of the test triples' points are stopped at the rim of the ball, "
                 f"where distances are wrong: {remedy}"
             )
+    if result.status == "finished" and result.references:
+        points = format_references(result.references)
+        if not in_sweep or points not in _reported:
+            say(f"  reference: {points}; {_place_among(result)}")
+        _reported.add(points)
     written = read_result(folder)
     if not already and written is not None and written.config_hash == result.config_hash:
         say(f"  result   {relative_path(folder / FILE)}")
@@ -109,6 +121,15 @@ def report_run(result: Result, folder: Path, already: bool = False) -> None:
         say(f"  picture  {relative_path(picture)}")
     if not already and any((folder / "wandb").glob("offline-run-*")):
         say(f"  W&B      offline, {relative_path(folder / 'wandb')}: upload by curvlab wandb_sync")
+
+
+def _place_among(result: Result) -> str:
+    """Which reference points a run's score does not exceed."""
+    assert result.score is not None
+    score = result.score
+    above = [name for name, value in result.references.items() if value > score]
+    place = f"below the {' and the '.join(above)}" if above else "above all of them"
+    return f"this model {format_score(score)} is {place}"
 
 
 def relative_path(path: Path) -> str:

@@ -124,6 +124,7 @@ class FixedSteps(Checked):
             curve.
         progress: show the progress bar.
         plots: draw pictures at the end of a run.
+        references: compute the test scores of simple methods on the same split at the end of a run.
 
     Any key of Lightning's `Trainer` may be added, as `+trainer.limit_train_batches=0.1`.
     """
@@ -142,6 +143,7 @@ class FixedSteps(Checked):
     cuda_graph: Incidental[bool] = False
     progress: Incidental[bool] = True
     plots: Incidental[bool] = True
+    references: Incidental[bool] = True
 
 
 @dataclass

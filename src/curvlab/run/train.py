@@ -55,6 +55,7 @@ from curvlab.run.parts import (
     prepare_data,
     save_best,
 )
+from curvlab.run.references import references_of
 from curvlab.run.reporting import relative_path, say
 from curvlab.tasks.task import Task
 
@@ -111,7 +112,7 @@ def train_in(command: Command, folder: RunDirectory, multirun: bool) -> Result:
                 if result.status == "failed" and not isinstance(error, OSError):
                     raise
                 raise RunFailedError(result.error) from error
-        reporting.report_run(result, folder.path)
+        reporting.report_run(result, folder.path, in_sweep=multirun)
     return result
 
 
@@ -127,7 +128,7 @@ def _ended_before(result: Result, folder: Path, multirun: bool) -> Result:
     """Report a run that has ended already; a single one without a score is an error."""
     if result.status != "finished" and not multirun:
         raise RunFailedError(f"{result.error} (so ended an earlier run; rerun=true repeats it)")
-    reporting.report_run(result, folder, already=True)
+    reporting.report_run(result, folder, already=True, in_sweep=multirun)
     return result
 
 
@@ -242,6 +243,8 @@ def _train_once(
             tail = curves.tail_mean(task.score)
             if tail is not None:
                 result.metrics["test"][f"{task.score}_tail"] = tail
+        if options.references:
+            result.references = references_of(task, data, result, config)
         result.device = str(trainer.strategy.root_device)
         _note_costs(result, task, timer)
 

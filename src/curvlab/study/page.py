@@ -15,6 +15,7 @@ from curvlab.analysis.graph_facts import GraphFacts
 from curvlab.analysis.style import INK, LINES, MUTED, panels, save_figure, styled
 from curvlab.files import atomic_write
 from curvlab.program import plain_console
+from curvlab.results.references import format_references
 from curvlab.results.result import git_commit
 from curvlab.run.reporting import relative_path
 from curvlab.statistics import LEVEL
@@ -74,6 +75,8 @@ def publish(
         for row in report.table[report.table["scores"].isna()].to_dict("records"):
             console.print(f"{report.label} in {row['space']} space has no score: {row['error']}")
     console.print(budget)
+    if study["references"]:
+        console.print(f"reference: {format_references(study['references'])}")
     console.print(answer, style="bold")
     for name in (JSON, PICTURE):
         console.print(f"  {relative_path(folder / name)}")

@@ -20,6 +20,7 @@ from curvlab.config.resolvers import register_resolvers
 from curvlab.errors import UsageError
 from curvlab.program import format_time
 from curvlab.results.folder import TRACEBACK, RunDirectory
+from curvlab.results.references import mean_references
 from curvlab.results.result import Result
 from curvlab.run.command import Command
 from curvlab.run.group import end_with_parent, start_context
@@ -81,7 +82,8 @@ def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
         for one in models
         for seed in seeds
     ]
-    results = iter(run_cells(cells, config))
+    found = run_cells(cells, config)
+    results = iter(found)
     rows = {
         model: [row_of(one, [next(results) for _ in seeds]) for one in models]
         for model, models in spaces.items()
@@ -97,6 +99,7 @@ def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
         "steps": int(first.trainer.max_steps),
         "overrides": list(overrides),
         "models": list(options.models),
+        "references": mean_references(found),
     }
     publish(folder, stored, facts, reports)
     return max(report.score for report in reports)

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from math import isnan
+from math import isnan, nan
 from typing import Any, Literal
 
 import pandas as pd
@@ -75,6 +75,12 @@ def text_frame(report: Report, written: Callable[[Entry], str], bold: str = "{}"
         )
         texts = (written(Entry(remark=order)) for order in orders)
         lines.append(("rank", bold.format("Spearman"), "rank", *texts))
+    if report.with_references:
+        for i, (method, points) in enumerate(report.references.iterrows()):
+            numbers = (points.get(column, nan) for column in report.columns)
+            texts = (written(Entry(decimal(number, report.decimals))) for number in numbers)
+            label = bold.format("Reference points") if i == 0 else ""
+            lines.append(("reference", label, str(method), *texts))
     header = ["kind", " ", "  ", *(report.labels["column", c] for c in report.columns)]
     return pd.DataFrame(lines, columns=header, dtype=object).set_index("kind")
 

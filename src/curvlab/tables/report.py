@@ -63,6 +63,7 @@ class Report:
     paper: pd.DataFrame
     kind: IntervalKind
     decimals: int
+    with_references: bool = False
 
     @property
     def title(self) -> str:
@@ -116,7 +117,25 @@ class Report:
             f"({cell['reason']})."
             for cell in self.left_out.to_dict("records")
         )
-        return [*self.spec.report.notes, *left_out]
+        notes = [*self.spec.report.notes, *left_out]
+        if self.with_references and self.references.empty:
+            notes.append("No run has reference points; `curvlab evaluate RUN` adds them.")
+        return notes
+
+    @cached_property
+    def references(self) -> pd.DataFrame:
+        """Reference points by name and column: means over the runs' data sets and splits."""
+        rows = [
+            {"column": column, "seed": seed, "name": name, "value": value}
+            for column, seed, found in self.runs[["column", "seed", "references"]].itertuples(
+                index=False, name=None
+            )
+            for name, value in found.items()
+        ]
+        if not rows:
+            return pd.DataFrame()
+        points = pd.DataFrame(rows).drop_duplicates()
+        return points.pivot_table("value", "name", "column", sort=False)
 
     @cached_property
     def cell_notes(self) -> dict[tuple[Coordinate, Coordinate], list[str]]:

@@ -27,7 +27,7 @@ CELL = ["row", "column"]
 COLUMNS = (
     *CELL, "seed", "status", "value", "second", "val", "steps", "patience", "device", "seconds",
     "parameters", "curvatures", "commit", "config", "built", "protocol", "outdated", "changed",
-    "path", "deviation", "split", "draw",
+    "references", "path", "deviation", "split", "draw",
 )  # fmt: skip
 OUTDATED = "outdated.csv"
 """The cells whose results are outdated, next to the folder of all tables' results."""
@@ -122,6 +122,7 @@ def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:
         "protocol": number,
         "outdated": outdated,
         "changed": ", ".join(result.get("changed") or ()),
+        "references": _references(result, report),
     }
 
 
@@ -129,6 +130,14 @@ def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:
 def _identity(config: str, revisions: str) -> tuple[dict[str, Any], str, int]:
     node, raised = json.loads(config), json.loads(revisions)
     return flatten(built(node, raised)), ", ".join(outdated_classes(node, raised)), next(_NUMBERS)
+
+
+def _references(result: Mapping[str, Any], report: ReportBlock) -> dict[str, float]:
+    """Reference points of a run, if the report is about the score that they are of."""
+    found = result.get("references") or {}
+    if result["status"] != "finished" or _number(result, report.metric) != result.get("score"):
+        return {}
+    return {str(name): report.scale * float(value) for name, value in found.items()}
 
 
 def _number(result: Mapping[str, Any], metric: str) -> float:

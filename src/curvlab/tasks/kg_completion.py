@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from curvlab.analysis.ranks import rank_table, save_ranks
 from curvlab.analysis.routing import FILE, TABLE, Routing, routing_table, save_routing
 from curvlab.data.datasets.triples import MASKS, KnownTails, triple_numbers
+from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.loaders.triple_batches import Corruption, Training
 from curvlab.errors import DivergedError, UsageError
 from curvlab.files import atomic_write
@@ -29,10 +30,12 @@ from curvlab.metrics.ranking import (
     ranks_among,
 )
 from curvlab.models.triple_scorer import TripleScorer
+from curvlab.models.triples.floors import RelationFrequency, ReverseLookup
 from curvlab.optim import GroupedOptimizer, ReduceOnPlateau
 from curvlab.options import NonNegativeFloat, Passed, PositiveInt
 from curvlab.process import all_reduce_sum, own_share
 from curvlab.tasks.predictions import ENTRIES, PredictionQuery, Query, Trained, positions_of
+from curvlab.tasks.references import MOST_SCORES, TooLargeError
 from curvlab.tasks.task import SelectedTask
 from curvlab.tasks.triple_losses import REGULARIZERS, SAMPLED, corrupt, one_vs_all_loss
 
@@ -280,6 +283,28 @@ class KnowledgeGraphCompletion(SelectedTask):
             weights.append(self.encoder.routing.float().cpu())
         names = list(self.encoder.router_branches), graph.relation_names
         return Routing(torch.cat(weights).numpy(), relation.cpu().numpy(), *names)
+
+    def references(self, data: GraphDataModule) -> dict[str, float]:
+        """Test scores of relation frequency and of reverse lookup, which learn nothing."""
+        graph = data.graph
+        queries, entities = int(graph.test_mask.sum()), int(graph.num_nodes or 0)
+        counts = max(queries, len(graph.relation_names)) * entities
+        if "test_negatives" in graph or counts > MOST_SCORES:
+            raise TooLargeError(
+                f"{queries:,} queries among {entities:,} entities are too many for seconds"
+            )
+        head, tail = graph.edge_index[:, graph.train_mask]
+        triples = torch.stack([head, graph.edge_type[graph.train_mask], tail])
+        floors = {"relation frequency": RelationFrequency, "reverse lookup": ReverseLookup}
+        found = {}
+        for name, floor in floors.items():
+            task = KnowledgeGraphCompletion(
+                floor(entities, len(graph.relation_names), triples),
+                inverse_relations=self.inverse_relations,
+                ties=self.ties,
+            )
+            found[name] = float(task.to(triples.device).rank_part(graph, "test")[self.score])
+        return found
 
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
         if part not in self._evaluated:

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torchmetrics.functional.classification import binary_auroc, binary_average_precision
 
+from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.splits.links import NonEdges
 from curvlab.errors import UsageError
 from curvlab.finite import Scores, finite_or_nan
@@ -20,6 +21,7 @@ from curvlab.process import rank
 from curvlab.tasks.decoders import LinkDecoderName, link_decoder
 from curvlab.tasks.labels import ranks
 from curvlab.tasks.predictions import PredictionQuery, Trained, likeliest_links
+from curvlab.tasks.references import MOST_LINKS, check_size, link_references, plain_graph
 from curvlab.tasks.task import SelectedTask
 
 METRICS = ("roc_auc", "average_precision", "auc_ap")
@@ -130,6 +132,15 @@ class LinkPrediction(SelectedTask):
         with torch.no_grad():
             warn_of_coincidence(self.encoder(batch), TIED)
         return {"test": {name: float(score) for name, score in scores.items()}}
+
+    def references(self, data: GraphDataModule) -> dict[str, float]:
+        """Test ROC-AUC of common neighbours and of Adamic and Adar's index."""
+        check_size(data, edges=MOST_LINKS)
+
+        def score(edges: Tensor, others: Tensor) -> float:
+            return float(link_scores(edges, others)[self.score])
+
+        return link_references(plain_graph(data), score)
 
 
 def link_scores(edges: Tensor, others: Tensor) -> dict[str, Tensor]:

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.labelled import GIVEN
+from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.vocabulary import vocabulary_of
 from curvlab.errors import UsageError
 from curvlab.finite import Scores
@@ -28,6 +29,7 @@ from curvlab.process import all_gather_pieces, own_share, without_group
 from curvlab.tasks.decoders import Decoder, decoder_of
 from curvlab.tasks.labels import kind_of_labels
 from curvlab.tasks.predictions import PARTS, PredictionQuery, Trained, positions_of
+from curvlab.tasks.references import check_size, node_references, plain_graph
 from curvlab.tasks.task import PICTURED_NODES, SelectedTask
 
 log = logging.getLogger(__name__)
@@ -220,6 +222,23 @@ class NodeClassification(SelectedTask):
             metrics = self.labels.scores(self.logits(batch, nodes), batch.y[nodes])
             scores[part] = {name: float(score) for name, score in metrics.items()}
         return scores
+
+    def references(self, data: GraphDataModule) -> dict[str, float]:
+        """Test scores of the majority class, the neighbours' vote and a linear model."""
+        check_size(data)
+        graph, labels = plain_graph(data), self.labels
+        nodes, truth = split_parts(graph, self.score)["test"]
+
+        def score(probabilities: Tensor) -> float:
+            found = probabilities[nodes]
+            if labels.exclusive and labels.logits == 1:
+                found = found[:, 1:] - found[:, :1]
+            elif not labels.exclusive:
+                found = found - 0.5
+            return float(labels.score(self.score, found, truth))
+
+        classes = max(2, labels.logits) if labels.exclusive else labels.logits
+        return node_references(graph, classes, labels.exclusive, score)
 
     def _warn_of_collapse(self, batch: Data) -> None:
         if not self._takes_part:

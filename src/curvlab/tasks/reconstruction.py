@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.finite import Scores
 from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.metrics.average_precision import mean_average_precision
@@ -18,6 +19,7 @@ from curvlab.process import rank, world_size
 from curvlab.tasks.pairs.loss import Evaluate, reconstruction_loss
 from curvlab.tasks.pairs.tiles import PairTiles
 from curvlab.tasks.predictions import PredictionQuery, Trained, likeliest_links
+from curvlab.tasks.references import MOST_PAIR_NODES, check_size, degree_product, plain_graph
 from curvlab.tasks.task import TAIL_STEPS, Task
 
 # Rows of the distance matrix held at a time in evaluation, as entries of float64.
@@ -122,3 +124,8 @@ class Reconstruction(Task):
         with torch.no_grad():
             warn_of_coincidence(self.encoder(batch), TIED)
         return {"test": {self.score: float(self.precision(batch))}}
+
+    def references(self, data: GraphDataModule) -> dict[str, float]:
+        """Mean average precision of ranking by the product of degrees."""
+        check_size(data, nodes=MOST_PAIR_NODES)
+        return {"degree product": 100 * float(degree_product(plain_graph(data)))}

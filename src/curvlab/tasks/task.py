@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.checked import Checked
+from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import UsageError
 from curvlab.finite import Scores
 from curvlab.models.encoder import Encoder
@@ -86,6 +87,14 @@ class Task(Checked, LightningModule):
             f"task={run.config.task.name} has no score on another graph; node classification, link "
             "prediction and reconstruction have"
         )
+
+    def references(self, data: GraphDataModule) -> dict[str, float]:
+        """Test scores of simple methods on the same split, by name; none by default.
+
+        Raises:
+            TooLargeError: they would take longer than a few seconds.
+        """
+        return {}
 
     def loss_scale(self, batch: Data) -> int:
         """Divisor of the loss in logs: 1."""

@@ -1,0 +1,24 @@
+"""Reference points of scores, in words."""
+
+from collections.abc import Iterable, Mapping
+
+import pandas as pd
+
+from curvlab.results.result import Result
+
+
+def mean_references(results: Iterable[Result]) -> dict[str, float]:
+    """Means over seeds of the reference points of runs on one data set; empty without any."""
+    points = {result.seed: result.references for result in results if result.references}
+    means = pd.DataFrame.from_dict(points, orient="index").mean()
+    return {str(name): float(value) for name, value in means.items()}
+
+
+def format_references(references: Mapping[str, float]) -> str:
+    """Reference points in words: `majority 15.8, neighbours' vote 87.5`."""
+    return ", ".join(f"{name} {format_score(value)}" for name, value in references.items())
+
+
+def format_score(value: float) -> str:
+    """A score in percent with one digit, as a fraction with four."""
+    return f"{value:.{4 if 0 < abs(value) < 1 else 1}f}"
