@@ -309,3 +309,14 @@ def test_status_counts_what_the_sweep_plans_and_no_other_runs(script, write_run,
     said = script("tables.py", *words).out
     (line,) = (line for line in said.splitlines() if line.startswith("| fpst/fig3 "))
     assert line.split(" | ")[1:3] == ["1 of 48", "7 of 240"]
+
+
+def test_reference_points_are_rows_if_asked_for(spec, write_run, tmp_path):
+    for seed, value in enumerate((20.0, 30.0)):
+        path = write_run("fpst", "power", seed, 60.0 + seed)
+        extend(path, score=60.0 + seed, references={"degree product": value})
+    report = build_report(spec, tmp_path)
+    assert "degree product" not in markdown(report)
+    line = line_of(markdown(replace(report, with_references=True)), "degree product")
+    cells = [cell.strip() for cell in line.split("|")]
+    assert [cell for cell in cells if cell] == ["**Reference points**", "degree product", "25.00"]
