@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import one_sentence
 from curvlab.files import atomic_write
-from curvlab.process import alone
+from curvlab.process import without_group
 from curvlab.results.identity import built, canonical
 from curvlab.results.result import Result
 from curvlab.run.reporting import say
@@ -33,7 +33,7 @@ def references_of(
     with suppress(OSError, ValueError):
         return dict(json.loads(file.read_text()))
     try:
-        with alone():
+        with without_group():
             found = task.references(data)
     except TooLargeError as error:
         say(f"no reference points: {error}")
