@@ -50,7 +50,8 @@ def arriving(target: Path) -> Iterator[Path]:
         os.close(handle)
         partial = Path(name)
         yield partial
-        partial.chmod(0o644)  # mkstemp's 0600 would hide the file from a group's folder
+        with suppress(PermissionError, NotImplementedError):  # file systems without permissions
+            partial.chmod(0o644)  # mkstemp's 0600 would hide the file from a group's folder
         handle = os.open(partial, os.O_RDONLY)
         os.fsync(handle)  # else a power loss may leave the name and no content
         os.close(handle)

@@ -1,7 +1,8 @@
 """The memory that work needs, and what is free."""
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -11,6 +12,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from curvlab.errors import UsageError
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
 
 
 class PeakBytes(TorchDispatchMode):
@@ -48,10 +54,70 @@ def _storages(tree: Any) -> list[torch.UntypedStorage]:
     return [tensor.untyped_storage() for tensor in dense]
 
 
+def free_memory() -> int:
+    """Bytes that this process can still have: of the machine, its container, and its own limit."""
+    free = psutil.virtual_memory().available
+    for limit, used in (*cgroup_limits(), *_address_space()):
+        free = min(free, limit - used)
+    return max(0, free)
+
+
+def cgroup_limits(root: Path = Path("/")) -> Iterator[tuple[int, int]]:
+    """Limits of the process's control groups (versions 1 and 2) and the bytes in use.
+
+    Pages of files that the kernel would drop do not count. A container may see its own group as
+    the root, so that all groups above the named one are read, the root included.
+
+    Args:
+        root: folder with `proc` and `sys`.
+    """
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, name = rest.partition(":")
+        if controllers == "":
+            mount, limit, used = "sys/fs/cgroup", "memory.max", "memory.current"
+        elif "memory" in controllers.split(","):
+            mount = "sys/fs/cgroup/memory"
+            limit, used = "memory.limit_in_bytes", "memory.usage_in_bytes"
+        else:
+            continue
+        group = Path(name.lstrip("/"))
+        for folder in (group, *group.parents):
+            try:
+                place = root / mount / folder
+                most, now = (int((place / file).read_text()) for file in (limit, used))
+            except (OSError, ValueError):  # no such group here, or the limit is "max"
+                continue
+            yield most, max(0, now - _droppable(place / "memory.stat"))
+
+
+def _droppable(statistics: Path) -> int:
+    """Bytes of file pages that have not been used lately."""
+    try:
+        pairs = (line.split() for line in statistics.read_text().splitlines())
+        found = {name: int(value) for name, value in pairs}
+    except (OSError, ValueError):
+        return 0
+    return found.get("total_inactive_file", found.get("inactive_file", 0))
+
+
+def _address_space() -> Iterator[tuple[int, int]]:
+    """The limit of the process's address space (`ulimit -v`) and what it has."""
+    if resource is None:
+        return
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:
+        yield limit, psutil.Process().memory_info().vms
+
+
 def check_memory(what: str, needed: float, device: torch.device, remedy: str) -> None:
     """Refuse work that needs more bytes than a device has free."""
     on_gpu = device.type == "cuda"
-    free = torch.cuda.mem_get_info(device)[0] if on_gpu else psutil.virtual_memory().available
+    free = torch.cuda.mem_get_info(device)[0] if on_gpu else free_memory()
     if needed > free:
         raise UsageError(
             f"{what} needs at least {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free: "
