@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import groupby
 from pathlib import Path
 from statistics import median
@@ -22,7 +22,8 @@ from curvlab.program import format_time
 from curvlab.results.costs import FILE as COSTS
 from curvlab.results.costs import Cost, cost_of, read_costs
 from curvlab.results.folder import RunDirectory, folders_by_hash
-from curvlab.results.result import SET_ASIDE, load, result_files
+from curvlab.results.result import CONCLUSIVE, SET_ASIDE, load, result_files
+from curvlab.run.cells import SEED, Cells
 from curvlab.run.command import Command, complete, finished
 from curvlab.search.space import seeds_of
 from curvlab.study.flat_counterpart import overrides_of_runs, spaces_of
@@ -159,8 +160,26 @@ class Forecast:
         names = {"seed": self.base.seed, "dataset": self.base.dataset.name}
         if tuple(values.get(key, name) for key, name in names.items()) not in self._stored:
             return False  # without composing the cell
-        run = self.command(cell)
-        return run is not None and bool(finished(run, run.folder(self.multirun), self._by_hash))
+        with suppress(UsageError, HydraException, OmegaConfBaseException):
+            found = self._identities.identity(cell)
+            stored = self.results.get(found.folder, {})
+            has_ended = stored.get("status") in CONCLUSIVE
+            if has_ended and stored["config_hash"] == found.config_hash:
+                return True
+            return bool(finished(found, found.folder, self._by_hash))
+        return False
+
+    @cached_property
+    def _identities(self) -> Cells:
+        return Cells(self.cells, self._complete_once, lambda run: run.folder(self.multirun))
+
+    def _complete_once(self, overrides: Sequence[str]) -> Command:
+        cell = tuple(overrides)
+        if cell not in self._runs:
+            self._runs[cell] = self.complete(cell)
+        run = self._runs[cell]
+        assert run is not None
+        return run
 
     @cached_property
     def _stored(self) -> set[tuple[int, str]]:
@@ -228,8 +247,15 @@ def _read_run(folder: Path) -> Run | None:
 
 
 def _values(cell: Sequence[str]) -> list[tuple[str, Any]]:
-    overrides = map(parse, cell)
-    return [(override.key_or_group, override.value()) for override in overrides]
+    return [_value(override) for override in cell]
+
+
+@lru_cache(4096)  # cells share most of their overrides
+def _value(override: str) -> tuple[str, Any]:
+    if seed := SEED.fullmatch(override):
+        return "seed", int(seed[1])
+    parsed = parse(override)
+    return parsed.key_or_group, parsed.value()
 
 
 def _has(run: Run, key: str, value: Any) -> bool:

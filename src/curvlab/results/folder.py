@@ -103,7 +103,9 @@ class RunDirectory:
         result = read_result(self.path)
         if result is None or result.status not in CONCLUSIVE:
             return None
-        same = config_hash in (None, identity_hash(result.config, result.revisions))
+        if config_hash in (None, result.config_hash):
+            return result
+        same = config_hash == identity_hash(result.config, result.revisions)
         return result if same else None
 
     def elsewhere(

@@ -89,6 +89,18 @@ def identity_hash(config: Node, revisions: Mapping[str, int] | None = None) -> s
     return hashlib.sha256(canonical(built(config, revisions)).encode()).hexdigest()[:16]
 
 
+class SeedlessIdentity:
+    """Hashes of a configuration with other seeds, computed without building each."""
+
+    def __init__(self, config: Node) -> None:
+        self._built = built(config)
+
+    def hash(self, seed: int) -> str:
+        """The `identity_hash` of the configuration with a seed."""
+        text = canonical({**self._built, "seed": seed})
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
 def canonical(value: Any) -> str:
     """A canonical text of a value: keys sorted, 1 equal to 1.0."""
     numbers_alike = json.loads(json.dumps(value, default=str), parse_int=float)

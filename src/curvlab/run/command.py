@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from hydra import initialize_config_dir
 from hydra._internal.callbacks import Callbacks
@@ -163,8 +163,20 @@ def spare_read_only(config: DictConfig, folder: Path) -> None:
             config.hydra.output_subdir = None
 
 
+class Identified(Protocol):
+    """A run whose identity is known."""
+
+    @property
+    def config_hash(self) -> str:
+        """The identity."""
+
+    @property
+    def outputs(self) -> Path | None:
+        """See `Command.outputs`."""
+
+
 def finished(
-    run: Command, folder: Path, known: Mapping[str, list[Path]] | None = None
+    run: Identified, folder: Path, known: Mapping[str, list[Path]] | None = None
 ) -> RunDirectory | None:
     """Find where a run has ended: in its folder, set aside there, or elsewhere in its outputs.
 

@@ -25,6 +25,7 @@ from curvlab.program import say_if_slow
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import read_result
 from curvlab.run import reporting, signals
+from curvlab.run.cells import CellIdentity
 from curvlab.run.command import complete, spare_read_only
 from curvlab.run.reporting import relative_path, say
 
@@ -96,10 +97,7 @@ class TableSweeper(BasicSweeper):
                 if self._here:
                     self._run(cell, config)
                 else:
-                    folder = RunDirectory(self._folders[cell])
-                    again = config.rerun or "search" in config or "study" in config
-                    if again or folder.conclusion(run.config_hash) is None:
-                        left.append([*cell])
+                    left.append([*cell])
             self._launch(left)
             self._take_over()
         finally:
@@ -107,8 +105,26 @@ class TableSweeper(BasicSweeper):
         if ends - {"finished", NOT_STARTED, ELSEWHERE}:
             sys.exit(1)
 
+    def _reports_end(self, cell: CellIdentity) -> bool:
+        """Whether a cell has ended in its folder, which is reported without composing it."""
+        result = None if cell.repeats else RunDirectory(cell.folder).conclusion(cell.config_hash)
+        if result is None:
+            return False
+        self._folders[cell.overrides] = cell.folder
+        if self._here:
+            reporting.report_run(result, cell.folder, already=True)
+        return True
+
+    def _folder_of(self, cell: Sequence[str]) -> Path:
+        return Path(self._compose_at(cell).hydra.runtime.output_dir)
+
     def _compose(self, cell: Sequence[str]) -> DictConfig:
         """A cell's configuration, with Hydra's part and the run's folder in it."""
+        config = self._compose_at(cell)
+        self._folders[tuple(cell)] = Path(config.hydra.runtime.output_dir)
+        return config
+
+    def _compose_at(self, cell: Sequence[str]) -> DictConfig:
         config = self.hydra_context.config_loader.load_sweep_config(self.config, list(cell))
         HydraConfig.instance().set_config(config)
         with read_write(config.hydra), open_dict(config):
@@ -116,7 +132,6 @@ class TableSweeper(BasicSweeper):
             folder = Path(config.hydra.sweep.dir, config.hydra.sweep.subdir).resolve()
             config.hydra.runtime.output_dir = str(folder)
         spare_read_only(config, folder)
-        self._folders[tuple(cell)] = folder
         return config
 
     def _run(self, cell: Sequence[str], config: DictConfig) -> None:
