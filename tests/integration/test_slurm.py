@@ -30,14 +30,14 @@ class Sleeps(Callback):
         time.sleep(1)
 '''
 
-RUN = (*TREE, "model=mlp", "trainer.plots=false", "trainer.progress=false", "trainer.max_steps=300")
+RUN = (*TREE, "model=mlp", "trainer.plots=false", "trainer.progress=false", "trainer.max_steps=500")
 LAUNCHER = (
     "hydra/launcher=submitit_slurm",
     "hydra.launcher.partition=main",
     "hydra.launcher.cpus_per_task=1",
     "hydra.launcher.mem_gb=null",
-    "hydra.launcher.timeout_min=1",
-    "hydra.launcher.signal_delay_s=20",
+    "hydra.launcher.timeout_min=2",
+    "hydra.launcher.signal_delay_s=40",
     "hydra.launcher.max_num_timeout=20",
 )
 
@@ -59,7 +59,7 @@ def run(command, environment, *line):
         env=environment,
         capture_output=True,
         text=True,
-        timeout=1200,
+        timeout=2400,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
