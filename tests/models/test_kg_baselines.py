@@ -108,6 +108,36 @@ def triple_by_triple(score):
 PYG = {TransE: {"p_norm": 2}, DistMult: {}, ComplEx: {}, RotatE: {"margin": 0.0}}
 
 
+@pytest.mark.parametrize("options", [{}, {"dropout": 0.0}])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("both_ends", [False, True])
+@pytest.mark.usefixtures("double_distances")
+def test_samples_score_as_single_triples(kind, options, both_ends):
+    """With replaced heads, tails, or both, one of which is what it was; and so do derivatives."""
+    model = made(kind, **(options if kind in FLAT else {}))
+    filled(model)
+    tail = torch.tensor([3, 0, 4, 8, 1])
+    triples = Data(head=HEAD, relation=RELATION, tail=tail)
+    head = torch.stack([HEAD, HEAD, torch.tensor([5, 5, 7, 1, 1]), HEAD], 1)
+    tails = torch.stack([torch.tensor([6, 2, 2, 0, 0]), tail, tail, tail], 1)
+    if both_ends:
+        tails[:, 2] = 7
+    relation = RELATION.unsqueeze(1).expand_as(head)
+    true, sampled = model.sampled_scores(triples, (head, relation, tails), both_ends)
+    found = torch.cat([true, sampled], 1)
+    expected = torch.stack(
+        [model.triple_scores(triples)]
+        + [
+            model.triple_scores(Data(head=head[:, i], relation=RELATION, tail=tails[:, i]))
+            for i in range(head.shape[1])
+        ],
+        1,
+    )
+    torch.testing.assert_close(found, expected)
+    weights = [p for p in model.parameters() if p.requires_grad]
+    torch.testing.assert_close(slopes(found, weights), slopes(expected, weights))
+
+
 @pytest.mark.parametrize("kind", PYG)
 @torch.no_grad()
 def test_scores_are_pygs(kind):

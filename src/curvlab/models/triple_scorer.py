@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
@@ -56,6 +57,23 @@ class TripleScorer(Encoder):
     def triple_scores(self, batch: Data) -> Tensor:  # noqa: ARG002
         """Scores `[triples]` of triples; refused if the model only scores all entities at once."""
         raise UsageError(f"{type(self).__name__} scores all entities: set task.training=one_vs_all")
+
+    def sampled_scores(
+        self,
+        triples: Data,
+        drawn: Sequence[Tensor],
+        both_ends: bool = False,  # noqa: ARG002
+    ) -> tuple[Tensor, Tensor]:
+        """Scores `[triples, 1]` of triples and `[triples, samples]` of samples of each.
+
+        `drawn` are heads, relations and tails `[triples, samples]` of triples one of whose ends is
+        replaced, or `both_ends`.
+        """
+        columns = torch.stack([triples.head, triples.relation, triples.tail])
+        head, relation, tail = torch.cat([columns.unsqueeze(2), torch.stack(tuple(drawn))], 2)
+        every = Data(head=head.flatten(), relation=relation.flatten(), tail=tail.flatten())
+        scores = self.triple_scores(every).view_as(head)
+        return scores[:, :1], scores[:, 1:]
 
     def moduli(self, batch: Data) -> Tensor:  # noqa: ARG002
         """Moduli `[3, triples, dim]` of the factors head, relation and tail; refused without."""

@@ -158,10 +158,7 @@ class KnowledgeGraphCompletion(SelectedTask):
             true = self.encoder.triple_scores(triples).unsqueeze(1)
         else:
             drawn = corrupt(columns, negatives, entities, batch.corrupt_head, corruption == "both")
-            head, relation, tail = torch.cat([columns.unsqueeze(2), torch.stack(drawn)], 2)
-            every = Data(head=head.flatten(), relation=relation.flatten(), tail=tail.flatten())
-            scores = self.encoder.triple_scores(every).view_as(head)
-            true, sampled = scores[:, :1], scores[:, 1:]
+            true, sampled = self.encoder.sampled_scores(triples, drawn, corruption == "both")
         if filtered:
             numbers = triple_numbers(*drawn, entities)
             place = torch.searchsorted(batch.known, numbers).clamp(max=len(batch.known) - 1)

@@ -1,13 +1,19 @@
 """Models of knowledge graphs in flat space: DistMult, ComplEx, TransE, RotatE."""
 
 import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 from torch_geometric.data import Data
 
 from curvlab.layers.elementwise import Dropout as DropoutLayer
-from curvlab.manifolds.products import product
+from curvlab.manifolds.kernels import upcast_half
+from curvlab.manifolds.products import full_precision, product
 from curvlab.models.encoder import FlatEncoder
 from curvlab.models.triple_scorer import DotProductScorer, TripleScorer, check_even, table
 from curvlab.options import Dropout, PositiveFloat, PositiveInt
@@ -129,16 +135,77 @@ class ComplEx(DistMult):
 
 
 class _DistanceScorer(_FlatScorer):
-    """score(h, r, t) = -|h moved by r - t|."""
+    """score(h, r, t) = -|h moved by r - t|, where a relation moves all points by an isometry."""
+
+    @abstractmethod
+    def move(self, x: Tensor, relation: Tensor, back: bool = False) -> Tensor:
+        """Points `[queries, dim]` moved by the relations `[queries]`, or back."""
+
+    def forward(self, batch: Data) -> Tensor:
+        return self.move(self.drop(self.entities(batch.head)), batch.relation)
 
     def triple_scores(self, batch: Data) -> Tensor:
         away = self(batch) - self.tails(batch.tail)
         return -torch.linalg.vector_norm(away, dim=-1)
 
+    def sampled_scores(
+        self, triples: Data, drawn: Sequence[Tensor], both_ends: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """One row of the entities for each sample: queries are made once a triple, at both ends."""
+        head, _, tail = drawn
+        if both_ends or any(p.p for p in (self.drop, self.drop_relation, self.drop_tail)):
+            return super().sampled_scores(triples, drawn, both_ends)
+        replaced = head != triples.head.unsqueeze(1)
+        numbers = torch.cat(
+            [triples.head, triples.tail, torch.where(replaced, head, tail).view(-1)]
+        )
+        x, y, ends = self.entities(numbers).split([len(head), len(head), head.numel()])
+        query, back = self.move(x, triples.relation), self.move(y, triples.relation, back=True)
+        # A product with 0 and 1 chooses exactly; its derivative makes fewer arrays than `where`'s.
+        chosen = torch.stack([~replaced, replaced], -1).to(x.dtype)
+        away = product(chosen, torch.stack([query, back], 1)) - ends.view(*head.shape, -1)
+        norm = torch.linalg.vector_norm
+        return -norm(query - y, dim=-1).unsqueeze(1), -norm(away, dim=-1)
+
     def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
         x, y = self(batch), self.tails(among)
         squares = x.square().sum(-1, keepdim=True) + y.square().sum(-1)
         return -(squares - 2 * product(x, y.T)).clamp(min=SMALLEST).sqrt()
+
+    def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
+
+        def scores(rows: slice, queries: Tensor, tails: Tensor) -> Tensor:
+            with torch.autocast(queries.device.type, enabled=False):
+                distances: Tensor = _Distances.apply(upcast_half(queries[rows]), upcast_half(tails))
+            return -distances
+
+        return scores, (self(batch), self.tails())
+
+
+class _Distances(Function):
+    """Euclidean distances `[n, m]` of `[n, dim]` and `[m, dim]`, as in `scores`, and derivatives.
+
+    One array is made of all pairs, and one of their gradients.
+    """
+
+    @staticmethod
+    @full_precision()
+    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+        distance = torch.addmm(y.square().sum(-1), x, y.T, alpha=-2)
+        distance.add_(x.square().sum(-1, keepdim=True)).clamp_(min=SMALLEST).sqrt_()
+        ctx.save_for_backward(x, y, distance)
+        return distance
+
+    @staticmethod
+    @once_differentiable
+    @full_precision()
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        x, y, distance = ctx.saved_tensors
+        weight = grads[0] / distance
+        weight.masked_fill_(distance <= SMALLEST**0.5, 0)
+        grad_x = torch.addmm(weight.sum(1, keepdim=True) * x, weight, y, alpha=-1)
+        grad_y = torch.addmm(weight.sum(0).unsqueeze(1) * y, weight.T, x, alpha=-1)
+        return grad_x, grad_y
 
 
 class TransE(_DistanceScorer):
@@ -147,9 +214,9 @@ class TransE(_DistanceScorer):
     Paper: TransE, "Translating embeddings for modeling multi-relational data" (Bordes et al. 2013).
     """
 
-    def forward(self, batch: Data) -> Tensor:
-        head = self.drop(self.entities(batch.head))
-        return head + self.drop_relation(self.relations(batch.relation))
+    def move(self, x: Tensor, relation: Tensor, back: bool = False) -> Tensor:
+        shift = self.drop_relation(self.relations(relation))
+        return x - shift if back else x + shift
 
 
 class RotatE(_DistanceScorer):
@@ -179,10 +246,11 @@ class RotatE(_DistanceScorer):
         self.angles = nn.Embedding(num_relations, dim // 2, sparse=sparse)
         nn.init.uniform_(self.angles.weight, -math.pi, math.pi)
 
-    def forward(self, batch: Data) -> Tensor:
-        angle = self.angles(batch.relation)
-        rotation = torch.cat([angle.cos(), angle.sin()], -1)
-        return complex_product(self.drop(self.entities(batch.head)), rotation)
+    def move(self, x: Tensor, relation: Tensor, back: bool = False) -> Tensor:
+        angle = self.angles(relation)
+        if back:
+            angle = -angle
+        return complex_product(x, torch.cat([angle.cos(), angle.sin()], -1))
 
 
 def complex_product(x: Tensor, y: Tensor) -> Tensor:
