@@ -97,7 +97,6 @@ WRONG_IN_A_SWEEP = {
     "search=gcn dataset=cora search.space.model.layers=2": "must be a list of values",
     "search=gcn dataset=cora search.space.model.layers=[2,2]": "must be a list of different values",
     "search=gcn dataset=cora search.space.model.width=[2]": "no key search.space.model.width",
-    "search=gcn dataset=cora search.seeds=[1,1]": "must be a list of different seeds",
     "dataset=cora trainer=ddp batching=partition search=gcn": "a search have one device each",
 }
 RIGHT = [

@@ -269,7 +269,7 @@ def test_failing_trials_are_recorded_and_others_win(search_here, monkeypatch, fo
 def test_the_winner_becomes_the_default_but_the_command_line_wins(
     search_here, scored, folder, configs, capsys
 ):
-    search_here(*SEARCH, "search.trials=8")
+    search_here(*SEARCH, "search.trials=8", "search.seeds=2")
     path = configs / "recipe" / "node_classification" / "gcn.yaml"
     before = path.read_text()
     assert main(["--configs", str(configs), str(folder), "--show"]) == 0

@@ -31,6 +31,7 @@ from curvlab.search.run import (
     minutes,
     read_study,
 )
+from curvlab.search.space import seeds_of
 
 
 def adopt(folder: Path, configs: Path, force: bool = False) -> str:
@@ -156,7 +157,7 @@ def _recipe(result: Result, study: optuna.Study, default: dict[str, Any]) -> Com
         "validation": _one_line(
             metric=result.config["task"]["metric"],
             mean=round(float(winner.value or 0), 2),
-            seeds=list(result.config["search"]["seeds"]),
+            seeds=seeds_of(OmegaConf.create(result.config)),
             scores=[round(score, 2) for score in winner.user_attrs[SCORES]],
         ),
         "split": f"{split['name']}, {draw}" if "draw" in split else split.get("name"),

@@ -21,11 +21,11 @@ def values_by_key(config: DictConfig) -> dict[str, list[Any]]:
 
 
 def seeds_of(config: DictConfig) -> list[Any]:
-    """Seeds of each combination: those of `search.seeds`, or as many from `seed` on."""
+    """Seeds of each combination: those of `search.seeds`, each once, or as many from `seed` on."""
     seeds = config.search.seeds
     if isinstance(seeds, int):
         return list(range(config.seed, config.seed + seeds))
-    return list(seeds) if isinstance(seeds, ListConfig) else []
+    return list(dict.fromkeys(seeds)) if isinstance(seeds, ListConfig) else []
 
 
 def defaults(config: DictConfig) -> dict[str, Any] | None:
@@ -53,10 +53,10 @@ def check_search(config: DictConfig, overrides: Mapping[str, str] = MappingProxy
             "that it is tested on: choose a dataset with labels, such as cora"
         )
     seeds = seeds_of(config)
-    if not seeds or len(set(seeds)) < len(seeds):
+    if not seeds:
         raise UsageError(
-            f"search.seeds={config.search.seeds} must be a number of seeds, as in 3, or a list of "
-            "different ones, as in [0,1,2]"
+            f"search.seeds={config.search.seeds} must be a number of seeds, as in 3, or a list, as "
+            "in [0,1,2]"
         )
     for seed in seeds:
         check_setting("seed", config, seed)
