@@ -1,7 +1,13 @@
-"""Pages of the site about models: equations, options, tests, results. `pages.py` adds them."""
+"""Pages of the site about models: equations, options, tests, results. `pages.py` adds them.
+
+    python scripts/model_pages.py
+
+writes the section *Run it* of each page in docs/models.
+"""
 
 import inspect
 import re
+import sys
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -11,8 +17,9 @@ from hydra.utils import get_object
 from latex2mathml.converter import convert
 from mkdocs.exceptions import PluginError
 
+from curvlab.checked import format_value
 from curvlab.config.folder import choices, comment_of
-from curvlab.config.schema import MISSING, complete_options
+from curvlab.config.schema import MISSING, Option, attribute, complete_options, spaces_of
 from curvlab.config.sources import read
 from curvlab.tables import load_table, table_names
 
@@ -22,6 +29,42 @@ CONFIGS, DOCS, SOURCE = ROOT / "configs", ROOT / "docs", ROOT / "src"
 MATH = re.compile(r"\$([^$\n]+)\$")
 LARGE = 'displaystyle="true" style="font-size: 1.15em"'
 NAMED = re.compile(r"`(curvlab\.[\w.]+)`")
+MAIN_OPTIONS = 6
+
+KINDS = {
+    "graph_network": "Graphs: flat message passing",
+    "spectral": "Graphs: flat spectral filters and polynomial tokens",
+    "specformer": "Graphs: flat spectral filters and polynomial tokens",
+    "polyformer": "Graphs: flat spectral filters and polynomial tokens",
+    "nagphormer": "Graphs: flat spectral filters and polynomial tokens",
+    "idgl": "Graphs: learned edges",
+    "lds": "Graphs: learned edges",
+}
+"""Groups of models of flat space by their module; others are transformers."""
+
+GROUPS = (
+    "Graphs: curvature of any sign",
+    "Graphs: hyperbolic",
+    "Graphs: flat transformers",
+    *dict.fromkeys(KINDS.values()),
+    "Knowledge graphs",
+)
+HYPERBOLIC = ("poincare", "lorentz", "poincare_fixed", "lorentz_fixed")
+MAIN_FIGURE = "fpst/fig3"  # FPS-T's scores; other figures have none
+CLASSIFIERS = ("idgl", "lds")
+
+GIVEN = {
+    "in_channels": "x.shape[1]",
+    "num_classes": "3",
+    "graph": "graph",
+    "num_entities": "entities",
+    "num_relations": "relations",
+    "train_triples": "triples",
+}
+"""Arguments of constructors in examples."""
+
+DATA = "from torch_geometric.data import Data\n"
+
 DRAWING = re.compile(r"!\[[^\]]*\]\(([\w-]+\.svg)\)")
 
 
@@ -61,12 +104,123 @@ def _page_of(target: str) -> str:
 
 
 def _index(models: dict[str, list[str]]) -> str:
-    rows = [
-        f"| [{target.rpartition('.')[2]}]({Path(_page_of(target)).name}) "
-        f"| {_paper(target).split('. ')[0].strip('.')} | {_listed(names)} |"
-        for target, names in models.items()
-    ]
-    return "\n".join(["# Models", "", "| class | paper | `model=` |", "|---|---|---|", *rows, ""])
+    """All models by geometry and task, one line each."""
+    parts = ["# Models\n\nEach page has commands, equations with their lines of code, and tests."]
+    for title in GROUPS:
+        rows = [
+            f"| [{target.rpartition('.')[2]}]({Path(_page_of(target)).name}) "
+            f"| {comment_of(CONFIGS, f'model/{_main(target, names)}.yaml')} | {_listed(names)} |"
+            for target, names in models.items()
+            if _group(target) == title
+        ]
+        parts.append(
+            "\n".join([f"## {title}\n", "| class | what | `model=` |", "|---|---|---|", *rows])
+        )
+    return "\n\n".join([*parts, ""])
+
+
+def _group(target: str) -> str:
+    """The group of a class: its task, else its geometry, else its kind."""
+    if _only_triples(target):
+        return "Knowledge graphs"
+    spaces = {space.rpartition(".")[2] for space in spaces_of(target)}
+    if spaces - {"Euclidean"} or target.endswith(".CAT"):
+        curved = {"Lorentz", "PoincareBall"}
+        only_hyperbolic = spaces <= curved or _main_manifold(target) in HYPERBOLIC
+        return "Graphs: hyperbolic" if only_hyperbolic else "Graphs: curvature of any sign"
+    return KINDS.get(_module_of(target).rpartition(".")[2], "Graphs: flat transformers")
+
+
+def _main_manifold(target: str) -> str:
+    """The manifold that a class's configuration, or the one it starts from, chooses."""
+    name = _main(target, _models()[target])
+    while name:
+        text = (CONFIGS / "model" / f"{name}.yaml").read_text(encoding="utf-8")
+        found = re.search(r"manifold@\S+: (\w+)", text)
+        if found:
+            return found[1]
+        above = re.search(r"(?m)^  - (\w+)$", text)
+        name = above[1] if above else ""
+    return ""
+
+
+def _main(target: str, names: list[str]) -> str:
+    """The choice of a class: that of its name, else the shortest with a file of its own."""
+    files = [name for name in names if (CONFIGS / "model" / f"{name}.yaml").is_file()]
+    own = [name for name in names if name.replace("_", "") == target.rpartition(".")[2].lower()]
+    return min(own or files or names, key=lambda name: (len(name), name))
+
+
+def _only_triples(target: str) -> bool:
+    return list(attribute(target, "tasks", ())) == ["kg_completion"]
+
+
+def run_it(target: str, names: list[str]) -> str:
+    """How a model is run: on a graph of one's own, in a paper's setting, as a library."""
+    name = _main(target, names)
+    given = "FOLDER" if _only_triples(target) or name in CLASSIFIERS else "edges.csv"
+    settings = _settings([name, *names])
+    lines = {f"curvlab train model={name} dataset={given}": "your own graph"} | settings
+    width = max(map(len, lines))
+    commands = [f"    {line:<{width}}   # {what}" for line, what in lines.items()]
+    options = [
+        f"- `model.{key}={_default(option)}`: {option.doc}"
+        for key, option in complete_options(target).items()
+        if option.doc
+    ][:MAIN_OPTIONS]
+    if options:
+        options = [
+            f"`curvlab train help=model/{name}` lists all options. The first ones:",
+            "",
+            *options,
+        ]
+    return "\n".join([*commands, "", "```python", *_library(target), "```", "", *options]).rstrip()
+
+
+def _settings(names: list[str]) -> dict[str, str]:
+    """The command of the first table that has a model, with its title; else of one data set."""
+    tables = sorted(_rows_of_tables(), key=lambda row: "/fig" in row[0] and row[0] != MAIN_FIGURE)
+    for table, title, coordinates in tables:
+        for name in names:
+            if name in coordinates:
+                return {f"curvlab train -m table={table} model={name}": title}
+    return {f"curvlab train model={names[0]} dataset=cora": "a published graph"}
+
+
+def _library(target: str) -> list[str]:
+    """Lines of Python that build a class and call it."""
+    cls = target.rpartition(".")[2]
+    asked = inspect.signature(get_object(target)).parameters.values()
+    required = [a.name for a in asked if a.default is a.empty and a.kind is not a.VAR_KEYWORD]
+    names = required or ["in_channels"]  # CAT, which takes graphs or triples
+    arguments = ", ".join(f"{name}={GIVEN[name]}" for name in names)
+    lines = [f"from curvlab.models import {cls}", "", f"model = {cls}({arguments})"]
+    if _only_triples(target):
+        query = "Data(head=head, relation=relation)"
+        return [DATA, *lines, f"scores = model.scores({query})  # [queries, entities]"]
+    return [*lines, "points = model(x, edge_index)  # [nodes, model.dim_out]"]
+
+
+def _default(option: Option) -> str:
+    return "..." if option.default is MISSING else format_value(option.default)
+
+
+def write_pages() -> None:
+    """Write the section of each page in docs/models."""
+    for target, names in _models().items():
+        path = DOCS / _page_of(target)
+        if path.exists():
+            path.write_text(with_section(path.read_text("utf-8"), run_it(target, names)), "utf-8")
+
+
+def with_section(text: str, section: str) -> str:
+    """A page with this section *Run it*, above its equations."""
+    before, found, after = text.partition("## Run it\n")
+    rest = after[after.index("\n## ") + 1 :] if found else ""
+    if not found:
+        before, _, rest = text.partition("## Equations\n")
+        rest = f"## Equations\n{rest}"
+    return f"{before}## Run it\n\n{section}\n\n{rest}"
 
 
 def _listed(names: list[str]) -> str:
@@ -91,6 +245,7 @@ def _page(target: str, names: list[str]) -> str:
     head = written.pop("", "")
     module = _module_of(target)
     parts = {
+        "Run it": written.get("Run it") or run_it(target, names),
         "Equations": written.get("Equations", ""),
         "Options": _options(target),
         "Configurations": _configurations(names),
@@ -268,3 +423,7 @@ def _results(names: list[str]) -> str:
         and (DOCS / "results" / f"{name.partition('/')[0]}.md").exists()
     }
     return "\n".join(sorted(found))
+
+
+if __name__ == "__main__":
+    sys.exit(write_pages())

@@ -29,6 +29,9 @@ LINK = re.compile(r"(!?)\[([^\]\n]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 COMMENTED = re.compile(r"^( {4}+)((?:python|curvlab|pip|make) .*?) {2,}# (.*)$", re.MULTILINE)
 """Commands with their comment in the same line, which a narrow page cuts off."""
 
+VERDICTS = "<!-- verdicts -->"
+"""Where a page has the README's table of verdicts."""
+
 LINES = 40
 """Most lines of a tutorial's output."""
 
@@ -90,6 +93,7 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
     if (place.parent / heat).as_posix() in _heatmaps():
         title, rest = markdown.split("\n", 1)
         markdown = f"{title}\n\n[**Heat maps: each cell with its runs**]({heat})\n{rest}"
+    markdown = markdown.replace(VERDICTS, _verdicts())
     here = posixpath.dirname(page.file.src_uri)
     markdown = COMMENTED.sub(r"\1# \3\n\1\2", markdown)
     markdown = STORED.sub(lambda m: _stored(posixpath.join(here, m[1])), markdown)
@@ -105,6 +109,13 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
         return f"{text} (`{place}`)" if place not in text else f"`{place}`"
 
     return LINK.sub(written, markdown)
+
+
+def _verdicts() -> str:
+    """The README's table of verdicts, with links that are right in docs/."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme.partition("<!-- tables.py summary -->")[2].partition("<!-- end -->")[0]
+    return table.strip().replace("(docs/", "(")
 
 
 @cache

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.utils import get_object
 from scripts.reference_examples import PACKAGES, WITHOUT, example, public_members
+from torch_geometric.data import Data
 
 from composing import ROOT
 from curvlab.cli.aliases import resolve_aliases
@@ -151,6 +153,40 @@ def test_a_models_page_is_a_drawing_and_equations_with_their_code(page):
         name = re.search(r"`(curvlab\.[\w.]+)`$", equation)
         assert name is not None, equation
         assert get_object(name[1])
+
+
+@pytest.fixture(scope="module")
+def model_pages():
+    for package in ("latex2mathml", "mkdocs"):
+        pytest.importorskip(package)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "scripts")
+        return importlib.import_module("model_pages")
+
+
+def test_each_models_page_says_how_to_run_it(model_pages):
+    for target, names in model_pages._models().items():
+        path = ROOT / "docs" / model_pages._page_of(target)
+        if not path.exists():
+            continue
+        text = path.read_text(encoding="utf-8")
+        section = model_pages.run_it(target, names)
+        assert model_pages.with_section(text, section) == text, "python scripts/model_pages.py"
+
+
+@pytest.mark.parametrize("page", MODELS, ids=lambda page: page.stem)
+def test_the_code_of_a_models_page_runs(page):
+    (code,) = re.findall(r"## Run it\n.*?```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    edges = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+    x, y = torch.rand(4, 6), torch.tensor([0, 1, 2, 0])
+    names = {"x": x, "edge_index": edges, "graph": Data(x=x, edge_index=edges, y=y)}
+    names |= {"entities": 5, "relations": 2, "head": y, "relation": torch.tensor([0, 1, 1, 0])}
+    names["triples"] = torch.tensor([[0, 1, 2], [0, 1, 0], [3, 4, 1]])
+    exec(code, names)
+    if "scores" in names:
+        assert names["scores"].shape == (4, 5)
+    else:
+        assert names["points"].shape == (4, names["model"].dim_out)
 
 
 def test_the_page_on_installing_lists_the_extras():

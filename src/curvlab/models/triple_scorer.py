@@ -20,7 +20,7 @@ class TripleScorer(Encoder):
     Args:
         num_entities: Number of entities.
         num_relations: Number of relations; twice as many with their inverses.
-        train_triples: Training triples `[triples, 3]`: heads, relations, tails.
+        train_triples: Training triples `[3, triples]`: heads, relations, tails.
 
     Attributes:
         reciprocal: whether inverse relations have embeddings of their own.
