@@ -7,7 +7,6 @@ writes the section *Run it* of each page in docs/models.
 
 import inspect
 import re
-import sys
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -426,4 +425,4 @@ def _results(names: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(write_pages())
+    write_pages()
