@@ -155,7 +155,7 @@ def _only_triples(target: str) -> bool:
 
 
 def run_it(target: str, names: list[str]) -> str:
-    """How a model is run: on a graph of one's own, in a paper's setting, as a library."""
+    """How a model is run: on your own graph, in a paper's setting, as a library."""
     name = _main(target, names)
     given = "FOLDER" if _only_triples(target) or name in CLASSIFIERS else "edges.csv"
     settings = _settings([name, *names])
