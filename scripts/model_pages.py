@@ -193,7 +193,10 @@ def _library(target: str) -> list[str]:
     required = [a.name for a in asked if a.default is a.empty and a.kind is not a.VAR_KEYWORD]
     names = required or ["in_channels"]  # CAT, which takes graphs or triples
     arguments = ", ".join(f"{name}={GIVEN[name]}" for name in names)
-    lines = [f"from curvlab.models import {cls}", "", f"model = {cls}({arguments})"]
+    made = f"{cls}({arguments})"
+    if "graph" in required:  # LDS, which is trained on halves of the training nodes
+        made += ".eval()"
+    lines = [f"from curvlab.models import {cls}", "", f"model = {made}"]
     if _only_triples(target):
         query = "Data(head=head, relation=relation)"
         return [DATA, *lines, f"scores = model.scores({query})  # [queries, entities]"]
