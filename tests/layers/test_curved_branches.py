@@ -15,7 +15,6 @@ from curvlab.layers.curved_branches import (
     entropy,
     sphere_exp,
     sphere_log,
-    weighted_midpoints,
 )
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds._geoopt import geoopt
@@ -49,9 +48,6 @@ def feed_forward():
     return FeedForwardBranch(**SHARED)
 
 
-MINUS_ONE = torch.tensor(-1.0)
-
-
 @pytest.mark.parametrize("make", [*BRANCHES, feed_forward])
 def test_masked_attention_is_that_among_the_tokens_it_leaves(make):
     branch, x = make().eval(), torch.randn(1, 5, DIM)
@@ -66,14 +62,14 @@ def test_masked_attention_is_that_among_the_tokens_it_leaves(make):
 
 def test_the_midpoint_is_geoopts_and_commutes_with_the_isometries():
     weights = torch.tensor([[0.5, 0.3, 0.2], [0.0, 1.0, 0.0]])
-    found = weighted_midpoints(weights, points(), MINUS_ONE)
+    found = k_space.midpoints(points(), weights, -1.0)
     expected = torch.tensor([0.17386496, -0.01344068])
     torch.testing.assert_close(found[0], expected, atol=1e-7, rtol=0)
     torch.testing.assert_close(found[1], points()[1])  # weights of one point give it back
     ball = geoopt.PoincareBall(c=1.0)
     torch.testing.assert_close(found[0], ball.weighted_midpoint(points(), weights[0]))
     a = torch.tensor([-0.4, 0.2])
-    moved = weighted_midpoints(weights, k_space.mobius_add(a, points(), -1.0), MINUS_ONE)
+    moved = k_space.midpoints(k_space.mobius_add(a, points(), -1.0), weights, -1.0)
     torch.testing.assert_close(moved, k_space.mobius_add(a, found, -1.0))
 
 
@@ -96,7 +92,7 @@ def test_the_printed_sum_leaves_the_ball():
         printed = printed_sum(weights, copies)
         assert float(k_space.logmap0(printed, -1.0).norm()) == pytest.approx(length, abs=2e-4)
         # Out there the middle needs more digits than float32 has.
-        middle = weighted_midpoints(weights.double(), copies.double(), MINUS_ONE)
+        middle = k_space.midpoints(copies.double(), weights.double(), -1.0)
         assert float(k_space.logmap0(middle, -1.0).norm()) == pytest.approx(3, abs=2e-4)
 
 

@@ -20,7 +20,7 @@ FUNCTIONS = [
 
 def has_sets(module, name):
     """Whether a function takes sets of points, `[heads, points, dim]`."""
-    averages = (stereographic, "midpoint"), (lorentz, "centroid")
+    averages = (stereographic, "midpoint"), (stereographic, "midpoints"), (lorentz, "centroid")
     return name.startswith(("pairwise", "frechet")) or (module, name) in averages
 
 
@@ -59,6 +59,8 @@ def arguments(module, name, dtype=torch.float32):
         "denominator": torch.tensor([1.0, 2.0], dtype=dtype),
         "printed": False,
     }
+    if name == "midpoints":
+        values["weights"] = torch.linspace(0.1, 1, 15, dtype=dtype).view(3, 5).expand(2, 3, 5)
     parameters = list(inspect.signature(getattr(module, name)).parameters)
     given = [values.get(p, points) for p in parameters]
     for i in range(1, len(given)):  # no two points are the same

@@ -33,6 +33,11 @@ def neighbour_sums(
     )
 
 
+def inverse_roots(degrees: Tensor) -> Tensor:
+    """`D^{-1/2}` of degrees, 0 where a degree is 0."""
+    return torch.where(degrees > 0, degrees.rsqrt(), 0)
+
+
 def to_csr(x: Tensor) -> Tensor:
     """A dense matrix, or one of coordinates, as a sparse CSR matrix."""
     with warnings.catch_warnings():

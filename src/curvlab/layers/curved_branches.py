@@ -137,7 +137,7 @@ class HyperbolicBranch(Branch):
         if x.shape[-2] > 1:
             query = k_space.expmap0_projected(self.query(x), kappa)
             weights = _weights(-k_space.pairwise_dist(query, query, kappa), mask)
-            value = k_space.project(weighted_midpoints(weights, value, kappa), kappa)
+            value = k_space.project(k_space.midpoints(value, weights, kappa.squeeze(-1)), kappa)
         y = self.feed_forward(self.output(k_space.logmap0(value, kappa)))
         return x + y if self.residual else y
 
@@ -145,13 +145,6 @@ class HyperbolicBranch(Branch):
 def _weights(scores: Tensor, mask: Tensor | None) -> Tensor:
     """Softmax over the tokens that each may attend to, `[..., tokens, tokens]`."""
     return (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(-1)
-
-
-def weighted_midpoints(weights: Tensor, points: Tensor, kappa: Tensor) -> Tensor:
-    """Midpoints `[..., n, dim]` of points `[..., m, dim]` with weights `[..., n, m]`."""
-    factor = k_space.conformal_factor(points, kappa).unsqueeze(-1)
-    sums = weights @ torch.cat([factor * points, factor - 1], -1)
-    return k_space.midpoint_from_sums(sums[..., :-1], sums[..., -1], kappa)
 
 
 class SphericalBranch(Branch):

@@ -375,14 +375,22 @@ def midpoint(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     none where their sum is 0, and for kappa < 0 none where the points' sum as vectors of the
     Lorentz model is not timelike: the result is then merely finite.
     """
+    weights = weights.to(upcast_half(x).dtype)
+    weights = torch.where(weights.sum(-1, keepdim=True) < 0, -weights, weights)
+    return midpoints(x, weights.unsqueeze(-2), kappa).squeeze(-2)
+
+
+def midpoints(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
+    """Midpoints `[..., m, dim]` of points `[..., n, dim]`, a row of weights `[..., m, n]` for each.
+
+    As `midpoint`, by one matrix product, of weights whose sums are positive. `kappa` broadcasts
+    against the dimensions before n.
+    """
     w = upcast_half(x)
     k = curvature_like(kappa, w.dtype, w)
-    lam = conformal_factor(w, k)
-    weights = weights.to(w.dtype)
-    weights = torch.where(weights.sum(-1, keepdim=True) < 0, -weights, weights)
-    numerator = torch.einsum("...n,...nd->...d", weights * lam, w)
-    denominator = (weights * (lam - 1)).sum(-1)
-    return midpoint_from_sums(numerator, denominator, k.squeeze(-1)).to(x.dtype)
+    lam = conformal_factor(w, k).unsqueeze(-1)
+    sums = weights.to(w.dtype) @ torch.cat([lam * w, lam - 1], dim=-1)
+    return midpoint_from_sums(sums[..., :-1], sums[..., -1], k).to(x.dtype)
 
 
 arsin_k, artan_k, sin_k, tan_k = trig.arsin_k, trig.artan_k, trig.sin_k, trig.tan_k

@@ -28,6 +28,9 @@ class Encoder(TakesManifold, nn.Module):
 
     Called with a graph, `model(data)`, or with its tensors, `model(x, edge_index)`.
 
+    Defaults make the formula of the paper that a class names, in a small size: `dim`, `layers`,
+    `heads` and `dropout` are not the paper's, whose settings are recipes (`configs/recipe`).
+
     Args:
         in_channels: Number of input features of a node.
         manifold: makes the space.

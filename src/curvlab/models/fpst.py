@@ -213,6 +213,9 @@ class TokenGT(FPST):
 
     Paper: TokenGT (Kim et al. 2022, arXiv:2207.02505) with kernelised attention, FPS-T's flat
     counterpart and the baseline of its Section 5.
+
+    Default: attention linear in the tokens, as in FPS-T's comparison. The paper's own is softmax
+    attention; `attention="exact"` has signed weights instead.
     """
 
     revision = 3  # 2: as `Encoder`; flat space has no other side; 3: as `LaplacianEigenvectors`

@@ -16,7 +16,13 @@ from curvlab.data.transforms.features import StackedHops
 from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
 from curvlab.errors import UsageError
 from curvlab.graph.sparse_graph import SparseGraph
-from curvlab.graph.sparse_matrix import SparseMatrix, as_matrix, neighbourhood_mean, sparse_rows
+from curvlab.graph.sparse_matrix import (
+    SparseMatrix,
+    as_matrix,
+    inverse_roots,
+    neighbourhood_mean,
+    sparse_rows,
+)
 from curvlab.layers.elementwise import BatchNorm, activation_function, dropout
 from curvlab.layers.feature_linear import FeatureLinear
 from curvlab.models.encoder import FlatEncoder, check_divides
@@ -223,6 +229,9 @@ class SIGN(MLP):
         hops: Number of mixtures.
 
     Paper: SIGN: Scalable inception graph neural networks (Frasca et al. 2020, arXiv:2004.11198).
+
+    The paper has several operators and a linear map of each block; its powers of the one operator
+    are here side by side.
     """
 
     features = "inputs"
@@ -251,6 +260,8 @@ class GCN(GraphNetwork):
 
     Paper: GCN: Semi-supervised classification with graph convolutional networks. Kipf and Welling
     2017, arXiv:1609.02907.
+
+    Defaults: one layer and no dropout. The paper has two layers and dropout 0.5.
     """
 
     own_layer = MatrixGCN
@@ -276,6 +287,8 @@ class DropEdge(GCN):
 
     Paper: DropEdge: towards deep graph convolutional networks on node classification. Rong et al.
     2020, arXiv:1907.10903.
+
+    Defaults: one layer, as for `GCN`. The paper has 2 to 64.
     """
 
     weighted = False
@@ -297,7 +310,7 @@ class DropEdge(GCN):
         kept = torch.rand(pairs, device=pair.device) >= self.edge_dropout
         weights = F.pad(kept, (0, 1), value=True)[pair].to(matrix.rows[2].dtype)
         target, source = matrix.ends
-        scale = torch.zeros_like(batch.x[:, 0]).index_add(0, target, weights).rsqrt()
+        scale = inverse_roots(torch.zeros_like(batch.x[:, 0]).index_add(0, target, weights))
         return (matrix.with_values(scale[target] * weights * scale[source]),)
 
 
@@ -316,6 +329,10 @@ class GAT(GraphNetwork):
         attention_dropout: of the attention's weights.
 
     Paper: GAT: Graph attention networks (Velickovic et al. 2018, arXiv:1710.10903).
+
+    Defaults: one layer of two heads, ReLU and no dropout. The paper has two layers, the first of
+    eight heads and the last of one (`last_heads=1`), ELU, and dropout 0.6 of features and
+    weights.
     """
 
     def __init__(
@@ -347,6 +364,9 @@ class ChebNet(GraphNetwork):
 
     Paper: ChebNet: Convolutional neural networks on graphs with fast localized spectral filtering.
     Defferrard et al. 2016, arXiv:1606.09375.
+
+    Defaults: one layer. The paper's network pools graphs between its layers; here all nodes are
+    kept.
     """
 
     weighted = True
@@ -403,6 +423,9 @@ class GraphSAGE(GraphNetwork):
 
     Paper: GraphSAGE: Inductive representation learning on large graphs. Hamilton et al. 2017,
     arXiv:1706.02216.
+
+    Defaults: one layer over all neighbours. The paper has two and samples neighbours, as
+    `batching=neighbours` does.
     """
 
     def __init__(
@@ -437,6 +460,8 @@ class SGC(GraphNetwork):
         cached: read by earlier versions only.
 
     Paper: SGC: Simplifying graph convolutional networks (Wu et al. 2019, arXiv:1902.07153).
+
+    Defaults: one hop. The paper has `K=2`.
     """
 
     adjacency = "normalised"

@@ -104,6 +104,9 @@ class GraphTrans(AttentionNetwork):
     Paper: GraphTrans: Representing long-range context for graph neural networks with global
     attention. Wu et al. 2021, arXiv:2201.08821.
 
+    Defaults: two layers of one head, for graphs of one component. The paper has four layers of
+    four heads.
+
     Source: Section 3, without its token for the whole graph.
     """
 
@@ -225,6 +228,8 @@ class Graphormer(AttentionNetwork):
 
     Paper: Graphormer: Do transformers really perform badly for graph representation? Ying et al.
     2021, arXiv:2106.05234.
+
+    Defaults: two layers of one head. The paper has 12 layers of 32 heads.
 
     Source: Section 3, without edge features and without its token for the whole graph. All layers
     share the biases (Section 3.1.2); norms follow the layers, as in the tables of Hypformer.

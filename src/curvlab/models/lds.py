@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 from curvlab.data.splits.halved_validation import HalvedValidation
 from curvlab.data.transforms.graph import GraphTransform
 from curvlab.errors import UsageError
+from curvlab.graph.sparse_matrix import inverse_roots
 from curvlab.layers.elementwise import dropout
 from curvlab.models.encoder import FlatEncoder
 from curvlab.options import Dropout, FromData, PositiveInt
@@ -44,7 +45,7 @@ def sampled_graph(probabilities: Tensor, generator: torch.Generator | None = Non
 
 def propagate(adjacency: Tensor, x: Tensor) -> Tensor:
     """`D^{-1/2} (A + I) D^{-1/2} x`, D the degrees with the loops; `[nodes, dim]` as x is."""
-    scale = (adjacency.sum(1, keepdim=True) + 1).rsqrt()
+    scale = inverse_roots(adjacency.sum(1, keepdim=True) + 1)
     scaled = scale * x
     return scale * (adjacency @ scaled + scaled)
 

@@ -182,6 +182,8 @@ class NodeFormer(FlatEncoder):
     Source: NodeFormer (Wu et al. 2022) and its released code, with three differences: directions
     have mean 0; the maximum in the features is of the whole exponent, so that long queries do not
     vanish next to the 1e-6; evaluation does not draw.
+
+    Default: no loss of the edges, which the paper adds; `edge_loss` is its weight.
     """
 
     def __init__(

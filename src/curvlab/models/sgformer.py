@@ -211,7 +211,8 @@ class SGFormer(TwoBranches, FlatEncoder):
         residual: average a layer's output with its input.
 
     Source: the paper. For Cora, Citeseer and Pubmed the released code takes the layer's input for
-    values, and neither norms nor residual connections.
+    values, and neither norms nor residual connections, as the defaults here do. The paper's text
+    has them: `value_map`, `layer_norm`, `residual`.
     """
 
     def __init__(

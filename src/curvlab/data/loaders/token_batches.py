@@ -18,7 +18,7 @@ from curvlab.data.splits.nodes import PARTS
 from curvlab.data.transforms.polynomial_tokens import DTYPES, PolynomialTokens, check_finite
 from curvlab.errors import UsageError
 from curvlab.graph.polynomials import next_polynomial
-from curvlab.graph.sparse_matrix import neighbour_sums
+from curvlab.graph.sparse_matrix import inverse_roots, neighbour_sums
 from curvlab.leases import take
 from curvlab.options import Incidental, NonNegativeInt, PositiveFloat
 
@@ -119,8 +119,9 @@ class TokenStore:
 
     def _inverse_root(self, offsets: np.ndarray) -> np.ndarray:
         """`1 / sqrt(degree)`, of nodes without neighbours, whose sums are 0, 1."""
-        degree = np.diff(offsets) + self.spec.self_loops
-        return (np.maximum(degree, 1)[:, None] ** -0.5).astype(np.float32)
+        degree = np.maximum(np.diff(offsets) + self.spec.self_loops, 1)
+        roots: np.ndarray = inverse_roots(torch.from_numpy(degree).double()).float().numpy()
+        return roots[:, None]
 
     def _write(self, order: int, first: int, signals: np.ndarray) -> None:
         """Write the columns of one order, for the labelled nodes."""

@@ -22,7 +22,7 @@ from curvlab.data.files.cleaning import simple_edges
 from curvlab.data.transforms.eigenvectors import smallest_eigenvectors
 from curvlab.errors import UsageError
 from curvlab.graph.sparse_graph import SparseGraph
-from curvlab.graph.sparse_matrix import sparse_rows
+from curvlab.graph.sparse_matrix import inverse_roots, sparse_rows
 from curvlab.options import NonNegativeFloat, PositiveInt
 
 MAX_IDENTITY_NODES = 20_000  # a dense float32 identity of this size takes 1.6 GB
@@ -251,7 +251,7 @@ def normalised_weights(
     D sums the weights of the edges to a node, ones by default.
     """
     degree = torch.bincount(target, weight, minlength=nodes)
-    scale = torch.where(degree > 0, degree.double().rsqrt(), 0)
+    scale = inverse_roots(degree.double())
     weights = scale[target if directed else source] * scale[target]
     return weights if weight is None else weights * weight
 

@@ -70,6 +70,8 @@ class DistMult(_FlatScorer, DotProductScorer):
 
     Paper: DistMult, "Embedding entities and relations for learning and inference in knowledge
     bases". Yang et al. 2015, arXiv:1412.6575.
+
+    Default: dropout 0.2, as in CAT's comparison. The paper has none.
     """
 
     def __init__(
@@ -119,6 +121,8 @@ class ComplEx(DistMult):
 
     Paper: ComplEx, "Complex embeddings for simple link prediction". Trouillon et al. 2016,
     arXiv:1606.06357.
+
+    Default: dropout 0.2, as in CAT's comparison. The paper has none.
     """
 
     is_complex = True
