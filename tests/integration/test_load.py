@@ -208,6 +208,28 @@ def test_tails_and_heads_are_completed_by_name(run_here, tmp_path):
             run.predict(queries=[wrong])
 
 
+@pytest.mark.parametrize("both", ["true", "false"])
+def test_relations_are_completed_by_name(run_here, tmp_path, both):
+    run_here(*TRIPLES, "model=distmult", f"task.inverse_relations={both}")
+    run = curvlab.load(tmp_path / "run")
+    names, relations = run.ids(), run.vocabulary.relations
+    count = len(relations) // 2 if both == "true" else len(relations)
+    head, tail = (names[i] for i in run.data.graph.edge_index[:, 0].tolist())
+    found = run.predict(queries=[(head, None, tail)], k=100)
+    assert {*found["relation"]} == {*relations[:count]}
+    assert found["score"].is_monotonic_decreasing
+    for row in found.to_dict("records"):
+        (triple,) = run.predict(queries=[(head, row["relation"], tail)]).to_dict("records")
+        for name in ("score", "probability"):
+            assert row[name] == pytest.approx(triple[name], rel=1e-4)
+        assert row["known"] == triple["known"]
+    assert found["known"].any()
+    assert not run.predict(queries=[(head, None, tail)], known=False)["known"].any()
+    for wrong in [(head, None, None), ("nobody", None, tail), (None, None, None)]:
+        with pytest.raises(UsageError):
+            run.predict(queries=[wrong])
+
+
 def test_nearest_nodes_of_a_reconstruction(run_here, tmp_path):
     run_here(*TINY, "model=mlp", "trainer.plots=false")
     run = curvlab.load(tmp_path / "run")

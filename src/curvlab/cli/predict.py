@@ -6,6 +6,7 @@ curvlab predict RUN --unlabelled                 classes of the nodes without a 
 curvlab predict RUN --head X --relation R        tails that complete a triple
 curvlab predict RUN --relation R --tail Y        heads that complete a triple
 curvlab predict RUN --head X --relation R --tail Y   score and rank of a triple
+curvlab predict RUN --head X --tail Y            relations that complete a triple
 curvlab predict RUN --pairs pairs.csv            columns head, relation, tail; empty ends are filled
 curvlab predict RUN --data FOLDER                on another graph, with an inductive model
 
@@ -48,8 +49,8 @@ def _queries(args: argparse.Namespace) -> "list[Query]":
 
     if args.pairs is None:
         query = (args.head, args.relation, args.tail)
-        if any(query) and not args.relation:
-            raise UsageError("--head and --tail need --relation NAME")
+        if any(query) and not args.relation and not (args.head and args.tail):
+            raise UsageError("give two of --head, --relation and --tail, or all of them")
         return [query] if any(query) else []
     try:
         table = pd.read_csv(args.pairs, dtype=str, keep_default_na=False)

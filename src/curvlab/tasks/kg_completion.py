@@ -41,6 +41,9 @@ from curvlab.tasks.triple_losses import REGULARIZERS, SAMPLED, corrupt, one_vs_a
 
 RAW = ("mrr", "hits10")
 
+PREDICTED = ["head", "relation", "tail", "rank", "score", "probability", "known"]
+"""Columns of predictions."""
+
 # Scores held at a time in evaluation.
 EVALUATION_ENTRIES = 2**22
 
@@ -186,10 +189,13 @@ class KnowledgeGraphCompletion(SelectedTask):
     def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
         """Table of the best answers of each query, with rank, score and probability.
 
-        Answers with equal scores have the rank that the option `ties` gives them.
+        Answers with equal scores have the rank that the option `ties` gives them. The probability
+        is the share of the answer among all entities in the softmax of a query's scores.
         """
         if graph is not None:
             run.check_inductive()
+        if any(relation is None for _, relation, _ in query.queries):
+            return self._predict_relations(run, query)
         if not query.queries:
             raise UsageError(
                 "give pairs to complete: a head and a relation, or a relation and a tail, by name; "
@@ -225,8 +231,40 @@ class KnowledgeGraphCompletion(SelectedTask):
                     found = float(scores[i, place]), float(shares[i, place])
                     is_known = None if known is None else bool(there[i, place])
                     rows.append((*ends, rank, *found, is_known))
-        columns = ["head", "relation", "tail", "rank", "score", "probability", "known"]
-        return pd.DataFrame(rows, columns=columns)
+        return pd.DataFrame(rows, columns=PREDICTED)
+
+    def _predict_relations(self, run: Trained, query: PredictionQuery) -> pd.DataFrame:
+        """Relations of pairs of a head and a tail, by the scores of the triples."""
+        if any(relation or not (head and tail) for head, relation, tail in query.queries):
+            raise UsageError(
+                "relations are predicted of a head and a tail, both by name, and apart from other "
+                "queries"
+            )
+        entities, names = run.ids(), [*(run.vocabulary.relations or ())]
+        names = names[: len(names) // 2] if self.inverse_relations else names
+        triples = set[tuple[int, int, int]]()
+        with suppress(UsageError):  # the files are not here
+            data = run.data.graph.cpu()
+            columns = torch.stack([data.edge_index[0], data.edge_type, data.edge_index[1]])
+            triples.update((h, r, t) for h, r, t in columns.T.tolist())
+        rows = []
+        for head, _, tail in query.queries:
+            ends = positions_of([str(head), str(tail)], entities, "entity")
+            relations = torch.arange(len(names))
+            batch = Data(head=torch.full_like(relations, ends[0]), relation=relations)
+            scores = self.encoder.scores(batch.to(str(run.device))).float().cpu()
+            score, share = scores[:, ends[1]], scores.softmax(1)[:, ends[1]]
+            is_known = torch.tensor([(ends[0], r, ends[1]) in triples for r in range(len(names))])
+            if query.known is False:
+                score = score.masked_fill(is_known, -torch.inf)
+            order = score.argsort(descending=True, stable=True)
+            order = order[score[order] != -torch.inf][: query.k]
+            place_of = ranks_among(score[order].unsqueeze(0), score.unsqueeze(0), self.ties)[0]
+            for rank, number in zip(place_of.tolist(), order.tolist(), strict=True):
+                found = float(score[number]), float(share[number])
+                known = bool(is_known[number]) if triples else None
+                rows.append((head, names[number], tail, rank, *found, known))
+        return pd.DataFrame(rows, columns=PREDICTED)
 
     def _query_numbers(
         self, run: Trained, queries: Sequence[Query], entities: list[str]

@@ -22,7 +22,7 @@ ENTRIES = 2**22
 
 PARTS = ("train", "val", "test")
 
-Query = tuple[str | None, str, str | None]
+Query = tuple[str | None, str | None, str | None]
 """Head, relation and tail by name; None for the end to predict, neither for a triple to score."""
 
 
