@@ -284,7 +284,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         ends = [tail if head is None else head for head, _, tail in queries]
         end = torch.tensor(positions_of([str(name) for name in ends], entities, "entity"))
         relation_numbers = positions_of(
-            [relation for _, relation, _ in queries], forward, "relation"
+            [str(relation) for _, relation, _ in queries], forward, "relation"
         )
         of_heads = torch.tensor([head is None for head, _, _ in queries])
         answer = torch.full((len(queries),), -1)
