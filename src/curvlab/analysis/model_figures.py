@@ -11,6 +11,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import BoundaryNorm, Colormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from curvlab.analysis.embeddings import Embedding, principal_components, tangent_coordinates
 from curvlab.analysis.filters import EIGENVALUES, FilterCluster
@@ -19,6 +20,7 @@ from curvlab.analysis.style import INK, LINES, MUTED, POSITIVE, color_bar, panel
 from curvlab.errors import UsageError
 
 NAMED_CLASSES = 20
+NAMED_NODES = 50
 SHOWN_RELATIONS = 30
 
 
@@ -53,11 +55,19 @@ def embedding_figure(embedding: Embedding, title: str) -> Figure:
     drawn = axis.scatter(points[order, 0], points[order, 1], size, values[order], **options)
     if embedding.classes is None:
         bar = color_bar(figure, drawn, axis, "number of neighbours")
+        if not isinstance(norm, LogNorm):
+            bar.locator = MaxNLocator(integer=True)
+            bar.update_ticks()
     else:
         bar = color_bar(figure, drawn, axis, "class", ticks=np.arange(count))
     bar.ax.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     if embedding.classes is not None and names is not None and count <= NAMED_CLASSES:
         bar.set_ticks(list(range(count)), labels=[name[:16] for name in names[:count]])
+    if embedding.ids is not None and len(points) <= NAMED_NODES:
+        for name, place in zip(embedding.ids, points, strict=True):
+            axis.annotate(
+                str(name)[:16], place, (3, 3), textcoords="offset points", fontsize=7, color=INK
+            )
     axis.set_xlabel(f"first principal component ({first:.0%} of variance)")
     axis.set_ylabel(f"second principal component ({second:.0%} of variance)")
     axis.set_aspect("equal", adjustable="datalim")
