@@ -43,3 +43,10 @@ def test_a_tag_is_built_checked_from_an_empty_environment_and_published_by_ident
     assert publish["permissions"] == {"id-token": "write"}
     assert "password" not in str(publish)
     assert "secrets" not in str(WORKFLOW)
+
+
+def test_the_changes_are_read_in_two_minutes_and_begin_with_the_first_version():
+    versions = re.findall(r"^## (.+)$", CHANGES, re.MULTILINE)
+    assert versions[-1] == "0.1.0"
+    first = CHANGES.partition("## 0.1.0\n")[2]
+    assert 100 < len(first.split()) < 500  # at 250 words a minute

@@ -17,6 +17,7 @@ from curvlab.config.schema import (
     spaces_of,
 )
 from curvlab.config.sources import complete
+from curvlab.config.validation import check_space
 from curvlab.config.validation import check_options, check_setting
 from curvlab.errors import UsageError
 
@@ -38,6 +39,22 @@ def test_stored_signatures_are_what_the_classes_have():
 def test_the_stub_names_every_model():
     written = schema.MODEL_STUB.read_text(encoding="utf-8")
     assert schema.model_stub() == written, "python -m curvlab.config.schema"
+
+
+def test_an_own_model_without_a_space_says_which_argument_it_needs():
+    flat = "curvlab.manifolds.euclidean_space.Euclidean"
+    curved = "curvlab.manifolds.stereographic_space.Stereographic"
+    made = {"model": {"name": "mynet", "_target_": TOY}, "manifold": {"name": "m"}}
+    config = OmegaConf.create(made)
+    config.manifold._target_ = flat
+    check_space(config)
+    config.manifold._target_ = curved
+    says = r"it can with euclidean; .* manifold: SpaceMaker\[Stereographic\] = Stereographic"
+    with pytest.raises(UsageError, match=says):
+        check_space(config)
+    config.model._target_ = "curvlab.models.graph_network.GCN"
+    with pytest.raises(UsageError, match="it can with euclidean$"):
+        check_space(config)
 
 
 def test_a_default_that_moves_is_noticed_unless_its_class_says_so():

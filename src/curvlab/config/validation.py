@@ -138,11 +138,26 @@ def check_space(config: DictConfig) -> None:
     def fits(space: str) -> bool:
         return any(is_subclass(space, base) for base in spaces)
 
-    if not fits(config.manifold._target_):
-        raise UsageError(
-            f"model={config.model.name} cannot be built with manifold={config.manifold.name}; it "
-            f"can with {', '.join(n for n, space in _targets('manifold').items() if fits(space))}"
+    if fits(config.manifold._target_):
+        return
+    fitting = ", ".join(n for n, space in _targets("manifold").items() if fits(space))
+    says = (
+        f"model={config.model.name} cannot be built with manifold={config.manifold.name}; it can "
+        f"with {fitting}"
+    )
+    options = options_of(config.model._target_).values()
+    if not any(option.spaces for option in options) and not _is_own(config.model._target_):
+        kind = config.manifold._target_.rpartition(".")[2]
+        says += (
+            f"; for other spaces its constructor needs the argument manifold: SpaceMaker[{kind}] = "
+            f"{kind} (docs/adding.md, A model)"
         )
+    raise UsageError(says)
+
+
+def _is_own(target: str) -> bool:
+    """Whether a class is one of this package's."""
+    return target.partition(".")[0] == __name__.partition(".")[0]
 
 
 def _model(config: DictConfig) -> None:
