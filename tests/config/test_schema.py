@@ -17,8 +17,7 @@ from curvlab.config.schema import (
     spaces_of,
 )
 from curvlab.config.sources import complete
-from curvlab.config.validation import check_space
-from curvlab.config.validation import check_options, check_setting
+from curvlab.config.validation import check_options, check_setting, check_space
 from curvlab.errors import UsageError
 
 TOY, BASE = "toys.Toy", "toys.Base"
@@ -53,7 +52,7 @@ def test_an_own_model_without_a_space_says_which_argument_it_needs():
     with pytest.raises(UsageError, match=says):
         check_space(config)
     config.model._target_ = "curvlab.models.graph_network.GCN"
-    with pytest.raises(UsageError, match="it can with euclidean$"):
+    with pytest.raises(UsageError, match=r"it can with euclidean$"):
         check_space(config)
 
 
