@@ -43,7 +43,7 @@ def test_the_stub_names_every_model():
 def test_an_own_model_without_a_space_says_which_argument_it_needs():
     flat = "curvlab.manifolds.euclidean_space.Euclidean"
     curved = "curvlab.manifolds.stereographic_space.Stereographic"
-    made = {"model": {"name": "mynet", "_target_": TOY}, "manifold": {"name": "m"}}
+    made = {"model": {"name": "mynet", "_target_": BASE}, "manifold": {"name": "m"}}
     config = OmegaConf.create(made)
     config.manifold._target_ = flat
     check_space(config)
