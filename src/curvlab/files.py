@@ -1,4 +1,4 @@
-"""Files that are written atomically; no module of curvlab is below this one."""
+"""Atomic writes. This module imports no other module of curvlab."""
 
 import glob
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 OF_DISK = (OSError, PermissionError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
 """Errors of a file system, not of the network."""
 
-LEFT_SECONDS = 3600.0  # age of a temporary file from which its process is taken for dead
+LEFT_SECONDS = 3600.0  # age from which the process of a temporary file counts as dead
 
 
 _fences: list[tuple[Path, Callable[[], None]]] = []
@@ -20,7 +20,7 @@ _fences: list[tuple[Path, Callable[[], None]]] = []
 
 @contextmanager
 def fence(folder: Path, check: Callable[[], None]) -> Iterator[None]:
-    """Within the block, call `check` before a file below a folder is replaced or deleted."""
+    """Within the block, call `check` before a file below `folder` is replaced or deleted."""
     entry = folder.absolute(), check
     _fences.append(entry)
     try:
@@ -30,7 +30,7 @@ def fence(folder: Path, check: Callable[[], None]) -> Iterator[None]:
 
 
 def check_fences(path: Path) -> None:
-    """Call the checks of the folders that a path is below."""
+    """Call the checks of all fenced folders that contain a path."""
     for folder, check in _fences:
         if path.absolute().is_relative_to(folder):
             check()
@@ -38,7 +38,7 @@ def check_fences(path: Path) -> None:
 
 @contextmanager
 def arriving(target: Path) -> Iterator[Path]:
-    """Yield a temporary path next to the target that becomes the target if the block succeeds."""
+    """Yield a temporary path next to `target`, which replaces it if the block succeeds."""
     target.parent.mkdir(parents=True, exist_ok=True)
     for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         with suppress(OSError):  # another process deletes it too
@@ -70,13 +70,13 @@ def arriving(target: Path) -> Iterator[Path]:
 
 
 def atomic_write(path: Path, text: str) -> None:
-    """Write `text` to `path`, so that no reader sees half of it."""
+    """Write `text` to `path`; readers see the old file or the new one."""
     with arriving(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
 def remove(path: Path) -> None:
-    """Delete a file, or a folder in its place; nothing where there is none."""
+    """Delete a file or a folder, if there is one."""
     check_fences(path)
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)

@@ -1,6 +1,6 @@
 """Leases: which process works on which folder, on machines that share a disk.
 
-The age of a lease is measured by the clock of the disk, so two clocks are never compared.
+The clock of the disk measures the age of a lease, so two clocks are never compared.
 """
 
 import os
@@ -21,11 +21,12 @@ from curvlab.files import fence
 
 SUFFIX = ".lease"  # suffix of the names of leases
 RENEWED, MISSED, ABANDONED, UNWRITTEN = 5.0, 20.0, 120.0, 15.0
-"""Seconds between renewals, until a holder may be dead, until a lease, or an empty one, is free."""
+"""Seconds between renewals; of silence until a holder may be dead, and until a lease expires; until
+a lease without content expires."""
 
 WATCHED, GLANCES, BETWEEN = 1.0, 4, 0.05
-"""Seconds between checks that a lease is still held; checks, and seconds between them, before it
-counts as lost: another process moves a lease aside for a moment to look at it."""
+"""Seconds between checks that a lease is still held; number of checks, and seconds between them,
+before the lease counts as lost: another process moves it aside for a moment to read it."""
 
 LOST = 1  # exit code of a process whose lease was taken by another one
 
@@ -36,7 +37,7 @@ class Holder:
 
     host: str = ""  # its machine; empty while the lease is being written
     pid: int = 0
-    alive: bool = False  # surely: a process of another machine that stopped renewing may not be
+    alive: bool = False  # known to be alive; a silent remote process counts as dead
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host}" if self.host else "another process"
@@ -56,9 +57,10 @@ class HeldError(Exception):
 def take(
     path: Path, wait: Callable[[Holder], None] | None = None
 ) -> AcquireReturnProxy[SoftFileLease]:
-    """Take a lease until the end of a `with` block; a process that has lost its lease ends.
+    """Take a lease until the end of a `with` block; a process that loses its lease ends.
 
-    A held one is a `HeldError`; with `wait` it is awaited, and `wait` is called once before.
+    Without `wait`, a lease that another process holds raises `HeldError`. With it, `wait` is called
+    once with the holder, and this process waits for the lease.
     """
     pause = 0.0
     while True:
@@ -82,7 +84,7 @@ def _take(path: Path) -> AcquireReturnProxy[SoftFileLease]:
         thread_local=False,
     )
     if path.exists() and look(path) is None:
-        # Of several processes, the one with the guard deletes the lease, if it is still free.
+        # One of several processes gets the guard and deletes the lease if it is still free.
         with suppress(Timeout, OSError), SoftFileLock(f"{path}.guard", blocking=False):
             if look(path) is None:
                 lease.force_break()
@@ -100,13 +102,13 @@ def _take(path: Path) -> AcquireReturnProxy[SoftFileLease]:
 
 
 def look(path: Path) -> Holder | None:
-    """The process that holds a lease; None if nobody does."""
+    """The process that holds a lease; None if the lease is free."""
     try:
         renewed = path.stat().st_mtime
     except (FileNotFoundError, NotADirectoryError):
         return None
     owner, age = SoftFileLease(path).owner, now_on_disk(path.parent) - renewed
-    if age < -RENEWED:  # the clock was set back: from now on it ages
+    if age < -RENEWED:  # the clock was set back: the age counts from now
         age = -age
         with suppress(OSError):
             os.utime(path)
@@ -119,7 +121,7 @@ def look(path: Path) -> Holder | None:
     if owner.hostname == _machine():
         try:
             process = psutil.Process(owner.pid)
-            # One that started long after the last renewal has its number, and is another one.
+            # A process that started long after the last renewal has reused the number.
             alive = process.create_time() - renewed < ABANDONED
             alive = alive and process.status() != psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
@@ -131,10 +133,10 @@ def look(path: Path) -> Holder | None:
 
 @contextmanager
 def fenced(path: Path) -> Iterator[None]:
-    """Within the block, files in a lease's folder are replaced only while it is the same lease.
+    """Within the block, replace files in a lease's folder only while the lease is the same.
 
-    A process that was suspended for longer than its lease ends before it replaces the files of
-    the next holder. The lease may be that of the process that has started this one.
+    A process that was suspended for longer than its lease ends before it replaces files of the
+    next holder. The lease may belong to the parent process.
     """
     identity = _identity(path)
 
@@ -147,7 +149,7 @@ def fenced(path: Path) -> Iterator[None]:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Device and number of a lease's file, which no other has while its holder keeps it open."""
+    """Device and inode of a lease's file, unique while its holder keeps the file open."""
     try:
         status = path.stat()
     except OSError:
@@ -172,7 +174,7 @@ def _watch(lease: SoftFileLease, path: Path, identity: tuple[int, int]) -> None:
 
 
 def now_on_disk(folder: Path) -> float:
-    """The time of a folder's disk, or this machine's if the folder is read-only."""
+    """The time by the clock of a folder's disk; of this machine if the folder is read-only."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             return os.fstat(file.fileno()).st_mtime

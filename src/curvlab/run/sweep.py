@@ -25,7 +25,7 @@ from curvlab.program import say_if_slow
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import read_result
 from curvlab.run import reporting, signals
-from curvlab.run.cells import CellIdentity
+from curvlab.run.cells import CellIdentity, Cells
 from curvlab.run.command import complete, spare_read_only
 from curvlab.run.reporting import relative_path, say
 
@@ -82,14 +82,17 @@ class TableSweeper(BasicSweeper):
         if self.minutes is not None:
             os.environ[LAST_START] = str(time.time() + 60 * float(self.minutes))
         left: list[Sequence[str]] = []
+        identities = Cells(cells, complete, lambda run: self._folder_of(run.overrides))
         try:
             for cell in cells:
                 if is_over():
                     break
                 try:
                     with say_if_slow(f"composing {' '.join(cell)}"):
-                        run = complete(cell)
-                        cell = run.overrides
+                        identity = identities.identity(cell)
+                        if self._reports_end(identity):
+                            continue
+                        cell = identity.overrides
                         config = self._compose(cell)
                 except (UsageError, HydraException, OmegaConfBaseException) as error:
                     self._refused[" ".join(cell)] = omegaconf_message(error)
