@@ -39,6 +39,9 @@ OPTIONS = {
 
 SOURCE = "dataset.source."
 
+MOST_DELTA_NODES = 20_000
+"""Largest graph whose delta is estimated; its distances take minutes on larger ones."""
+
 
 def _init_graph(args: argparse.Namespace) -> None:
     refuse_ending(args.path)
@@ -72,7 +75,7 @@ def _init_graph(args: argparse.Namespace) -> None:
                 print(f"curvlab train model={model} {overrides}")
             return
         data = source.load(say=lambda _: None)
-    print(source.report(data))
+    print(source.report(data), flush=True)
     _print_shape(data, source)
     commands = {}
     if data.y is not None:
@@ -146,6 +149,8 @@ def _shape(data: "Data") -> Iterator[str]:
         delta, _, diameter = hyperbolicity(data.edge_index, nodes)
         fit = "tree-like: hyperbolic spaces fit" if 8 * delta <= diameter else "not tree-like"
         yield f"delta: {delta:g} at a diameter of {diameter:g} (0 of a tree), {fit}"
+    elif nodes > MOST_DELTA_NODES:
+        yield f"delta: not estimated on more than {MOST_DELTA_NODES:,} nodes"
     else:
         yield f"delta: {mean_delta(adjacency)[0]:.2f} of a random quadruple (0 of a tree)"
     if data.y is not None:
