@@ -17,8 +17,9 @@ from torch import Tensor, nn
 from curvlab.checked import Checked
 from curvlab.errors import UsageError
 from curvlab.layers.elementwise import activation_function
-from curvlab.manifolds import Curvature, Stereographic
+from curvlab.manifolds import Curvature
 from curvlab.manifolds import stereographic as k_space
+from curvlab.manifolds.curved_trig import at_rim
 from curvlab.options import Activation, NegativeFloat, PositiveFloat, PositiveInt
 
 LARGEST_ANGLE = 3.1406
@@ -132,8 +133,8 @@ class HyperbolicBranch(Branch):
         kappa = self.curvature()
         value = k_space.expmap0_projected(self.value(x), kappa)
         if not self.training:
-            unit_ball = Stereographic(kappa=-1.0, learnable=False)
-            self.at_rim = unit_ball.shares((-kappa).sqrt() * value)["at_rim"]
+            z = kappa.detach() * value.detach().square().sum(-1, keepdim=True)
+            self.at_rim = at_rim(z).to(z.dtype).mean()
         if x.shape[-2] > 1:
             query = k_space.expmap0_projected(self.query(x), kappa)
             weights = _weights(-k_space.pairwise_dist(query, query, kappa), mask)

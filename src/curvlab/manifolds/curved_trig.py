@@ -197,6 +197,12 @@ def artan_ratio(z: Tensor, gap: Tensor | None = None, projected: bool = False) -
     return quotient if factor is None else 2**halvings * factor * quotient
 
 
+def at_rim(z: Tensor) -> Tensor:
+    """Whether `rim_ratio` stopped a point of this z = kappa |x|^2, which has a few roundings."""
+    rounding = 4 * torch.finfo(z.dtype).eps
+    return z < -((_reach(z.dtype) - rounding) ** 2)
+
+
 def rim_ratio(z: Tensor) -> Tensor:
     """Factor that brings a point outside the rim (z < 0) back onto it, 1 for all others."""
     return (_reach(z.dtype) * (-z).clamp(min=_TINY).rsqrt()).clamp(max=1)

@@ -14,7 +14,6 @@ from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds import stereographic_maps as maps
 from curvlab.manifolds.base import GeooptManifold
 from curvlab.manifolds.curvature import Curvature
-from curvlab.manifolds.curved_trig import tolerance
 from curvlab.manifolds.pair_form import PairForm, weighted_form
 from curvlab.options import Learnable, Passed, PositiveInt
 
@@ -182,11 +181,9 @@ class Stereographic(GeooptManifold):
         stopped at the rim of a ball, in the precision of x, or that lie beyond it.
         """
         z = self._kappa(x) * kernels.squared_norm(self._blocks(x))
-        rounding = 4 * torch.finfo(x.dtype).eps
-        rim = 1 - tolerance(x.dtype).boundary - rounding
         return {
             "beyond_equator": (z > 1).to(z.dtype).mean(),
-            "at_rim": (z < -(rim**2)).to(z.dtype).mean(),
+            "at_rim": trig.at_rim(z).to(z.dtype).mean(),
         }
 
     def conformal_factor(self, x: Tensor) -> Tensor:
