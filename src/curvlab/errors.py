@@ -25,6 +25,14 @@ class DivergedError(RuntimeError):
     """Values are NaN or infinite; the message says where they first occurred."""
 
 
+class CheckpointError(RuntimeError):
+    """The checkpoint is valid but was written by other code."""
+
+
+class ProcessError(RuntimeError):
+    """A process of a run ended without an exception, for instance because it was killed."""
+
+
 def refuse(what: str, name: str, names: Iterable[str]) -> NoReturn:
     """Refuse an unknown name, with suggestions."""
     names = [other for other in names if "._" not in other]  # a class is not for users

@@ -19,6 +19,7 @@ from omegaconf import OmegaConf
 import composing
 import curvlab
 from curvlab.checksums import add_checksum
+from curvlab.cli import train
 from curvlab.config import schema, trust
 from curvlab.config.folder import choices
 from curvlab.config.resolvers import register_resolvers
@@ -27,7 +28,7 @@ from curvlab.data.files.pickles import read_pickle
 from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
 from curvlab.results.identity import identity_hash
-from curvlab.results.migrations import with_current_targets
+from curvlab.results.migrations import OLDEST, SCHEMA, with_current_targets
 from curvlab.results.result import read_result
 from curvlab.results.run_tables import write_rows
 from curvlab.run.load import WEIGHTS
@@ -320,6 +321,44 @@ def test_a_result_or_a_row_that_names_a_module_imports_nothing(here, gate):
     assert "strange_module" not in sys.modules
 
 
+EARLIER = range(OLDEST, SCHEMA)
+NAMED = [
+    ("model", "_target_"),
+    ("model", "more"),
+    ("model", "requires", "transforms"),
+    ("task",),
+    ("dataset", "features"),
+    ("optimizer",),
+]
+
+
+@pytest.mark.parametrize("schema", EARLIER)
+def test_the_migration_of_an_earlier_version_locates_and_resolves_nothing(here, gate, schema):
+    register_resolvers()
+    resolved = []
+    OmegaConf.register_new_resolver("noted", lambda *_: resolved.append(1), replace=True)
+    before, config = tree(here), shipped()["config"]
+    config = {**config, "model": {**config["model"], "requires": {"transforms": []}}}
+    revisions = {STRANGE: 1, "FPST": 3}
+    for path in NAMED:
+        node = {"_target_": STRANGE, "self_loops": "${noted:}", "k": "${noted:}"}
+        value = STRANGE if path[-1] == "_target_" else [node] if path[-1] == "transforms" else node
+        wrong = changed(config, path, value)
+        with pytest.raises(UsageError, match=re.escape(STRANGE)):
+            curvlab.load(saved(wrong, schema=schema, revisions=revisions, config_hash="x"))
+        result = {
+            **dict.fromkeys(("model", "dataset", "task", "manifold", "config_hash"), "x"),
+            **{"status": "finished", "seed": 0, "experiment": None, "config": wrong},
+            **{"schema": schema, "revisions": revisions},
+        }
+        Path("result.json").write_text(json.dumps(add_checksum(result)))
+        assert read_result(here).schema == SCHEMA
+        assert RunDirectory(here).conclusion() is not None
+        Path("result.json").unlink()
+    assert (gate, resolved, tree(here)) == ([], [], before)
+    assert "strange_module" not in sys.modules
+
+
 @pytest.mark.parametrize("run", ["../outside", "/tmp/outside", "a/../../b"])
 def test_a_row_of_a_table_is_inside_its_folder(tmp_path, run):
     write_rows(tmp_path / "table.jsonl.gz", [{"run": run, "files": {}}])
@@ -376,3 +415,16 @@ def test_a_cache_of_others_is_made_again(here):
 def test_no_module_evaluates_text():
     for path in (composing.ROOT / "src").rglob("*.py"):
         assert not re.search(r"(?<![\w.])(eval|exec)\(", path.read_text(encoding="utf-8")), path
+
+
+def test_a_process_of_a_group_knows_what_its_own_command_names(monkeypatch):
+    monkeypatch.setattr(trust, "_named", set())
+    monkeypatch.setattr(trust, "_given", set())
+    words = ["-m", "model=gcn", "seed=0,1", "+callbacks.a._target_=mine.One,mine.Two"]
+    train._trust_overrides([*words, "dataset.source.url=https://example.org"])
+    assert trust.is_known("mine.One")
+    assert trust.is_known("mine.Two")
+    assert not trust.is_known("mine.Three")
+    files = [{"path": "power/power.edges.csv", "name": None}]
+    source = {"files": files, "url": "https://example.org"}
+    trust.check({"dataset": {"source": source}}, "a message")

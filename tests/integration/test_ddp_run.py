@@ -12,9 +12,9 @@ import two_processes as work
 from test_command import kill_after_three_epochs
 from tiny_runs import LARGE, TINY, composed
 
-from curvlab.errors import UsageError
+from curvlab.errors import ProcessError, UsageError
 from curvlab.run import train
-from curvlab.run.group import ProcessError, launch
+from curvlab.run.group import launch
 from curvlab.run.parts import build_data, build_task
 from curvlab.tasks import kg_completion, reconstruction
 from drawn import assert_close
@@ -110,7 +110,7 @@ def test_two_processes_that_share_the_loss_of_all_pairs_are_one(
 
 def test_no_process_sees_a_node_of_another_and_together_they_see_all(prepared, monkeypatch):
     config, result, folder = prepared(*PLAIN, "trainer.max_steps=6", "trainer.steps_per_epoch=6")
-    monkeypatch.setattr(train, "_run_process", work.train_and_note)
+    monkeypatch.setattr(train, "run_process", work.train_and_note)
     train.run(config, result, folder, None)
     first, second = (
         torch.load(folder.path / f"seen{rank}.pt", weights_only=True) for rank in range(2)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import signal
 import socket
 import subprocess
@@ -11,8 +12,10 @@ import time
 import pytest
 from forked import Process
 from test_ddp_run import PAIR
+from torch.distributed import PrefixStore, TCPStore
 
 from curvlab.cli import train
+from curvlab.run.messages import read_error
 
 SHARED = tuple(word for word in PAIR if word != "trainer.devices=2")
 LONG = (*SHARED, "trainer.max_steps=150")
@@ -58,6 +61,13 @@ def torchrun(command, *words):
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+class Touch:
+    """A pickle that makes a file."""
+
+    def __reduce__(self):
+        return os.system, ("touch changed",)
 
 
 def test_srun_starts_the_run_of_one_command(command, run_here, port):
@@ -107,3 +117,22 @@ def test_a_number_of_devices_that_was_not_started_is_refused(capsys, monkeypatch
     with pytest.raises(SystemExit):
         train.main(["trainer.devices=3"])
     assert "trainer.devices=3, but 2 processes were started" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("named", ["a pickle", "a class"])
+def test_a_message_of_another_program_runs_nothing_and_gets_a_sentence(command, port, named):
+    """The test has the store of the first process, and dispatches to the second."""
+    store = PrefixStore("curvlab", TCPStore("127.0.0.1", port, is_master=True))
+    message = pickle.dumps(Touch())
+    if named == "a class":
+        run = {"config": {"optimizer": {"_target_": "os.system", "command": "touch changed"}}}
+        message = json.dumps(run)
+    store.set("0", message)
+    words = command.line(*SHARED)
+    second = Process(words, command.folder, command.environment | under_srun(1, port))
+    assert second.communicate() == ("", "")
+    assert second.returncode == 1
+    said = str(read_error(store.get("failed").decode()))
+    assert said.startswith("a message in the store of this run's processes")
+    assert "\n" not in said
+    assert not (command.folder / "changed").exists()

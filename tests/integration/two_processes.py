@@ -49,7 +49,7 @@ def train_and_note(rank, config, result, folder, checkpoint):
         return step(task, batch, index)
 
     NodeClassification.training_step = noting
-    return train._run_process(rank, config, result, folder, checkpoint)
+    return train.run_process(rank, config, result, folder, checkpoint)
 
 
 ENTRIES = 300

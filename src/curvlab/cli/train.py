@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from multiprocessing import current_process
@@ -18,10 +18,12 @@ from curvlab.cli.forecast import Forecast, forecast_of_run
 from curvlab.cli.overrides import (
     INFORMATION,
     MULTIRUN,
+    cells_of,
     check_flags,
     check_overrides,
     complain,
     mark_cell_keys,
+    parse,
     read_overrides,
     show_configurations,
     show_help,
@@ -29,6 +31,7 @@ from curvlab.cli.overrides import (
 from curvlab.config.compose import JOB
 from curvlab.config.folder import CONFIGS
 from curvlab.config.resolvers import register_resolvers
+from curvlab.config.trust import trust
 from curvlab.errors import (
     UsageError,
     import_message,
@@ -40,6 +43,7 @@ from curvlab.program import say_if_slow
 from curvlab.run import signals
 from curvlab.run.command import Command, complete
 from curvlab.run.group import end_group_at_exit, end_with_parent, follow, group
+from curvlab.run.messages import read_run
 
 DRY_RUN = "--dry-run"  # the flag with which a command prints its forecast and stops
 
@@ -86,10 +90,11 @@ def main(arguments: Sequence[str]) -> int:
     """Check the overrides and run what they ask for; return the exit code."""
     rank, size = group()
     signals.install(speaks=rank == 0)
-    if rank > 0:
-        follow(rank)
-        return 0
     register_resolvers()
+    if rank > 0:
+        _trust_overrides(arguments)
+        follow(rank, read_run, _take_part)
+        return 0
     arguments = list(arguments) or ["--help"]
     if size > 1:
         end_group_at_exit()
@@ -105,6 +110,20 @@ def main(arguments: Sequence[str]) -> int:
         if INFORMATION.intersection(arguments):
             return _by_hydra(arguments)
         return _run(arguments)
+
+
+def _trust_overrides(arguments: Sequence[str]) -> None:
+    """Trust the classes and files that this process's own command names."""
+    with suppress(UsageError, HydraException):  # the first process refuses the command
+        overrides = [word for word in read_overrides(arguments) if not word.startswith("-")]
+        for word in {word for cell in cells_of(overrides) for word in cell}:
+            override = parse(word)
+            trust({override.key_or_group: override.value()})
+
+
+def _take_part(rank: int, *run: Any) -> Any:
+    """Take part in a run that the first process of the group has dispatched."""
+    return import_module("curvlab.run.train").run_process(rank, *run)
 
 
 def _run(arguments: Sequence[str]) -> int:

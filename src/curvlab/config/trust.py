@@ -37,13 +37,16 @@ DEEPEST = 40  # levels of a configuration
 PLAIN = (str, int, float, bool, type(None))
 
 _named: set[str] = set()
+_given: set[str] = set()  # values of the user's own configurations
 
 
 def trust(config: Any) -> None:
     """Trust the classes that a configuration of the user names."""
     if isinstance(config, DictConfig):
         config = OmegaConf.to_container(config, resolve=False)
-    _named.update(str(value) for key, value in _values(config) if _is_target(key))
+    values = [(key, str(value)) for key, value in _values(config)]
+    _named.update(value for key, value in values if _is_target(key))
+    _given.update(value for _, value in values)
 
 
 def is_known(target: str) -> bool:
@@ -98,7 +101,9 @@ def _check_node(key: str, node: Mapping[str, Any], file: object) -> None:
     strange = [
         f"{key}.{name}={value}"
         for name, value in _raw_files(node)
-        if value is not None and str(value) not in _scalars_of_datasets(folders())
+        if value is not None
+        and str(value) not in _given
+        and str(value) not in _scalars_of_datasets(folders())
     ]
     if target.startswith("torch_geometric.") and (not node.get("_partial_") or "root" in node):
         strange.append(f"{key}._partial_ ({target} would download at once)")

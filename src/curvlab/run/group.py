@@ -4,12 +4,10 @@ import atexit
 import logging
 import multiprocessing
 import os
-import pickle
 import re
 import socket
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from datetime import timedelta
@@ -22,15 +20,19 @@ from typing import Any
 
 import psutil
 
+from curvlab.errors import ProcessError
 from curvlab.run import signals
+from curvlab.run.messages import read_error, write_error
 
 LOOPBACK = "127.0.0.1"
 WAIT = timedelta(days=30)
 """Time that a process waits for work: the first one may wait for another run's folder."""
 
+ACCEPTED = 1800.0
+"""Seconds within which the other processes accept the work of the first."""
 
-class ProcessError(RuntimeError):
-    """A process of a run ended without an exception, for instance because it was killed."""
+END = "end"
+"""The last message of the first process."""
 
 
 def group() -> tuple[int, int]:
@@ -72,14 +74,14 @@ def local_devices(devices: int) -> int:
     return int(os.environ.get("LOCAL_WORLD_SIZE", devices))
 
 
-def launch(work: Callable[..., Any], processes: int, *arguments: Any) -> Any:
+def launch(work: Callable[..., Any], processes: int, *arguments: Any, message: str = "") -> Any:
     """Call `work(rank, *arguments)` in each process of a run; return the first one's result.
 
-    Torch elastic starts and watches the processes, unless torchrun or srun has started them. The
-    first error ends all processes and is raised.
+    Torch elastic starts and watches the processes, unless torchrun or srun has started them: these
+    read the arguments from the `message`. The first error ends all processes and is raised.
     """
     if group()[1] > 1:
-        return _lead(work, arguments)
+        return _lead(work, arguments, message)
     from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.launcher.api import LaunchConfig, elastic_launch
@@ -129,11 +131,12 @@ def _elastic_process(work: Callable[..., Any], arguments: tuple[Any, ...]) -> An
     return result
 
 
-def _lead(work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+def _lead(work: Callable[..., Any], arguments: tuple[Any, ...], message: str) -> Any:
     """Dispatch work to the other processes of the group, and do it as the first one."""
-    store = _store()
-    store.set(str(next(_orders)), pickle.dumps((work, arguments)))
+    store, order = _store(), str(next(_orders))
+    store.set(order, message)
     try:
+        _wait_for_acceptance(store, order)
         return work(0, *arguments)
     except Exception as error:
         if _is_consequence(error) or store.check(["failed"]):
@@ -141,21 +144,53 @@ def _lead(work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         raise
 
 
+def _wait_for_acceptance(store: Any, order: str) -> None:
+    """Wait until all other processes have read an order, or one has failed."""
+    others, deadline = group()[1] - 1, time.monotonic() + ACCEPTED
+    while store.add(_acceptances(order), 0) < others:
+        if store.check(["failed"]) or time.monotonic() > deadline:
+            raise _first_error(store, "another process")
+        time.sleep(0.01)
+
+
+def _acceptances(order: str) -> str:
+    """The key that counts the processes that have accepted an order."""
+    return f"{order} accepted"
+
+
 def end_group_at_exit() -> None:
     """Let the other processes of the group end with this one, the first."""
     end_with_parent()
-    atexit.register(lambda: _store().set(str(next(_orders)), pickle.dumps(None)))
+    atexit.register(lambda: _store().set(str(next(_orders)), END))
 
 
-def follow(rank: int) -> None:
-    """Do the work that the first process dispatches, until it ends."""
+def follow(rank: int, read: Callable[[str], tuple[Any, ...]], work: Callable[..., Any]) -> None:
+    """Do the work that the first process of the group dispatches, until it ends.
+
+    Args:
+        rank: the rank of this process.
+        read: makes the arguments of `work` from a message, which may be anybody's.
+        work: called as `work(rank, *arguments)`.
+    """
     end_with_parent()
     for order in map(str, _orders):
         _store().wait([order], WAIT)
-        task = pickle.loads(_store().get(order))
-        if task is None:
+        message = _store().get(order).decode(errors="replace")
+        if message == END:
             return
-        _take_part(rank, *task)
+        _take_part(rank, _accept, (order, message, read, work))
+
+
+def _accept(
+    rank: int,
+    order: str,
+    message: str,
+    read: Callable[[str], tuple[Any, ...]],
+    work: Callable[..., Any],
+) -> Any:
+    arguments = read(message)
+    _store().add(_acceptances(order), 1)
+    return work(rank, *arguments)
 
 
 _orders = count()  # numbers of the first process's orders, counted in each process
@@ -172,7 +207,7 @@ def _take_part(rank: int, work: Callable[..., Any], arguments: tuple[Any, ...]) 
         if _is_consequence(error):
             time.sleep(1)  # so that the cause is reported first
         elif not isinstance(error, signals.Interrupted):
-            store.compare_set("failed", "", _pickled(error))  # unless another was first
+            store.compare_set("failed", "", write_error(error))  # unless another was first
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(1)  # sys.exit would wait for the other processes
@@ -184,21 +219,10 @@ def _is_consequence(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and lost is not None
 
 
-def _pickled(error: BaseException) -> str:
-    """Pickle an error with its traceback as a note, or a RuntimeError in place of it."""
-    copy: Any = None
-    with suppress(Exception):
-        copy = pickle.loads(pickle.dumps(error))
-    if not isinstance(copy, Exception):
-        copy = RuntimeError(f"{type(error).__name__}: {error}")
-    copy.add_note(traceback.format_exc())
-    return pickle.dumps(copy).hex()
-
-
 def _first_error(store: Any, who: str, killed: bool = False) -> Exception:
     """The first error of a process; without one the process was killed."""
     if store.check(["failed"]) and not killed:
-        return pickle.loads(bytes.fromhex(store.get("failed").decode()))
+        return read_error(store.get("failed").decode(errors="replace"))
     return ProcessError(
         f"{who} of this run was killed, perhaps for lack of memory; the same command resumes from "
         "the last checkpoint"

@@ -33,7 +33,13 @@ from curvlab.config.resolvers import register_resolvers
 from curvlab.config.trust import trust
 from curvlab.cpp import choose_kernels, kernels_used
 from curvlab.data.loaders.datamodule import GraphDataModule
-from curvlab.errors import DivergedError, UsageError, one_sentence, system_message
+from curvlab.errors import (
+    CheckpointError,
+    DivergedError,
+    UsageError,
+    one_sentence,
+    system_message,
+)
 from curvlab.files import atomic_write
 from curvlab.leases import SUFFIX, Holder, fenced
 from curvlab.process import default_dtype
@@ -44,6 +50,7 @@ from curvlab.run import reporting, signals
 from curvlab.run.command import Command
 from curvlab.run.group import launch, local_devices
 from curvlab.run.hardware import choose_device, peak_memory_mb, prepare_process
+from curvlab.run.messages import write_run
 from curvlab.run.parts import (
     build_data,
     build_logger,
@@ -65,10 +72,6 @@ KERNEL_STEPS = 500
 
 class RunFailedError(RuntimeError):
     """A single run ended without a score; its result file says how."""
-
-
-class CheckpointError(RuntimeError):
-    """The checkpoint is valid but was written by other code."""
 
 
 def train(command: Command) -> Result:
@@ -154,15 +157,18 @@ def _run_from(claim: Claim, config: DictConfig, result: Result, folder: RunDirec
 def run(config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None) -> None:
     """Train and evaluate, in one process per device; fill in the result and write it."""
     if config.trainer.devices == 1:
-        _run_process(0, config, result, folder, checkpoint)
+        run_process(0, config, result, folder, checkpoint)
         return
     with default_dtype(config.trainer.precision):
         prepare_data(config)  # once, so that the processes find files and caches
     arguments = config, result, folder, checkpoint
-    vars(result).update(vars(launch(_run_process, config.trainer.devices, *arguments)))
+    message = write_run(*arguments)
+    vars(result).update(
+        vars(launch(run_process, config.trainer.devices, *arguments, message=message))
+    )
 
 
-def _run_process(
+def run_process(
     rank: int, config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None
 ) -> Result:
     """Build, fit, evaluate, write: in each process; only the first one writes."""
