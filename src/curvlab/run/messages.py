@@ -71,7 +71,7 @@ def read_run(message: str) -> Run:
 
 def write_error(error: BaseException) -> str:
     """The message that tells another process of an error, with its traceback."""
-    said = {"kind": type(error).__name__, "text": str(error)}
+    said: dict[str, Any] = {"kind": type(error).__name__, "text": str(error)}
     if isinstance(error, OSError):
         said["arguments"] = [error.errno, error.strerror, error.filename and str(error.filename)]
     return json.dumps(said | {"traceback": "".join(traceback.format_exception(error))})
