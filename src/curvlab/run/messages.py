@@ -70,7 +70,7 @@ def read_run(message: str) -> Run:
 
 
 def write_error(error: BaseException) -> str:
-    """The message that tells another process of an error, with its traceback."""
+    """The message that reports an error to another process, with its traceback."""
     said: dict[str, Any] = {"kind": type(error).__name__, "text": str(error)}
     if isinstance(error, OSError):
         said["arguments"] = [error.errno, error.strerror, error.filename and str(error.filename)]
