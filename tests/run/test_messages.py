@@ -12,10 +12,10 @@ from omegaconf import OmegaConf
 
 import composing
 from curvlab.config import schema, trust
-from curvlab.errors import CheckpointError, DivergedError, ProcessError, UsageError, one_sentence
+from curvlab.errors import CheckpointError, DivergedError, ProcessError, UsageError, format_error
 from curvlab.results.folder import RunDirectory
 from curvlab.run import messages
-from curvlab.run.train import describe
+from curvlab.run.command import Command
 
 
 class Touch:
@@ -27,7 +27,7 @@ class Touch:
 
 def run_of(*words):
     config = composing.composed(*words)
-    return config, describe(config), RunDirectory(Path("run")), None
+    return config, Command((), config).initial_result(), RunDirectory(Path("run")), None
 
 
 def test_a_run_arrives_as_it_was_sent(tmp_path):
@@ -55,7 +55,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_message_of_another_is_one_sentence_and_runs_nothing(tmp_path, monkeypatch, name):
+def test_a_message_of_another_is_format_error_and_runs_nothing(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match="a message in the store of this run's processes") as said:
         messages.read_run(HOSTILE[name])
@@ -106,7 +106,7 @@ def test_a_run_of_another_is_checked_before_anything_is_located(tmp_path, monkey
 def test_an_error_keeps_its_class_and_its_words(error):
     read = messages.read_error(messages.write_error(error))
     assert type(read) is type(error)
-    assert one_sentence(read) == one_sentence(error)
+    assert format_error(read) == format_error(error)
     if isinstance(error, OSError):
         assert (read.errno, read.filename) == (error.errno, error.filename)
     assert type(error).__name__ in read.__notes__[0]

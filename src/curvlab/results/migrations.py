@@ -169,8 +169,12 @@ def options_of_models(config: Config, revisions: Revisions) -> tuple[Config, Rev
         return config, revisions
     name = class_name(str(model.get("_target_")))
     revisions = dict(revisions)
+    unknown = []
     for transform in requirements.get("transforms") or []:
         kind = class_name(str(transform.get("_target_")))
+        if kind not in OF_TRANSFORMS:  # a stranger's: it is refused where it is read
+            unknown.append(transform)
+            continue
         options = {new: transform[old] for old, new in OF_TRANSFORMS[kind].items()}
         model |= options
         if kind == "PolynomialTokens":
@@ -180,6 +184,8 @@ def options_of_models(config: Config, revisions: Revisions) -> tuple[Config, Rev
             is_latest = revisions.pop(kind, 1) == OF_EIGENVECTORS[kind]
             if (is_latest or options.get("eigenvectors") == 0) and revisions.get(name) == 2:
                 revisions[name] = 3
+    if unknown:
+        model["requires"] = {"transforms": unknown}
     return {**config, "model": model}, revisions
 
 
