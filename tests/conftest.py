@@ -103,6 +103,13 @@ def cpp_kernels() -> Iterator[None]:
 
 
 @pytest.fixture
+def plain_kernels() -> Iterator[None]:
+    """No C++ kernels, whichever an earlier test has chosen."""
+    with chosen_kernels("plain"):
+        yield
+
+
+@pytest.fixture
 def configs(tmp_path) -> Path:
     """A copy of the configurations, which may be changed."""
     return Path(shutil.copytree(ROOT / "configs", tmp_path / "configs"))

@@ -45,7 +45,7 @@ def test_the_stored_facts_of_graphs_are_those_of_today(script, mirror, tmp_path,
         (("plot.py", "curvature", "web_edo"), "did you mean web_edu"),
         (("plot.py", "run", "nowhere"), "nowhere"),
         (("plot.py", "curves", "nowhere"), "nowhere is not a folder of a run with curves"),
-        (("plot.py", "scaling", "fpst/table1", "--results", "."), "no sizes"),
+        (("plot.py", "scaling", "fpst/table1", "--results", "."), "are not sizes"),
         (("plot.py", "scaling", "hypformer/fig5", "--results", "."), "nothing to draw"),
         (
             ("plot.py", "depth", "lrn/fig2", "--results", "."),

@@ -42,7 +42,7 @@ def graph(basis="mono", orders=2, project_first=False, x=X, edges=PATH, dim=1):
     if project_first:
         del data["tokens"]
         data = NormalisedAdjacency(basis == "mono")(data)
-        data.x = x
+    data.x = x
     return data
 
 

@@ -126,6 +126,7 @@ def value_and_slope(quantity, autocast=False):
     return value.detach(), torch.autograd.grad((weights * value).sum(), x)[0]
 
 
+@pytest.mark.usefixtures("plain_kernels")  # those in C++ multiply no matrices of torch's
 @pytest.mark.parametrize("quantity", PINNED.values(), ids=PINNED)
 def test_what_cancels_is_pinned(quantity, monkeypatch):
     """And it has to be: without the pin these would be the changes."""

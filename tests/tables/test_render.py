@@ -285,8 +285,8 @@ def test_colour_is_the_side_of_a_difference_that_intervals_do_not_explain(
         (("estimate", "fpst/fig3", "bar"), "key=value"),
         (("estimate", "fpst/fig3", "model=gcn", "seed=x"), "seed"),
         (("page", "nobody"), "fpst"),
-        (("page", "fpst", "--format", "latex"), "drop --format"),
-        (("status", "--format", "csv"), "drop --format"),
+        (("page", "fpst", "--format", "latex"), "omit --format"),
+        (("status", "--format", "csv"), "omit --format"),
     ],
 )
 def test_wrong_words_get_one_sentence(script, words, answer):
