@@ -10,11 +10,12 @@ import curvlab.study.run as study_run
 from curvlab.errors import DivergedError, UsageError
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import read_result
-from curvlab.run import reporting
+from curvlab.run import command, reporting
 from curvlab.run import train as training
 
 AFTER = [(reporting, "draw"), (RunDirectory, "drop_last"), (reporting, "report_run")]
-BEFORE = [(training, name) for name in ("validate", "build_data", "evaluate_parts", "save_best")]
+BEFORE = [(training, name) for name in ("build_data", "evaluate_parts", "save_best")]
+BEFORE.append((command, "validate"))
 ERRORS = (RuntimeError("it broke"), OSError(28, "No space left"), DivergedError("NaN"))
 
 
@@ -62,7 +63,8 @@ def test_a_study_that_fails_leaves_the_finished_one(tmp_path, monkeypatch):
     words = ("study=spaces", "study.models=[kappa_gcn]", "dataset=balanced_tree")
     for run in (lambda *_: 80.0, lambda *_: 1 / 0):
         monkeypatch.setattr(study_run, "_study", run)
-        study_run.study(composed(tmp_path, words, RunMode.MULTIRUN, "study"))
+        config = composed(tmp_path, words, RunMode.MULTIRUN, "study")
+        study_run.study(command.Command.of_job(config))
         assert read_result(tmp_path / "study").score == 80
 
 
