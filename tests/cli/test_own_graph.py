@@ -119,7 +119,7 @@ def test_init_graph_prints_columns_shape_and_the_command(folder, capsys, tmp_pat
         assert line in said
     assert init_graph(["nowhere"]) == 2
     assert init_graph(["nowhere.pt", "label=x"]) == 2
-    assert "is not there" in capsys.readouterr().err
+    assert "does not exist" in capsys.readouterr().err
 
 
 def command_of(capsys, *words):

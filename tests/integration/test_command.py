@@ -38,7 +38,8 @@ def test_what_cannot_be_run_is_answered_in_one_line_with_exit_code_2(command, wo
 
 def test_a_run_prints_what_starts_how_it_goes_and_where_the_result_is(command):
     done = command(*TINY, "model=gcn")
-    first, score, facts, *files = done.stdout.splitlines()
+    first, score, facts, references, *files = done.stdout.splitlines()
+    assert references.startswith("  reference: ")
     assert re.search("seed 0, euclidean: starting in ", first)
     assert re.fullmatch(r"gcn on synthetic_web, seed 0: mAP \d+\.\d\d", score)
     assert re.search("parameters, .* ms a step", facts)
