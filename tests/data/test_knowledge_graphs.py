@@ -57,7 +57,7 @@ def test_a_folder_is_numbered_by_first_appearance(folder):
     ("files", "answer"),
     [
         ({"test": None}, "kg lacks test.txt"),
-        ({"valid": "a\tb\tc\n\na\tb\tc\td\n"}, "valid.txt has 4 columns: write head, relation and tail"),
+        ({"valid": "a\tb\tc\n\na\tb\tc\td\n"}, "valid.txt has 4 columns: write head, relation"),
         ({"valid": "\na\t\tb\n"}, "valid.txt, line 2, column 'relation': '' is not a name"),
         ({"valid": None}, "kg lacks valid.txt .* valid_share=0.1 and test_share=0.1 draw"),
         ({"valid_share": 0.5}, "valid.txt has the triples already"),

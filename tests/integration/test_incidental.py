@@ -88,6 +88,7 @@ REASONS = {
     f"{RUN}.RunOptions.print_config": "prints the configuration and trains nothing",
     f"{RUN}.DatasetOptions.recipe": "names values that are in the configuration, as others are",
     f"{RUN}.DatasetOptions.both_sides": "is the default of an option that is identified",
+    f"{RUN}.DatasetOptions.row_normalise": "is the default of an option that is identified",
     f"{RUN}.DatasetOptions.path": "is the path of a source, whose content is identified",
     "curvlab.data.datasets.*.path": "names the user's files, whose content is identified",
     "curvlab.data.datasets.*.nodes": "names the user's files, whose content is identified",

@@ -69,6 +69,7 @@ def test_models_train_on_every_manifold_in_every_task(installed, run, tmp_path, 
     assert losses.min() < losses.iloc[0]
 
 
+@pytest.mark.nightly  # as test_queue has it, for a table of a package
 def test_its_table_is_filled_by_workers_and_rendered(installed, run, tmp_path):
     words = ("table=my_lab/first", "seed=0", *SHORT, "hydra/launcher=joblib")
     done = run(installed, "train", "-m", *words)

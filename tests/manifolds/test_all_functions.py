@@ -130,6 +130,7 @@ def _of_head(value, h):
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 @pytest.mark.parametrize(("module", "name"), FUNCTIONS)
 def test_derivatives_and_transforms_of_torch(module, name):
