@@ -80,6 +80,7 @@ def model_pages() -> dict[str, str]:
     return {"models/index.md": _index(models)} | pages
 
 
+@cache
 def _models() -> dict[str, list[str]]:
     """Classes of models with the choices of `model=` that build them."""
     found: dict[str, list[str]] = defaultdict(list)
