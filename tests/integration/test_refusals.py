@@ -11,7 +11,6 @@ LINKS = ("task=link_prediction", *TREE[:3], "model=gcn")
 SIGNAL = (*PIXELS, "model=polyattn_cheb")
 TOKENS = (*LARGE, "batching=tokens", "batching.workers=0")
 ADDITION = ("dataset=random_points", "dataset.source.num_nodes=50", "dataset.source.dim=8")
-BASIS = {"polyformer": "polyformer_cheb", "polyattn_mono": "polyattn_cheb"}
 CASES = [
     (CLASSES, "task.metric=recall", "recall.*accuracy, f1_micro, f1_macro"),
     (CLASSES, "model.last_activation=true model.skip_average=true", "set one of them to false"),
@@ -30,13 +29,11 @@ CASES = [
     (SIGNAL, "task.metric=sse", "selects weights by r2"),
     (SIGNAL, "batching=partition", "the loss of task=filter_regression is of the whole graph"),
     (("dataset=cora",), "task=filter_regression", "cora has no task filter_regression"),
-    (TOKENS, "model=gcn", "for models of polynomial tokens, such as polyformer"),
-    (TOKENS, "model=nagphormer", "adds eigenvectors to the features.*, such as polyformer"),
+    (TOKENS, "model=gcn", "choose a model of tokens, such as polyformer"),
+    (TOKENS, "model=nagphormer", "choose a model of tokens, such as polyformer"),
     (TOKENS, "model=specformer", "needs the whole graph in every step"),
     (TOKENS, "model=polyformer batching.memory_gb=1e-9", "raise batching.memory_gb"),
     (LARGE, "model=gcn_nsampler batching.fan_outs=[4,0]", "fan_outs="),
-    *((LARGE, f"model={m} model.basis=cheb", f"use model={c}$") for m, c in BASIS.items()),
-    *((LARGE, f"model={c} model.basis=mono", f"use model={m}$") for m, c in BASIS.items()),
     (ADDITION, "model=hybonet", "this model has none: use model=lrn"),
     (ADDITION, "model=lrn model.layers=1", "this model has none: use model=lrn"),
 ]
