@@ -356,7 +356,7 @@ def test_a_search_replaces_no_recipe_with_a_higher_score_unless_forced(
     [
         ("split.draw=3", r"had split={.*'draw': 3.*}, and .* has {.*'draw': None"),
         ("split.test=0.3", r"had split={.*'test': 0.3.*}, and .*split=random_60_20_20 has"),
-        ("task.metric=f1_macro", "had task.metric=f1_macro, and .* has accuracy: its"),
+        ("task.metric=f1_macro", "had task.metric=f1_macro, and .* has accuracy: scores of"),
     ],
 )
 def test_a_search_on_other_draws_or_by_another_metric_becomes_no_recipe(
