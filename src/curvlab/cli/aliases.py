@@ -78,7 +78,7 @@ def _add_reader(overrides: Sequence[str]) -> list[str]:
 
 
 def _clashes(values: Sequence[str], names: Collection[str]) -> Iterator[str]:
-    """Say whether a name that both a data set and a folder have means the one or the other."""
+    """Say which is meant by a name that a data set and a folder share."""
     folders = [value for value in values if _is_graph_folder(Path(value).expanduser())]
     for value in folders:
         name = next((name for name in names if squash(name) == squash(value)), None)

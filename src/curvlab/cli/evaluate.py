@@ -4,7 +4,7 @@ curvlab evaluate RUN                   recompute the reported metrics
 curvlab evaluate RUN --data FOLDER     metrics on another graph, with an inductive model
 
 RUN is a run's folder or its best.ckpt; FOLDER has the files that dataset=graph_folder reads. Node
-classification scores the parts that the other graph defines, else all labelled nodes; link
+classification scores the parts that this graph defines, else all labelled nodes; link
 prediction the edges that its split holds out; reconstruction all edges. Reference
 points that the result lacks are computed and added to its file.
 """

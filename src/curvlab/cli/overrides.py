@@ -163,7 +163,7 @@ def _refuse_ignored(overrides: Sequence[Override], run: Command) -> None:
 
 
 def _check_added(key: str, config: DictConfig) -> None:
-    """Refuse an added key that is no option of the class that it is added to."""
+    """Refuse an added key that the class beside it does not take."""
     names = key.split(".")
     for i, name in enumerate(names):
         path = ".".join(names[:i])

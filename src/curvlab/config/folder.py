@@ -35,7 +35,7 @@ def folders(configs: Path = CONFIGS) -> tuple[Path, ...]:
 
 
 def section_of(name: str) -> tuple[str, str]:
-    """The file of a configuration without a file of its own, and its key in that file.
+    """The file that holds a configuration as one of its keys, and that key.
 
     `recipe/TASK/MODEL/KEY` is a key of `recipe/TASK/MODEL`, `GROUP/BASE__VARIANT` one below
     `variants` of `GROUP/BASE`. The key is empty for other names.

@@ -157,7 +157,7 @@ class Command:
 
 
 def spare_read_only(config: DictConfig, folder: Path) -> None:
-    """Let Hydra write none of its own files into a read-only folder."""
+    """Keep Hydra from writing its files into a read-only folder."""
     if folder.exists() and not os.access(folder, os.W_OK):
         with read_write(config.hydra):
             config.hydra.output_subdir = None

@@ -29,7 +29,7 @@ WAIT = timedelta(days=30)
 """Time that a process waits for work: the first one may wait for another run's folder."""
 
 ACCEPTED = 1800.0
-"""Seconds within which the other processes accept the work of the first."""
+"""Seconds within which processes accept the work of the first one."""
 
 END = "end"
 """The last message of the first process."""
@@ -159,7 +159,7 @@ def _acceptances(order: str) -> str:
 
 
 def end_group_at_exit() -> None:
-    """Let the other processes of the group end with this one, the first."""
+    """End all processes of the group when this one, the first, ends."""
     end_with_parent()
     atexit.register(lambda: _store().set(str(next(_orders)), END))
 

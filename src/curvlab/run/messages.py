@@ -92,7 +92,7 @@ def read_error(message: str) -> Exception:
 def _error(name: str, arguments: list[Any]) -> Exception:
     kind = KINDS.get(name) or getattr(builtins, name, None)
     if isclass(kind) and issubclass(kind, Exception):
-        with suppress(TypeError):  # of a class with arguments of its own
+        with suppress(TypeError):  # a class with further arguments
             return kind(*arguments)
     return RuntimeError(f"{name}: {' '.join(map(str, arguments))}")
 

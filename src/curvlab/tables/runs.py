@@ -133,7 +133,7 @@ def _identity(config: str, revisions: str) -> tuple[dict[str, Any], str, int]:
 
 
 def _references(result: Mapping[str, Any], report: ReportBlock) -> dict[str, float]:
-    """Reference points of a run, if the report is about the score that they are of."""
+    """Reference points of a run, if they have the score that the report shows."""
     found = result.get("references") or {}
     if result["status"] != "finished" or _number(result, report.metric) != result.get("score"):
         return {}

@@ -146,7 +146,7 @@ def read_header(table: Table, header: bool | None, nodes: Table | None = None) -
 
 
 def _counts_edges(frame: pd.DataFrame) -> bool:
-    """Whether the first line has the numbers of nodes and of edges, which the others have."""
+    """Whether the first line gives the numbers of nodes and edges of the lines below."""
     first, below = frame.iloc[0].dropna(), frame.iloc[1:]
     if len(first) not in (2, 3) or not first.str.fullmatch(r"\d+").all() or len(below) < 2:
         return False

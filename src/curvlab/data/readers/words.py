@@ -15,7 +15,7 @@ REMEDY = (
 
 
 def join_names(lines: Iterable[Sequence[str]]) -> list[list[str]]:
-    """Names of an adjacency list in which every node has a line of its own, from its words.
+    """Names of an adjacency list in which every node begins one line, from its words.
 
     A line begins with its node, and all its other words are names that begin lines. Of the names
     with which this holds, each line begins with the shortest.
