@@ -15,7 +15,7 @@ METRICS = ("accuracy", "f1_micro", "f1_macro", "f1_binary")
 
 def test_the_test_nodes_are_scored_once_by_the_metric_that_is_named(run_here, watch):
     parts = []
-    watch(NodeClassification, "scores", lambda task, batch, part: parts.append(part))
+    watch(NodeClassification, "forward", lambda task, batch, part: parts.append(part))
     words = ("recipe=none", *TREE, "model=mlp", "dataset.metric=roc_auc", "trainer.plots=false")
     result = run_here(*words)
     assert (parts.count("test"), parts[-1]) == (1, "test")

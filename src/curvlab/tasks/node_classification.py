@@ -136,22 +136,24 @@ class NodeClassification(SelectedTask):
     def validation_score(self, batch: Data) -> Tensor:
         return self.labels.score(self.score, *self(batch, "val"))
 
-    def test_step(self, batch: Data, batch_idx: int) -> None:
-        super().test_step(batch, batch_idx)
-        self._warn_of_collapse(batch)
-
     def log_part(self, part: str, batch: Data) -> None:
         """Log all metrics of a part, the selecting one first; the first process writes."""
         if not self._takes_part:
             return
+        logits, labels = self(batch, part)
         if not self.trainer.is_global_zero:
-            self(batch, part)
             return
-        logged = {f"{part}/{name}": score for name, score in self.scores(batch, part).items()}
+        logged = {f"{part}/{name}": score for name, score in self._scores(logits, labels).items()}
         self.log_dict(logged, batch_size=1, rank_zero_only=True)
+        if part == "test":
+            self._warn_of_collapse(logits)
 
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
-        found = self.labels.scores(*self(batch, part))
+        return self._scores(*self(batch, part))
+
+    def _scores(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        """All metrics, the selecting one first."""
+        found = self.labels.scores(logits, labels)
         return {self.score: found.pop(self.score), **found}
 
     def logits(self, batch: Data, nodes: Tensor) -> Tensor:
@@ -240,11 +242,8 @@ class NodeClassification(SelectedTask):
         classes = max(2, labels.logits) if labels.exclusive else labels.logits
         return node_references(graph, classes, labels.exclusive, score)
 
-    def _warn_of_collapse(self, batch: Data) -> None:
-        if not self._takes_part:
-            return
-        logits = self(batch, "test")[0]
-        if not self.trainer.is_global_zero or not bool(logits.isfinite().all()):
+    def _warn_of_collapse(self, logits: Tensor) -> None:
+        if not bool(logits.isfinite().all()):
             return
         if len(logits) > 1 and len(coincident_nodes(logits).unique()) == 1:
             log.warning("the model has collapsed: all test nodes have the same logits")
