@@ -162,7 +162,15 @@ inline void dot(const float* x, const float* y, const Shape& shape, int64_t n,
     for (int64_t t = 0; t < n; t++) sum[t] += x[t] * y[t];
 }
 
-// The same with one number of each coordinate.
+// |x + y|^2, `[tokens]`.
+inline void dot_of_sum(const float* x, const float* y, const Shape& shape, int64_t n,
+                       float* __restrict sum) {
+  std::fill_n(sum, n, 0.0f);
+  for (int64_t c = 0; c < shape.block; c++, x += shape.tokens, y += shape.tokens)
+    for (int64_t t = 0; t < n; t++) sum[t] += (x[t] + y[t]) * (x[t] + y[t]);
+}
+
+// The same as `dot` with one number of each coordinate.
 inline void dot_with(const float* x, const float* each, const Shape& shape, int64_t n,
                      float* __restrict sum) {
   std::fill_n(sum, n, 0.0f);
@@ -387,14 +395,10 @@ extern "C" void mobius_add(const float* x, const float* y, const float* kappa, i
   const Constants c = *constants;
   for_chunks(shape, threads, [&](int64_t h, int64_t start, int64_t n) {
     const int64_t offset = h * block * tokens + start;
-    float x2[kChunk], y2[kChunk], s2[kChunk] = {};
+    float x2[kChunk], y2[kChunk], s2[kChunk];
     dot(x + offset, x + offset, shape, n, x2);
     dot(y + offset, y + offset, shape, n, y2);
-    for (int64_t i = 0; i < block; i++)
-      for (int64_t t = 0; t < n; t++) {
-        const float s = x[offset + i * tokens + t] + y[offset + i * tokens + t];
-        s2[t] += s * s;
-      }
+    dot_of_sum(x + offset, y + offset, shape, n, s2);
     for (int64_t t = 0; t < n; t++) {
       const Sum f = sum_of(x2[t], y2[t], s2[t], kappa[h], c);
       x2[t] = f.to_s + f.to_x, y2[t] = f.to_s;
@@ -418,17 +422,13 @@ extern "C" void mobius_add_backward(const float* x, const float* y, const float*
   std::vector<float> parts(components * shape.chunks);
   for_chunks(shape, threads, [&](int64_t h, int64_t start, int64_t n) {
     const int64_t offset = h * block * tokens + start;
-    float x2[kChunk], y2[kChunk], s2[kChunk] = {}, along_x[kChunk], along_y[kChunk];
+    float x2[kChunk], y2[kChunk], s2[kChunk], along_x[kChunk], along_y[kChunk];
     float by_kappa[kChunk];
     dot(x + offset, x + offset, shape, n, x2);
     dot(y + offset, y + offset, shape, n, y2);
     dot(grad + offset, x + offset, shape, n, along_x);
     dot(grad + offset, y + offset, shape, n, along_y);
-    for (int64_t i = 0; i < block; i++)
-      for (int64_t t = 0; t < n; t++) {
-        const float s = x[offset + i * tokens + t] + y[offset + i * tokens + t];
-        s2[t] += s * s;
-      }
+    dot_of_sum(x + offset, y + offset, shape, n, s2);
     for (int64_t t = 0; t < n; t++) {
       const Sum f = sum_of(x2[t], y2[t], s2[t], kappa[h], c);
       const float to_s = along_x[t] + along_y[t];
