@@ -125,7 +125,7 @@ RIGHT_IN_A_SWEEP = [
 def test_wrong_words_are_refused_with_what_is_near(words, answer):
     """Of a sweep if all its cells would be wrong."""
     with pytest.raises(UsageError, match=answer) as refused:
-        check_overrides(words.split(), words in WRONG_IN_A_SWEEP, Command.of)
+        check_overrides(words.split(), words in WRONG_IN_A_SWEEP, Command.from_overrides)
     assert len(shorten_sentence(str(refused.value))) <= LONGEST  # as it is said
 
 

@@ -232,7 +232,7 @@ def test_commands_of_a_page_are_taken(page, monkeypatch):
             multirun = "-m" in words
             overrides = [word for word in words if word not in ("-m", "--dry-run")]
             try:
-                check_overrides(overrides, multirun, Command.of)
+                check_overrides(overrides, multirun, Command.from_overrides)
             except UsageError as missing:  # a logger's package, which is optional
                 if "pip install 'curvlab[" not in str(missing):
                     raise

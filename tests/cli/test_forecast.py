@@ -27,7 +27,9 @@ def outputs(tmp_path, monkeypatch):
 
 def finish(outputs, *words, steps=100, seconds=50.0, folder=None, most=1000):
     """Store a finished run in the folder of its command, or another."""
-    run = Command.of([*words, f"trainer.max_steps={most}", f"paths.output_dir={outputs}"])
+    run = Command.from_overrides(
+        [*words, f"trainer.max_steps={most}", f"paths.output_dir={outputs}"]
+    )
     result = run.initial_result()
     result.status, result.steps, result.wall_seconds = "finished", steps, seconds
     place = RunDirectory(run.folder(True) if folder is None else outputs / folder / "seed0")
@@ -69,9 +71,9 @@ def test_a_trial_makes_no_cell_of_a_table_finished(outputs, shorter):
     place = f"paths.output_dir={outputs}"
     for seed in (0, 1):
         words = (*TRIAL[:3], f"seed={seed}", shorter, place)
-        result = Command.of(words).initial_result()
+        result = Command.from_overrides(words).initial_result()
         result.status, result.steps, result.wall_seconds = "finished", 50, 10.0
-        folder = RunDirectory(Command.of(words).folder(True))
+        folder = RunDirectory(Command.from_overrides(words).folder(True))
         folder.path.mkdir(parents=True)
         folder.prepare(result, fresh=False)
         result.save(folder.path)
@@ -191,7 +193,7 @@ def test_a_single_run_reads_no_result_but_its_own(tmp_path, monkeypatch):
     for name in ("load", "result_files", "folders_by_hash"):
         monkeypatch.setattr(home, name, fail)
     words = ["model=fpst", "dataset=web_edu", "trainer.max_steps=9999"]
-    run = Command.of([*words, f"paths.output_dir={tmp_path}"])
+    run = Command.from_overrides([*words, f"paths.output_dir={tmp_path}"])
     assert forecast_of_run(run, run.folder(False)).startswith("about ")
     finish(tmp_path, *words[:2], most=9999)
     assert forecast_of_run(run, run.folder(False)) == ""

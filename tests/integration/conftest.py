@@ -38,7 +38,7 @@ def run_here(tmp_path):
     """
 
     def run(*words: str, folder: str = "run", mode: RunMode = RunMode.RUN):
-        return train(OneRun.of_job(composed(tmp_path, words, mode, folder)))
+        return train(OneRun.from_hydra(composed(tmp_path, words, mode, folder)))
 
     return run
 
@@ -79,7 +79,7 @@ def prepared(tmp_path):
     def make(*words):
         config = composed(tmp_path, words)
         folder = RunDirectory(tmp_path / "run")
-        result = OneRun.of_job(config).initial_result()
+        result = OneRun.from_hydra(config).initial_result()
         folder.prepare(result, fresh=False)
         return config, result, folder
 

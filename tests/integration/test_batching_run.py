@@ -178,7 +178,7 @@ def test_a_pass_takes_every_training_node_once_in_an_order_of_its_own(prepared):
 def test_two_processes_with_a_worker_each(prepared):
     words = ("model=polyformer", *TOKENS, "batching.workers=1", "trainer=ddp")
     config, _, folder = prepared(*words, "trainer.max_steps=20")
-    result = train_in(Command.of_job(config), folder, multirun=False)
+    result = train_in(Command.from_hydra(config), folder, multirun=False)
     assert result.metrics["test"]["accuracy"] > 50
 
 

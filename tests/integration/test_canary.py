@@ -58,7 +58,7 @@ def words(case: str) -> tuple[str, ...]:
 
 def twenty_steps(case: str, folder: Path) -> dict[str, float]:
     """The losses and metrics of a case."""
-    train(Command.of_job(composed(folder, words(case), folder=case)))
+    train(Command.from_hydra(composed(folder, words(case), folder=case)))
     result = json.loads((folder / case / "result.json").read_text())
     curves = pd.read_csv(folder / case / "metrics.csv")
     numbers = {f"loss/{step}": loss for step, loss in zip(curves.step, curves.loss, strict=True)}

@@ -64,7 +64,7 @@ def test_a_study_that_fails_leaves_the_finished_one(tmp_path, monkeypatch):
     for run in (lambda *_: 80.0, lambda *_: 1 / 0):
         monkeypatch.setattr(study_run, "_study", run)
         config = composed(tmp_path, words, RunMode.MULTIRUN, "study")
-        study_run.study(command.Command.of_job(config))
+        study_run.study(command.Command.from_hydra(config))
         assert read_result(tmp_path / "study").score == 80
 
 

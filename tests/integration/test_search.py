@@ -42,7 +42,7 @@ def search_here(tmp_path):
     """Call `search` in this process: `search_here("search=gcn", ...)` returns the result."""
 
     def run(*words: str):
-        return search(Command.of_job(composed(tmp_path, words, RunMode.MULTIRUN, "search")))
+        return search(Command.from_hydra(composed(tmp_path, words, RunMode.MULTIRUN, "search")))
 
     return run
 
@@ -405,7 +405,7 @@ def study_here(tmp_path):
     def run(*words: str, name: str = "study"):
         said = ("study=spaces", *SMALL, *words)
         config = composed(tmp_path, said, RunMode.MULTIRUN, name)
-        result = study_run.study(Command.of_job(config))
+        result = study_run.study(Command.from_hydra(config))
         return result, tmp_path / name
 
     return run

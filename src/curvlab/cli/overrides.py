@@ -31,7 +31,7 @@ INFORMATION = {"--hydra-help", "--info", "-i", "--version", "--cfg", "-c", "-sc"
 MULTIRUN = ("-m", "--multirun")
 
 Complete = Callable[[Sequence[str]], Command]
-"""Completes the overrides of one run: `complete`, or `Command.of`, which reads no graph."""
+"""Makes the command of overrides: `complete`, or `Command.from_overrides`, which reads no graph."""
 
 SCORING = ("task", "task.metric", "dataset.metric")  # keys that decide the score of a run
 

@@ -50,7 +50,7 @@ DRY_RUN = "--dry-run"  # the flag with which a command prints its forecast and s
 
 def run(config: DictConfig) -> float | None:
     """Run one configuration, as a job of Hydra's; return the metric that a search maximises."""
-    return run_command(Command.of_job(config))
+    return run_command(Command.from_hydra(config))
 
 
 def run_command(command: Command) -> float | None:

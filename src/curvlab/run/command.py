@@ -51,13 +51,13 @@ class Command:
     checked: bool = field(default=False, init=False)
 
     @classmethod
-    def of(cls, overrides: Sequence[str], hydra: Sequence[str] = ()) -> "Command":
+    def from_overrides(cls, overrides: Sequence[str], hydra: Sequence[str] = ()) -> "Command":
         """Compose overrides as they are, and those of Hydra's keys."""
         full = compose_with_hydra([*overrides, *hydra])
         return cls(tuple(overrides), without_hydra(full), full)
 
     @classmethod
-    def of_job(cls, config: DictConfig) -> "Command":
+    def from_hydra(cls, config: DictConfig) -> "Command":
         """The run that Hydra has started in this process with a configuration."""
         return cls(tuple(map(str, HydraConfig.get().overrides.task)), config)
 
@@ -211,19 +211,19 @@ def complete(
     """
     keys = {override: override.lstrip("+").partition("=")[0] for override in overrides}
     if set(FIXED_TASK).intersection(keys.values()):
-        return Command.of(overrides, hydra)
+        return Command.from_overrides(overrides, hydra)
     # Other overrides may set keys that only the completed command has.
     of_graph = [o for o, k in keys.items() if "." not in k or k.startswith(("dataset.", "paths."))]
     graph = compose(of_graph)
     target = OmegaConf.select(graph, "dataset.source._target_")
     if not is_subclass(str(target), USER_GRAPH):
-        return Command.of(overrides, hydra)
+        return Command.from_overrides(overrides, hydra)
     check_options(graph)
     labelled = _has_labels(graph, "task" in keys.values(), say, keep)
     if "task" in keys.values():
-        return Command.of(overrides, hydra)
+        return Command.from_overrides(overrides, hydra)
     task = LABELLED if labelled else graph.task.name
-    return Command.of([*overrides, f"task={task}"], hydra)
+    return Command.from_overrides([*overrides, f"task={task}"], hydra)
 
 
 def _has_labels(config: DictConfig, has_task: bool, say: Callable[[str], None], keep: bool) -> bool:
