@@ -23,7 +23,7 @@ MAIN = ("head", "relation", "tail")
 def mapping(first, second, names):
     """In an order of its own, since a name's number stands before it."""
     rows = [f"{first},{second}", *sorted(f"{i},{name}" for i, name in enumerate(names))]
-    return gzip.compress("\n".join(rows).encode())
+    return gzip.compress("\n".join(rows).encode(), mtime=0)
 
 
 def biokg():
