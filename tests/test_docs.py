@@ -238,7 +238,7 @@ def test_commands_of_a_page_are_taken(page, monkeypatch):
                     raise
         elif name in PARSED:
             verb = importlib.import_module(f"curvlab.cli.{PARSED[name]}")
-            monkeypatch.setattr(verb.main, "act", lambda _: None)
+            monkeypatch.setattr(verb.main, "work", lambda _: None)
             assert verb.main(words) == 0, words
 
 

@@ -2,12 +2,16 @@
 
 import json
 from fnmatch import fnmatchcase
+from itertools import product
 
 import pytest
+from hydra.core.config_store import ConfigStore
+from hydra.core.plugins import Plugins
 from tiny_runs import LARGE, PIXELS, TINY, TREE, TRIPLES
 
 from composing import CONFIGS
 from curvlab import cpp
+from curvlab.compilation import Compilable
 from curvlab.config.folder import choices
 from curvlab.config.schema import options_of, stored_signatures
 
@@ -31,6 +35,9 @@ SHORT = (
     "trainer.kernels=plain",
 )
 
+COMPILED = ("reconstruction", "node_classification", "link_prediction", "filter_regression")
+"""Tasks of FPS-T, whose blocks are compiled; no model of triples has such a part."""
+
 VALUES = {
     "accelerator": "auto",
     "threads": 2,
@@ -39,7 +46,6 @@ VALUES = {
     "cuda_graph": True,
     "progress": True,
     "plots": True,
-    "references": False,
 }
 """For each incidental option of the trainer a value other than in `SHORT`."""
 
@@ -80,6 +86,18 @@ OTHERS = {
     f"{RUN}.DatasetOptions.tasks": (("model=gcn", *TREE), "dataset.tasks=[node_classification]"),
 }
 """A run, and an override that sets an incidental option to another value, by the option."""
+
+LAUNCHERS = {
+    "joblib": ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2"),
+    "submitit_local": ("hydra/launcher=submitit_local", "hydra.launcher.timeout_min=10"),
+}
+"""Those that need nothing but this machine."""
+
+QUICK = ("joblib", "node_classification")
+SWEPT = [
+    pytest.param(*case, marks=() if case == QUICK else pytest.mark.nightly)
+    for case in product(LAUNCHERS, TASKS)
+]
 
 RAW_FILES = "says where raw files are from and what they must hold; their content is identified"
 
@@ -194,12 +212,33 @@ def test_scores_do_not_depend_on_other_options_that_are_incidental(run_here, tmp
     check(found, expected, rounding=option.endswith(("fused", "memory_gb")))
 
 
-def test_scores_do_not_depend_on_the_launcher(command):
-    """Of a classification, in two processes of joblib."""
-    words = ("-m", "seed=0,1", *words_of("node_classification"))
+@pytest.mark.nightly  # compilers take minutes
+@pytest.mark.usefixtures("fresh_compiler")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's compiler
+@pytest.mark.parametrize("task", COMPILED)
+def test_compiled_scores_are_the_same(run_here, watch, task):
+    parts = []
+    watch(Compilable, "compile", lambda part, *_: parts.append(type(part).__name__))
+    expected = run_here(*words_of(task), "model=fpst", folder="plain")
+    assert not parts
+    found = run_here(*words_of(task, "compile"), "model=fpst", folder="compiled")
+    assert "FPSTBlock" in parts
+    check(found, expected, rounding=True)
+
+
+@pytest.mark.smoke
+def test_every_launcher_is_tested_or_needs_a_cluster():
+    Plugins.instance()
+    names = {name.removesuffix(".yaml") for name in ConfigStore.instance().list("hydra/launcher")}
+    assert names - {"submitit_slurm", "ray", "ray_aws"} == {"basic", *LAUNCHERS}
+
+
+@pytest.mark.parametrize(("launcher", "task"), SWEPT)
+def test_scores_do_not_depend_on_the_launcher(command, launcher, task):
+    words = ("-m", "seed=0,1", *words_of(task))
     command(*words)
     (command.outputs / "runs").rename(command.folder / "basic")
-    command(*words, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
+    command(*words, *LAUNCHERS[launcher])
     files = sorted((command.folder / "basic").rglob("result.json"))
     assert len(files) == 2
     for file in files:

@@ -58,6 +58,7 @@ N_TRIPLE = re.compile(
     r'(<[^>]*>|_:\S+|"(?:[^"\\]|\\.)*"(?:@[\w-]+|\^\^<[^>]*>)?)\s*\.\s*(?:#.*)?'
 )
 
+UNNAMED = "Unnamed: 0"  # pandas's name of a first column without one
 KEEP = "dataset.source.header=false takes it for an edge"
 
 NUMBERING = ("column1", "unnamed0", "index", "row", "rownames", "no", "nr")
@@ -116,8 +117,8 @@ def read_header(table: Table, header: bool | None, nodes: Table | None = None) -
         frame = table.frame.rename(columns=dict(zip(table.frame.columns, named, strict=False)))
         return table.replace(frame=frame, headed=True), "header in a comment"
     below = table.frame.iloc[1:]
-    if header is None and first[0] == "" and "" not in first[1:] and below.iloc[:, 0].notna().all():
-        header = True  # row numbers, whose column has no name
+    if header is None and _numbers_rows(first, below):
+        header = True
     if header is None and _counts_edges(table.frame):
         return table.replace(
             frame=below
@@ -143,6 +144,12 @@ def read_header(table: Table, header: bool | None, nodes: Table | None = None) -
         found = found or lone
     guess = f" (guess: {KEEP})" if lone else ""
     return (table.with_header(), f"header read{guess}") if found else (table, "no header")
+
+
+def _numbers_rows(first: list[str], below: pd.DataFrame) -> bool:
+    """Whether the first column has row numbers: pandas and R name all columns but that one."""
+    unnamed = first[0] in ("", UNNAMED) and "" not in first[1:]
+    return unnamed and bool(below.iloc[:, 0].notna().all())
 
 
 def _counts_edges(frame: pd.DataFrame) -> bool:
@@ -259,7 +266,7 @@ def _refuse_matrix(table: Table) -> None:
 def _row_names(table: Table) -> list[str]:
     """The first column, if the header has no name for it."""
     first = [str(name) for name in table.frame.columns[:1]]
-    return first if table.headed and first in (["column 1"], ["Unnamed: 0"]) else []
+    return first if table.headed and first in (["column 1"], [UNNAMED]) else []
 
 
 def _row_numbers(table: Table) -> list[str]:
