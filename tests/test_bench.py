@@ -22,6 +22,7 @@ def denormals():
     torch.set_flush_denormal(False)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_all_are_measured(capsys, monkeypatch):
     cell = timings.Cell(("model=gcn", "dataset=disease_synthetic", "split=random_60_20_20"), 284, 2)

@@ -37,6 +37,7 @@ def check(*command):
     )
 
 
+@pytest.mark.nightly
 def test_mypy_strict_finds_each_wrong_line_and_no_other(tmp_path):
     quiet = (
         "--follow-imports=silent",

@@ -71,6 +71,7 @@ def trained(tmp_path, monkeypatch):
     return run
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("grid", GRIDS)
 def test_each_door_trains_the_same_run(trained, grid):
     axes = GRIDS[grid]

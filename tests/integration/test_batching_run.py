@@ -175,6 +175,7 @@ def test_a_pass_takes_every_training_node_once_in_an_order_of_its_own(prepared):
     assert not torch.equal(other[0][0], rounds[0][0])
 
 
+@pytest.mark.nightly
 def test_two_processes_with_a_worker_each(prepared):
     words = ("model=polyformer", *TOKENS, "batching.workers=1", "trainer=ddp")
     config, _, folder = prepared(*words, "trainer.max_steps=20")

@@ -124,6 +124,7 @@ def test_mini_batches_and_triples_are_computed_in_double_precision_too(run_here,
     assert {kind for kind, _ in single} <= {"tokens"}  # as they lie on disk
 
 
+@pytest.mark.nightly
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("case", STORED)
 @pytest.mark.usefixtures("two_threads")

@@ -161,6 +161,7 @@ def test_a_run_is_found_by_what_it_builds_whatever_words_chose_it(command):
     assert read_result(one.parent).score == read_result(other.parent).score
 
 
+@pytest.mark.nightly
 def test_wandb_without_an_account_is_offline_and_goes_on_with_a_run_that_was_killed(command):
     pytest.importorskip("wandb")
     words = (*TINY, "model=mlp", "logger=wandb", "trainer.max_steps=200")

@@ -137,6 +137,7 @@ def test_a_run_that_diverges_in_all_processes_says_so(command):
     assert result["status"] == "diverged"
 
 
+@pytest.mark.nightly
 def test_a_killed_run_goes_on_with_the_random_numbers_of_each_process(command, run_here):
     words = (*PAIR, "model.dropout=0.5", "trainer.max_steps=150")
     kill_after_three_epochs(command, *words)
@@ -149,6 +150,7 @@ def test_a_killed_run_goes_on_with_the_random_numbers_of_each_process(command, r
     assert json.dumps(resumed["metrics"]) == json.dumps(whole.metrics)
 
 
+@pytest.mark.nightly
 def test_the_runs_of_a_sweep_have_several_processes_each_and_one_speaks(command):
     words = (*PAIR, "trainer.max_steps=4", "trainer.steps_per_epoch=2")
     done = command("-m", "seed=0,1", *words)

@@ -133,6 +133,7 @@ def test_tokens_on_disk_refuse_weights_and_a_graph_without_features(run_here, tm
         run_here(*words(tmp_path, *task, "dataset.source.weighted=true"))
 
 
+@pytest.mark.nightly
 def test_a_class_of_pyg_from_words_to_a_score(command):
     """Its labels choose the task; a sweep says its counts once."""
     club = "dataset.target=torch_geometric.datasets.KarateClub"

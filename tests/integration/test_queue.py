@@ -165,6 +165,7 @@ SEEDED = (*TINY, "trainer.plots=false", "model=fpst", "model.dropout=0.3", "trai
 JOBLIB = ("-m", "hydra/launcher=joblib", "hydra.launcher.n_jobs=3")
 
 
+@pytest.mark.nightly
 def test_every_seed_is_the_run_that_it_is_alone(command):
     """To the last bit: the same random numbers, in the same folder, under the same hash."""
     done = command(*SEEDED, *JOBLIB, "seed=1,2,3", "trainer.max_steps=15")

@@ -140,6 +140,7 @@ DAMAGES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_a_damaged_journal_is_refused_and_the_finished_result_stays(
     search_here, scored, folder, configs, damage
@@ -211,6 +212,7 @@ def test_a_failure_of_a_search_never_replaces_its_finished_result(
     assert read_result(folder).val_score == finished.val_score
 
 
+@pytest.mark.nightly
 def test_two_workers_share_a_study_and_one_ends_what_a_killed_one_has_begun(command):
     words = ("-m", *SEARCH, "search.seeds=[0]", "trainer.threads=1", "search.trials=8")
     folder = command.outputs / "search/node_classification/gcn/disease_synthetic"

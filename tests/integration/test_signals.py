@@ -59,6 +59,7 @@ def test_a_run_that_a_signal_ended_goes_on_and_ends_as_if_none_had(command):
     assert [r["metrics"] for r in last] == [first["metrics"]]
 
 
+@pytest.mark.nightly
 def test_after_the_warning_of_slurm_the_code_asks_for_another_try(command):
     job = {"JOB_ID": "1", "NTASKS": "2", "JOB_NAME": "a", "PROCID": "0", "LOCALID": "0"}
     command.environment |= {f"SLURM_{name}": value for name, value in job.items()}

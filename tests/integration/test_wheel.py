@@ -70,6 +70,7 @@ def test_tables_and_data_need_no_checkout(curvlab):
     assert curvlab("data", "synthetic_web").stdout.startswith("synthetic_web: generated")
 
 
+@pytest.mark.nightly
 def test_the_wheel_passes_the_check_of_a_release(installed, tmp_path):
     (package,) = installed.glob("curvlab-*.dist-info")
     version = package.name.removeprefix("curvlab-").removesuffix(".dist-info")

@@ -35,6 +35,7 @@ def run(code, folder):
     return done.stdout.splitlines()[-1]
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_run_imports_neither_wandb_nor_ogb(tmp_path):
     assert run(LATE, tmp_path) == "[]"

@@ -95,6 +95,7 @@ LOOPED = (
 NOT_LOOPED = ("cora", "citeseer__per_class", "pubmed", "airport", "airport_hgcn", "disease")
 
 
+@pytest.mark.nightly
 @pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("model", FRAME)
