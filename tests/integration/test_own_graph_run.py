@@ -110,6 +110,11 @@ def test_a_sweep_counts_graphs_of_one_name_and_repeated_seeds(friends, command):
     assert len({result["config_hash"] for result in found.values()}) == len(found) == 4
     assert not any("previous" in folder for folder in found)
     assert "4 runs, 4 finished" in command(*words, "--dry-run").stdout
+    assert done.stdout.count("mlp on net, 2 seeds: ") == 2
+    shutil.copy(command.folder / "v1" / "net.csv", command.folder / "copy.csv")
+    again = command("-m", "dataset=copy.csv", "seed=0,2", "model=mlp", *SHORT)
+    assert "copying the same run" in again.stdout
+    assert "mlp on copy, 2 seeds: " in again.stdout
 
 
 TOKENS = (

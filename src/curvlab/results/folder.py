@@ -144,7 +144,7 @@ class RunDirectory:
                 target.parent.mkdir(exist_ok=True)
                 (shutil.copytree if path.is_dir() else shutil.copy2)(path, target)
         ended.experiment, ended.config_hash = result.experiment, result.config_hash
-        ended.changed = result.changed
+        ended.changed, ended.dataset = result.changed, result.dataset
         ended.save(self.path)
         return ended
 

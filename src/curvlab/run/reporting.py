@@ -61,20 +61,22 @@ def say(line: str) -> None:
 
 def means_over_seeds(folders: Iterable[Path]) -> None:
     """Print mean and interval of the scores of runs that differ only in the seed."""
-    runs: dict[tuple[Path, str], list[float]] = {}
+    names: dict[Path, str] = {}
+    runs: dict[Path, list[float]] = {}
     for folder in dict.fromkeys(folders):
         result = read_result(folder)
         if folder.name.startswith("seed") and result is not None and result.score is not None:
-            name = f"{result.model} on {result.dataset}"
-            runs.setdefault((folder.parent, name), []).append(result.score)
-    for (place, name), scores in runs.items():
+            names[folder.parent] = f"{result.model} on {result.dataset}"
+            runs.setdefault(folder.parent, []).append(result.score)
+    for place, scores in runs.items():
         if len(scores) == 1:
             continue
         summary = summarise(scores)
         spread = f"± {summary.student_pm:.2f} (95 % interval of the mean, Student's t)"
         if len(scores) < FEWEST:
             spread = f"({', '.join(f'{score:.2f}' for score in scores)})"
-        say(f"{name}, {len(scores)} seeds: {summary.mean:.2f} {spread}, {relative_path(place)}")
+        count = f"{names[place]}, {len(scores)} seeds"
+        say(f"{count}: {summary.mean:.2f} {spread}, {relative_path(place)}")
 
 
 def report_run(result: Result, folder: Path, already: bool = False, in_sweep: bool = False) -> None:
@@ -128,8 +130,13 @@ def _place_among(result: Result) -> str:
     assert result.score is not None
     score = result.score
     above = [name for name, value in result.references.items() if value > score]
-    place = f"below the {' and the '.join(above)}" if above else "above all of them"
+    place = f"below {_in_words(above)}" if above else "above all of them"
     return f"this model {format_score(score)} is {place}"
+
+
+def _in_words(points: list[str]) -> str:
+    *first, last = [f"the {name}" for name in points]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def relative_path(path: Path) -> str:
