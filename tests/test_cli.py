@@ -129,6 +129,7 @@ def test_wrong_words_are_refused_with_what_is_near(words, answer):
     assert len(shorten_sentence(str(refused.value))) <= LONGEST  # as it is said
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("words", RIGHT + RIGHT_IN_A_SWEEP)
 def test_right_words_pass(words):

@@ -82,7 +82,7 @@ def test_without_a_compiler_one_sentence_says_what_to_do(monkeypatch):
         compile_parts(Square(), torch.device("cpu"))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("space", [partial(Euclidean, 2), partial(Stereographic, 2, (-1.0, 0.5))])
 @pytest.mark.parametrize("side_by_side", [False, True], ids=["tokens", "coordinates"])

@@ -105,6 +105,7 @@ def is_in(read: str, made: str) -> bool:
     return bool(re.match(f"{pattern}(/|$)", made)) or read.startswith(f"{made}/")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_a_path_that_a_command_reads_was_made_by_one_before_it(page):
@@ -222,7 +223,7 @@ PARSED = {
 """Modules whose words are read here, by script or verb."""
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_of_a_page_are_taken(page, monkeypatch):

@@ -152,7 +152,7 @@ def searched(names):
         yield split_of(tuple(w for w in words if w.partition("=")[0] in chosen))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_a_search_has_found_is_used_on_the_split_of_that_search_only():
     """Elsewhere its validation nodes, which chose the values, would be among the test nodes."""
     for names in OF_DATA:

@@ -26,7 +26,7 @@ def test_the_dashboard_groups_all_runs_and_shows_score_curvature_and_cost():
     assert all(f'"{word}' in text for word in ("score", "kappa/", "ms per step"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_stored_runs_are_replayed_offline_and_drawn(tmp_path, script, monkeypatch):
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     folder, picture = str(tmp_path / "wandb_replayed"), tmp_path / "dashboard.png"

@@ -30,6 +30,7 @@ def test_curvature_and_hyperbolicity_of_the_generated_graph(script, tmp_path):
     assert pd.read_csv(tmp_path / "facts.csv").loc[0, "dataset"] == "grid"
 
 
+@pytest.mark.nightly
 def test_the_stored_facts_of_graphs_are_those_of_today(script, mirror, tmp_path, monkeypatch):
     monkeypatch.setenv("CURVLAB_MIRROR", str(mirror))
     names = ["cornell", "chameleon"]

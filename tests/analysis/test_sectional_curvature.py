@@ -109,7 +109,7 @@ def test_graphs_without_triples_are_refused():
         sectional_curvature(torch.zeros(2, 0, dtype=torch.long), 4)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "over_triples", "over_nodes"),
     [

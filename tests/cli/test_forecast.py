@@ -199,6 +199,7 @@ def test_a_single_run_reads_no_result_but_its_own(tmp_path, monkeypatch):
     assert forecast_of_run(run, run.folder(False)) == ""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [["model=mlp"], ["-m", *SWEEP], ["-m", "study=spaces"]])
 def test_a_dry_run_prints_the_forecast_waits_for_no_torch_and_leaves_nothing(tmp_path, words):

@@ -19,6 +19,7 @@ SECTIONS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "words"), SECTIONS.items(), ids=SECTIONS)
 def test_a_key_composes_as_a_file_of_its_own(configs, name, words):
     expected, own = composed(*words), read(CONFIGS, name)

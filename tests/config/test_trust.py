@@ -283,6 +283,7 @@ def test_trust_builds_what_a_file_names(here):
     assert all(torch.equal(weights[name], expected[name]) for name in expected)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*choices(composing.CONFIGS, "dataset")])
 def test_every_data_set_that_ships_passes(name, monkeypatch):

@@ -14,7 +14,7 @@ from curvlab.run.parts import build_data, dataset_config
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", choices(CONFIGS, "dataset"))
 def test_a_dataset_brings_its_task_and_split(name):
     dataset = dataset_config(name)

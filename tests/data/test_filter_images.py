@@ -29,7 +29,7 @@ def images(source):
     return make
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", FILTERS)
 def test_the_targets_of_the_paper(name, images, mirror):
     data = images(mirror, name).load()

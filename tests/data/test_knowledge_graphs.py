@@ -112,6 +112,7 @@ entity1 relation entity2|head_id rel tail_id|subj pred obj|person link person2
 Head\u00a0 Rel Tail"""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("header", HEADERS.replace("\n", "|").split("|"))
 @pytest.mark.parametrize("separator", ["\t", ",", " ", ";"])
 def test_a_header_is_skipped_or_kept_once_somebody_says_what_it_is(folder, header, separator):

@@ -91,7 +91,7 @@ def test_with_large_fan_outs_it_is_the_neighbourhood_and_the_network_is_exact(gr
     torch.testing.assert_close(part[:4], whole[seeds])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_mean_over_drawn_neighbours_is_unbiased(graph):
     """And its variance that of draws without replacement, `s^2 / k (1 - k / d)`."""
     subgraphs = Subgraphs(graph)

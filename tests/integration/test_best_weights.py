@@ -26,7 +26,7 @@ def command(tmp_path_factory):
     return Command(tmp_path_factory.mktemp("best"))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("task", TASKS)
 def test_the_weights_that_a_run_leaves_have_the_score_that_it_reports(command, task, monkeypatch):
     monkeypatch.chdir(command.folder)

@@ -96,6 +96,7 @@ def single(monkeypatch):
     return seen
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", STORED)
 def test_twenty_steps_repeat_the_stored_numbers(case, single, tmp_path):
     assert repeats(case, tmp_path)
@@ -125,7 +126,7 @@ def test_mini_batches_and_triples_are_computed_in_double_precision_too(run_here,
 
 
 @pytest.mark.nightly
-@pytest.mark.sampled(6)
+@pytest.mark.nightly
 @pytest.mark.parametrize("case", STORED)
 @pytest.mark.usefixtures("two_threads")
 def test_twenty_steps_on_two_threads_repeat_the_stored_numbers(case, tmp_path):

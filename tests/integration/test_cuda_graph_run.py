@@ -72,6 +72,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("words", CASES.values(), ids=CASES)
 def test_a_recorded_run_is_the_same_run(run_here, on_a_gpu, capsys, words):
     """To the last digit: dropout, averages of norms, the choice of weights."""

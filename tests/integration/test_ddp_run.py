@@ -57,6 +57,7 @@ GCN = ("model.dropout=0",)
 HYPFORMER = ("model=hypformer", "model.dim=16", *GCN, "model.graph_branch.dropout=0")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("keeps_last")
 @pytest.mark.parametrize(
     ("model", "optimizer", "steps"), [(GCN, SGD, 3), (GCN, (), 3), (HYPFORMER, SGD, 1)]
@@ -81,6 +82,7 @@ def assert_alike(folder, bound, rtol):
     pd.testing.assert_series_equal(*(curve["loss"] for curve in curves), rtol=rtol)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("keeps_last")
 def test_two_processes_are_one_with_two_batches_a_step(run_here, tmp_path):
     words = (*PAIR, *HYPFORMER, "trainer.validate_every=5")
@@ -92,7 +94,7 @@ def test_two_processes_are_one_with_two_batches_a_step(run_here, tmp_path):
     assert_alike(tmp_path, 1e-5, 1e-4)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.nightly
 @pytest.mark.usefixtures("keeps_last")
 @pytest.mark.parametrize(
     ("model", "optimizer", "steps"), [("gcn", SGD, 1), ("fpst", SGD, 1), ("gcn", (), 10)]

@@ -26,7 +26,7 @@ SAYS = {
 }
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_script_runs(script, tmp_path, monkeypatch, capsys):
     """The commands that it starts are processes that have imported everything already."""

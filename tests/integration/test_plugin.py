@@ -59,6 +59,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("case", CASES, ids=" ".join)
 def test_models_train_on_every_manifold_in_every_task(installed, run, tmp_path, case):
     task, *words = case

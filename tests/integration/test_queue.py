@@ -47,6 +47,7 @@ def kill_some(processes, victims, done, cells, seed):
         process.send_signal(signal.SIGKILL)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("workers", "victims", "seeds"),
     [(3, 1, 3), pytest.param(8, 3, 20, marks=pytest.mark.nightly, id="whole")],

@@ -41,7 +41,7 @@ def trained(config, folder):
     return task.state_dict()
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("model", MODELS)
 def test_the_steps_of_every_model_repeat_on_two_threads(model, data, tmp_path):
     graph = {"hgat": (*TREE, "dataset.source.depth=7")}.get(model, WEB)  # gathers a number an edge

@@ -413,6 +413,7 @@ def study_here(tmp_path):
     return run
 
 
+@pytest.mark.nightly
 def test_a_study_goes_on_and_says_what_its_json_says(study_here, monkeypatch, capsys):
     words = ("dataset=balanced_tree", "dataset.source.depth=2", "study.seeds=2", "study.steps=10")
     result, folder = study_here(*words)

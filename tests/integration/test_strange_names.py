@@ -26,6 +26,7 @@ def graph(command):
     return folder
 
 
+@pytest.mark.nightly
 def test_no_control_character_of_a_name_reaches_the_terminal(command, graph):
     done = [command.verb("init-graph", str(graph)), command(f"dataset={graph}", *WORDS)]
     (name,) = command.results()

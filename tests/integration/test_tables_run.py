@@ -67,6 +67,7 @@ BY_NIGHT = [
 ]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("table", "model", "dataset", "seed"),
     [*BY_DAY, *(pytest.param(*cell, marks=pytest.mark.nightly) for cell in BY_NIGHT)],

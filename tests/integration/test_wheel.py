@@ -60,6 +60,7 @@ def test_a_run_from_an_empty_folder_leaves_its_result_there(curvlab, tmp_path):
     assert result.relative_to(tmp_path).parts[:2] == ("outputs", "runs")
 
 
+@pytest.mark.nightly
 def test_tables_and_data_need_no_checkout(curvlab):
     status = curvlab("tables", "status")
     assert status.returncode == 0

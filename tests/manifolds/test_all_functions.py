@@ -129,8 +129,8 @@ def _of_head(value, h):
     return value[h] if value.shape[0] == 2 else value[:, h]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.slow
-@pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
 @pytest.mark.parametrize(("module", "name"), FUNCTIONS)
 def test_derivatives_and_transforms_of_torch(module, name):

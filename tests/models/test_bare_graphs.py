@@ -118,7 +118,7 @@ def test_a_model_is_copied_and_averaged_after_a_step(trained, bare):
         assert torch.equal(other(bare), points)
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(8)
 @pytest.mark.slow
 @pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # looked up by the compiler
@@ -197,7 +197,7 @@ def test_memory_is_linear_in_the_nodes(target):
     assert largest.elements < nodes**2 / 8
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OF_GRAPHS)
 def test_a_run_gives_a_model_what_it_computes_itself(name, bare):

@@ -144,6 +144,7 @@ COUNTS = {  # with the decoder, on features and logits of the real sets
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COUNTS)
 def test_parameter_counts_of_the_released_settings(name):

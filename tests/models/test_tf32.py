@@ -150,7 +150,7 @@ def test_autocast_does_not_halve_what_cancels(quantity):
         assert change(found, expected) < 0.01
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_no_model_cares(model, tmp_path):

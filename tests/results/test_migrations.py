@@ -51,7 +51,7 @@ def leave(row, folder):
     return folder
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("run", ROWS)
 def test_a_migrated_result_is_what_its_command_runs_today(run, tmp_path):
     leave(ROWS[run], tmp_path / run)
@@ -68,7 +68,7 @@ def test_a_migration_changes_names_and_keeps_what_was_measured():
         assert migrated(new) is new
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("graph", ["bio_worm", "cora", "citeseer", "airport_hgcn"])
 def test_graphs_whose_eigenvectors_kept_their_basis_have_simple_eigenvalues(
     graph, mirror, tmp_path

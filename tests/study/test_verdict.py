@@ -96,6 +96,7 @@ def test_the_overall_answer_names_the_best_model_and_who_gains():
     assert "not found to be worth it" in overall([stays])
 
 
+@pytest.mark.nightly
 def test_five_percent_of_null_studies_recommend_a_curved_space_or_call_one_worse():
     """Four spaces against flat: without a correction it were about 15 %."""
     wrong = []

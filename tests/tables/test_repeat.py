@@ -82,7 +82,7 @@ def test_the_cheapest_run_of_each_model_is_chosen(store):
     assert cora.run == "cora/sgc/seed0"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_run_is_repeated_whatever_its_stored_score(store):
     """What comes out is the command's score; the word compares it with what is stored."""
     results, write = store

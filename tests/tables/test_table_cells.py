@@ -41,7 +41,7 @@ def cells_of(name, swept):
     return [{**first, swept: value} for value in keys[swept]]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "swept"),

@@ -182,6 +182,7 @@ def test_the_fit_of_a_filter():
         torch.testing.assert_close(found, expected, atol=0, rtol=EXACT)
 
 
+@pytest.mark.nightly
 def test_lists_of_the_nearest_nodes():
     """Tied answers have the mean of their ranks, also where the list ends among them."""
     points = tangents("rounded points")
