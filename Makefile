@@ -50,8 +50,7 @@ bench: $(VENV)/.runtime ## Time training steps, ranking and distances, beside ot
 tables: $(VENV)/.runtime ## Print every table of the papers with the numbers reproduced so far
 	@for table in $(TABLES); do $(BIN)/python scripts/tables.py $$table || exit 1; done
 
-docs: $(VENV)/.develop ## Build the site into build/site; broken links fail
-	@$(INSTALL) --editable '.[docs]'
+docs: $(VENV)/.docs ## Build the site into build/site; broken links fail
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean: ## Remove the environment and all caches; data and outputs stay
@@ -67,6 +66,11 @@ $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.develop: $(VENV)/.runtime
 	@echo "installing what tests and checks need into $(VENV)"
 	@$(INSTALL) --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.develop
+	@echo "installing what the site needs into $(VENV)"
+	@$(INSTALL) --editable '.[docs]'
 	@touch $@
 
 $(BIN)/python:
