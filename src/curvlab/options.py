@@ -1,6 +1,6 @@
 """Annotations of constructors by which configurations are checked."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -22,6 +22,21 @@ def is_project(name: str) -> bool:
     return 0 < len(name) <= 128 and not set(name) & set("/\\#?%:")
 
 
+def is_interval(ends: Sequence[float]) -> bool:
+    """A list of two numbers, the lower one first."""
+    return len(ends) == 2 and ends[0] < ends[1]
+
+
+def has_both_sides(values: Mapping[str, object]) -> bool:
+    """Keys head and tail, each a whole number of at least 1."""
+    return set(values) == {"head", "tail"}
+
+
+def has_both_tables(values: Mapping[str, object]) -> bool:
+    """Keys entities and relations, each a number of at least 0."""
+    return set(values) == {"entities", "relations"}
+
+
 Inside = Annotated[str, Predicate(is_inside)]
 Place = Annotated[str, Predicate(is_place)]
 Project = Annotated[str, Predicate(is_project)]
@@ -30,6 +45,10 @@ NonNegativeInt = Annotated[int, Ge(0)]
 PositiveFloat = Annotated[float, Gt(0)]
 NonNegativeFloat = Annotated[float, Ge(0)]
 NegativeFloat = Annotated[float, Lt(0)]
+UniformInterval = Annotated[Sequence[float], Predicate(is_interval)]
+SideCounts = Annotated[Mapping[str, PositiveInt], Predicate(has_both_sides)]
+TableWeights = Annotated[Mapping[str, NonNegativeFloat], Predicate(has_both_tables)]
+EmbeddingInit = PositiveFloat | UniformInterval | Literal["xavier_normal"] | None
 Dropout = Annotated[float, Interval(ge=0, lt=1)]
 Share = Annotated[float, Interval(ge=0, le=1)]
 Fraction = Annotated[float, Interval(gt=0, lt=1)]

@@ -27,6 +27,7 @@ HEAD, RELATION = torch.tensor([0, 4, 4, 8, 2]), torch.tensor([0, 1, 2, 2, 0])
 ALL = torch.arange(ENTITIES)
 FLAT, CURVED = (DistMult, ComplEx, TransE, RotatE), (MuRP, RotH, AttH)
 KINDS = (*FLAT, *CURVED)
+DISTANCES = (TransE, RotatE)
 BALL = partial(PoincareBall, kappa=-0.7, learnable=True)
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -47,14 +48,98 @@ def double_distances(monkeypatch):
     monkeypatch.setattr(ball_distances, "DISTANCE_DTYPE", torch.float64)
 
 
-@pytest.mark.parametrize("kind", [DistMult, ComplEx])
-def test_an_inverse_relation_that_is_not_its_own_scores_the_swapped_triple_alike(kind):
-    model = kind(ENTITIES, 2 * RELATIONS, dim=DIM, reciprocal=False).eval()
+@pytest.mark.parametrize("norm", [1, 2])
+@pytest.mark.parametrize("kind", FLAT)
+def test_an_inverse_relation_that_is_not_its_own_scores_the_swapped_triple_alike(kind, norm):
+    options = {"norm": norm} if kind in DISTANCES else {}
+    model = kind(ENTITIES, 2 * RELATIONS, dim=DIM, reciprocal=False, **options).eval()
     tail = torch.tensor([3, 0, 4, 8, 1])
     swapped = Data(head=tail, relation=RELATION + RELATIONS, tail=HEAD)
     triples = Data(head=HEAD, relation=RELATION, tail=tail)
     torch.testing.assert_close(model.triple_scores(triples), model.triple_scores(swapped))
-    assert len(model.relations.weight) == RELATIONS
+    assert len(relation_table(model).weight) == RELATIONS
+
+
+def relation_table(model):
+    return model.angles if isinstance(model, RotatE) else model.relations
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_initial_embeddings_are_uniform_on_an_interval(kind):
+    weight = kind(4000, RELATIONS, dim=DIM, init=[-0.2, 1.0]).entities.weight.detach()
+    assert -0.2 <= weight.min() < -0.19
+    assert 0.99 < weight.max() <= 1.0
+    torch.testing.assert_close(weight.mean(), torch.tensor(0.4), atol=0.01, rtol=0)
+    for interval in ([1.0, -0.2], [0.5], [0.0, 0.0], [0.0, 1.0, 2.0]):
+        with pytest.raises(UsageError, match="a list of two numbers, the lower one first"):
+            kind(ENTITIES, RELATIONS, dim=DIM, init=interval)
+    normal = kind(4000, RELATIONS, dim=DIM, init="xavier_normal").entities.weight.detach()
+    expected = torch.tensor((2 / (4000 + DIM)) ** 0.5)
+    torch.testing.assert_close(normal.std(), expected, atol=0, rtol=0.03)
+    assert normal.abs().max() > 3 * expected
+
+
+def authors_scores(model, head, relation, tail):
+    """Minus the distances of Sun et al. 2019: moduli of complex numbers, one triple at a time."""
+    found = []
+    for h, r, t in zip(head.tolist(), relation.tolist(), tail.tolist(), strict=True):
+        x, y = model.entities.weight[h], model.entities.weight[t]
+        if isinstance(model, TransE):
+            found.append(-sum(abs(x[i] + model.relations.weight[r, i] - y[i]) for i in range(DIM)))
+            continue
+        half, total = DIM // 2, 0.0
+        for i in range(half):
+            phase = model.angle_scale * model.angles.weight[r, i]
+            real = x[i] * phase.cos() - x[i + half] * phase.sin() - y[i]
+            imaginary = x[i] * phase.sin() + x[i + half] * phase.cos() - y[i + half]
+            total = total + (real**2 + imaginary**2) ** 0.5
+        found.append(-total)
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize("options", [{}, {"angle_scale": 2.5}])
+@pytest.mark.parametrize("kind", [TransE, RotatE])
+def test_with_norm_1_distances_are_the_authors(kind, options):
+    """Of single triples, among all entities, of samples and in blocks; and their derivatives."""
+    model = filled(made(kind, norm=1, dropout=0.0, **(options if kind is RotatE else {})))
+    weights = list(model.parameters())
+    pairs = HEAD.repeat_interleave(ENTITIES), RELATION.repeat_interleave(ENTITIES), ALL.repeat(5)
+    expected = authors_scores(model, *pairs).view(5, ENTITIES)
+    scores, sources = model.block_scores(queries())
+    found = {
+        "single": model.triple_scores(Data(head=pairs[0], relation=pairs[1], tail=pairs[2])),
+        "all": model.scores(queries()),
+        "blocks": scores(slice(None), *sources),
+        "tails": model.tail_scores(queries(), ALL.expand(5, -1)),
+    }
+    noise = torch.randn(5, ENTITIES)
+    right = torch.autograd.grad((noise * expected).sum(), weights)
+    for own in found.values():
+        own = own.view(5, ENTITIES)
+        torch.testing.assert_close(own, expected)
+        torch.testing.assert_close(torch.autograd.grad((noise * own).sum(), weights), right)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 1e-9])  # with and without the shorter way
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("double_distances")
+def test_other_tails_score_as_triples(kind, dropout):
+    model = made(kind, **({"dropout": dropout} if kind in FLAT else {}))
+    for tails in (torch.tensor([[3], [0], [4], [8], [1]]), ALL.expand(5, -1).flip(1)):
+        found = model.tail_scores(queries(), tails)
+        torch.testing.assert_close(found, model.scores(queries()).gather(1, tails))
+
+
+def test_moduli_of_the_tables():
+    model = made(ComplEx)
+    numbers = torch.complex(*model.entities.weight.chunk(2, 1))
+    torch.testing.assert_close(model.table_moduli()["entities"], numbers.abs())
+    torch.testing.assert_close(
+        made(TransE).table_moduli()["relations"], made(TransE).relations.weight.abs()
+    )
+    assert list(made(RotatE).table_moduli()) == ["entities"]
+    with pytest.raises(UsageError, match=r"drop task\.regularized_rows"):
+        made(RotH).table_moduli()
 
 
 @pytest.mark.parametrize("kind", FLAT)

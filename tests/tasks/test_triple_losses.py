@@ -11,12 +11,13 @@ from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
 from curvlab.data.datasets.triples import triple_numbers
 from curvlab.data.loaders.triple_batches import TripleDataModule
 from curvlab.errors import UsageError
-from curvlab.models.triples.flat import ComplEx
+from curvlab.models.triples.flat import ComplEx, DistMult, RotatE, TransE
 from curvlab.tasks import triple_losses
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
-from curvlab.tasks.triple_losses import REGULARIZERS, SAMPLED, corrupt, one_vs_all_loss
+from curvlab.tasks.triple_losses import REGULARIZERS, SAMPLED, corrupt, dura, one_vs_all_loss
 
 TRUE = torch.tensor([[0.3], [-1.2]], dtype=torch.float64)
+SIDES = {"head": 3, "tail": 7}
 SAMPLES = torch.tensor([[0.1, -0.4, 2.0], [0.0, -3.0, -1.0]], dtype=torch.float64)
 
 
@@ -64,9 +65,9 @@ def test_a_loss_is_the_papers(expected):
 def test_regularisers_by_hand():
     moduli = torch.tensor([[[1.0, 2.0]], [[3.0, 0.5]], [[0.0, 1.0]]])
     query = torch.tensor([[3.0, 4.0]])
-    assert REGULARIZERS["n3"](moduli, query).item() == pytest.approx((1 + 8 + 27 + 0.125 + 1) / 3)
-    assert REGULARIZERS["l2"](moduli, query).item() == pytest.approx((5 + 9.25 + 1) / 2)
-    assert REGULARIZERS["dura"](moduli, query).item() == pytest.approx(25 + 1)
+    assert REGULARIZERS["n3"](moduli).flatten().tolist() == pytest.approx([3, 27.125 / 3, 1 / 3])
+    assert REGULARIZERS["l2"](moduli).flatten().tolist() == pytest.approx([2.5, 4.625, 0.5])
+    assert dura(moduli, query).item() == pytest.approx(25 + 1)
 
 
 def test_n3_adds_the_cubes_of_the_moduli():
@@ -84,6 +85,155 @@ def test_n3_adds_the_cubes_of_the_moduli():
         (torch.complex(*table(index).chunk(2, -1)).abs() ** 3).sum(1) for table, index in columns
     )
     torch.testing.assert_close(cubed - plain, 0.3 * (cubes / 3).mean())
+
+
+@pytest.mark.parametrize("regularizer", ["l2", "n3"])
+@pytest.mark.parametrize("kind", [TransE, DistMult, ComplEx, RotatE])
+def test_a_regulariser_of_all_rows_has_its_slope_on_every_row(kind, regularizer):
+    """That of w |x|^p / p, times x |x|^(p - 2): for p = 2, what a weight decay of w adds."""
+    data = module(training="one_vs_all")
+    batch, model = data.batch(torch.arange(3)), kind(**data.inputs, dim=4, dropout=0.0)
+    weights = {"entities": 0.3, "relations": 0.0 if kind is RotatE else 0.7}
+    how = {"regularizer": regularizer, "regularization": weights, "regularized_rows": "all"}
+    plain, regularised = (
+        torch.autograd.grad(
+            KnowledgeGraphCompletion(model, **options).training_step(batch, 0), model.parameters()
+        )
+        for options in ({}, how)
+    )
+    for (name, table), before, after in zip(
+        model.named_parameters(), plain, regularised, strict=True
+    ):
+        weight = weights.get(name.partition(".")[0], 0.0)
+        moduli = torch.ones_like(table)
+        if regularizer == "n3":
+            parts = table.chunk(2 if model.is_complex else 1, 1)
+            moduli = torch.stack(parts).square().sum(0).sqrt().repeat(1, len(parts))
+        torch.testing.assert_close(after - before, weight * moduli * table, atol=1e-6, rtol=1e-4)
+
+
+def test_entities_and_relations_of_a_batch_have_their_own_weights():
+    data = module(training="one_vs_all")
+    batch, model = data.batch(torch.arange(20)), DistMult(**data.inputs, dim=4, dropout=0.0)
+
+    def loss(**options):
+        return KnowledgeGraphCompletion(model, **options).training_step(batch, 0)
+
+    weights = {"entities": 0.3, "relations": 0.7}
+    row = batch.query
+    of_ends = model.entities(batch.head[row]).square() + model.entities(batch.tail).square()
+    expected = (0.3 * of_ends + 0.7 * model.relations(batch.relation[row]).square()).sum(1) / 2
+    found = loss(regularizer="l2", regularization=weights) - loss()
+    torch.testing.assert_close(found, expected.mean())
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize("kind", [ComplEx, TransE])
+def test_each_side_of_a_triple_has_its_own_samples(kind, inverse, monkeypatch):
+    """The mean over sides of cross-entropies against 3 heads, and against 7 tails."""
+    options = {"training": "negative_sampling", "inverse_relations": inverse}
+    data = module(**options)
+    batch = data.batch(torch.randperm(len(data.train_triples.T))[:20])
+    model = kind(**data.inputs, dim=4, dropout=0.0)
+    task = KnowledgeGraphCompletion(model, **options, negatives={"head": 3, "tail": 7})
+    drawn, randint = {}, torch.randint
+
+    def kept(entities, shape, **others):
+        drawn[shape[1]] = randint(entities, shape, **others)
+        return drawn[shape[1]]
+
+    monkeypatch.setattr(torch, "randint", kept)
+    loss = task.training_step(batch, 0)
+    triples = zip(batch.head[batch.query], batch.relation[batch.query], batch.tail, strict=True)
+    losses, used = [], {3: 0, 7: 0}
+    for head, relation, tail in triples:
+        sides = ("tail", "head")
+        if inverse:  # (t, r^-1, h) predicts the head h
+            sides = ("head",) if relation >= data.num_relations // 2 else ("tail",)
+        for side in sides:
+            count = {"head": 3, "tail": 7}[side]
+            ends = drawn[count][used[count]]
+            used[count] += 1
+            every = torch.cat([(tail if side == "tail" or inverse else head).view(1), ends])
+            columns = {"head": head.expand(count + 1), "tail": tail.expand(count + 1)}
+            columns["tail" if side == "tail" or inverse else "head"] = every
+            scores = model.triple_scores(Data(relation=relation.expand(count + 1), **columns))
+            losses.append(F.cross_entropy(scores, torch.tensor(0)))
+    assert used == {count: len(rows) for count, rows in drawn.items()}
+    torch.testing.assert_close(loss, torch.stack(losses).mean())
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+def test_weights_of_subsampling_are_inverse_roots_of_counts(inverse):
+    data = module(training="negative_sampling", inverse_relations=inverse, subsampling=True)
+    triples = [tuple(triple) for triple in data.train_triples.T.tolist()]
+    batch = data.batch(torch.arange(0, len(triples), 3))
+    for weight, (head, relation, tail) in zip(batch.weight, triples[::3], strict=True):
+        same_pair = sum((h, r) == (head, relation) for h, r, _ in triples)
+        same_tail = sum((r, t) == (relation, tail) for _, r, t in triples)
+        # the authors count from 4, where a pair that occurs once has 4
+        assert weight.item() == pytest.approx((same_pair + 3 + same_tail + 3) ** -0.5)
+
+
+@pytest.mark.parametrize("kind", [RotatE, TransE])
+def test_training_of_sun_et_al_2019_is_the_authors_formula(kind, monkeypatch):
+    """Loss and gradient of equation 5 with weights, margin and temperature, by complex numbers."""
+    monkeypatch.setattr(torch, "get_default_dtype", lambda: torch.float64)
+    options = {"training": "negative_sampling", "inverse_relations": True, "subsampling": True}
+    data = module(**options)
+    batch = data.batch(torch.randperm(len(data.train_triples.T))[:20])
+    scale = {"angle_scale": math.pi / 0.3} if kind is RotatE else {}
+    model = kind(**data.inputs, dim=6, init=0.3, norm=1, reciprocal=False, **scale).double()
+    how = {"loss": "self_adversarial", "margin": 6.0, "temperature": 0.5}
+    task = KnowledgeGraphCompletion(model, **options, **how, negatives={"head": 5, "tail": 5})
+    drawn, randint = [], torch.randint
+
+    def kept(*args, **others):
+        drawn.append(randint(*args, **others))
+        return drawn[-1]
+
+    monkeypatch.setattr(torch, "randint", kept)
+    loss = task.training_step(batch, 0)
+    relations = data.num_relations // 2
+    inverse = batch.relation[batch.query] >= relations
+    order = torch.cat([(~inverse).nonzero(), inverse.nonzero()]).squeeze(1)
+    samples = torch.cat(drawn)
+
+    def distance(head, relation, tail):
+        ends = model.entities.weight[head], model.entities.weight[tail]
+        if kind is TransE:
+            return (ends[0] + model.relations.weight[relation] - ends[1]).abs().sum(-1)
+        head, tail = (torch.complex(*end.chunk(2, -1)) for end in ends)
+        turned = torch.polar(
+            torch.ones(3, dtype=torch.float64), model.angles.weight[relation] * math.pi / 0.3
+        )
+        return (head * turned - tail).abs().sum(-1)
+
+    positive, negative, weights = [], [], []
+    for row, ends in zip(order.tolist(), samples.tolist(), strict=True):
+        head = int(batch.head[batch.query[row]])
+        relation, tail = int(batch.relation[batch.query[row]]), int(batch.tail[row])
+        if relation >= relations:  # the head of (tail, relation, head) is replaced
+            relation, distances = relation - relations, []
+            distances = [distance(end, relation, head) for end in [tail, *ends]]
+        else:
+            distances = [distance(head, relation, end) for end in [tail, *ends]]
+        scores = 6.0 - torch.stack(distances)
+        share = (0.5 * scores[1:]).softmax(0).detach()
+        positive.append(-F.logsigmoid(scores[0]))
+        negative.append(-(share * F.logsigmoid(-scores[1:])).sum())
+        weights.append(batch.weight[row])
+    weight = torch.stack(weights).double()
+    sides = [(weight * torch.stack(part)).sum() / weight.sum() for part in (positive, negative)]
+    expected = sum(sides) / 2
+    torch.testing.assert_close(loss, expected, rtol=1e-9, atol=0)
+    leaves = list(model.parameters())
+    torch.testing.assert_close(
+        torch.autograd.grad(loss, leaves),
+        torch.autograd.grad(expected, leaves),
+        rtol=1e-6,
+        atol=1e-9,
+    )
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
@@ -219,12 +369,38 @@ def test_shared_samples_are_scored_with_every_query(filtered, monkeypatch):
             "set task.corruption=tail",
         ),
         ({"loss": "margin"}, "set task.training=negative_sampling"),
+        ({"negatives": SIDES}, "set task.training=negative_sampling"),
+        ({"subsampling": True}, "set task.training=negative_sampling"),
+        (
+            {"training": "negative_sampling", "negatives": SIDES, "shared_negatives": True}
+            | {"corruption": "tail"},
+            r"set task\.shared_negatives=false",
+        ),
+        (
+            {"training": "negative_sampling", "negatives": SIDES, "corruption": "both"},
+            r"set task\.corruption=uniform",
+        ),
+        ({"negatives": {"head": 3}}, "keys head and tail, each a whole number of at least 1"),
+        ({"negatives": {"head": 3, "tail": 0}}, "negatives"),
+        ({"regularization": {"entities": 0.1}}, "keys entities and relations"),
+        ({"regularized_rows": "all"}, r"needs task\.regularizer=l2 or n3"),
+        ({"regularized_rows": "all", "regularizer": "dura"}, r"needs task\.regularizer=l2 or n3"),
+        (
+            {"regularizer": "dura", "regularization": {"entities": 0.1, "relations": 0.1}},
+            "has one weight",
+        ),
+        (
+            {"regularized_rows": "all", "regularizer": "l2", "sparse": True},
+            "set model.sparse=false",
+        ),
         ({"reciprocal": False}, r"set task\.inverse_relations=true"),
     ],
 )
 def test_what_does_not_fit_is_refused(options, says):
     options = dict(options)
-    encoder = ComplEx(40, 3, dim=4, reciprocal=options.pop("reciprocal", True))
+    of_model = {"reciprocal": True, "sparse": False}
+    of_model = {name: options.pop(name, value) for name, value in of_model.items()}
+    encoder = ComplEx(40, 3, dim=4, **of_model)
     with pytest.raises(UsageError, match=says):
         KnowledgeGraphCompletion(encoder, **options)
 

@@ -9,6 +9,7 @@ from torch_geometric.data import Data
 
 from curvlab.errors import UsageError
 from curvlab.models.encoder import Encoder
+from curvlab.options import EmbeddingInit
 
 
 class TripleScorer(Encoder):
@@ -75,9 +76,27 @@ class TripleScorer(Encoder):
         scores = self.triple_scores(every).view_as(head)
         return scores[:, :1], scores[:, 1:]
 
+    def tail_scores(self, triples: Data, tails: Tensor) -> Tensor:
+        """Scores `[triples, samples]` of triples whose tails are replaced by `tails`, same shape.
+
+        Dropout acts on each score independently.
+        """
+        head, relation = (
+            column.unsqueeze(1).expand_as(tails).flatten()
+            for column in (triples.head, triples.relation)
+        )
+        every = Data(head=head, relation=relation, tail=tails.flatten())
+        return self.triple_scores(every).view_as(tails)
+
     def moduli(self, batch: Data) -> Tensor:  # noqa: ARG002
         """Moduli `[3, triples, dim]` of the factors head, relation and tail; refused without."""
         raise UsageError(f"{type(self).__name__} has no factors: drop task.regularizer")
+
+    def table_moduli(self) -> dict[str, Tensor]:
+        """Moduli of all rows of the tables `entities` and `relations`; refused without."""
+        raise UsageError(
+            f"{type(self).__name__} has no tables to regularise: drop task.regularized_rows"
+        )
 
     def triple_loss(self, loss: Callable[[], Tensor]) -> Tensor:
         """Loss of a training step on triples: the task's loss.
@@ -134,6 +153,13 @@ class DotProductScorer(TripleScorer):
     def triple_scores(self, batch: Data) -> Tensor:
         return (self(batch) * self.tails(batch.tail)).sum(-1)
 
+    def tail_scores(self, triples: Data, tails: Tensor) -> Tensor:
+        """Dropout acts once on each query, and once on each entity if all of them are scored."""
+        query = self(triples)
+        if tails.numel() < self.num_entities:
+            return torch.linalg.vecdot(query.unsqueeze(1), self.tails(tails))
+        return (query @ self.tails().T).gather(1, tails)
+
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
 
         def scores(rows: slice, queries: Tensor, tails: Tensor) -> Tensor:
@@ -142,13 +168,22 @@ class DotProductScorer(TripleScorer):
         return scores, (self(batch), self.tails())
 
 
-def table(rows: int, dim: int, init: float | None = None, sparse: bool = False) -> nn.Embedding:
-    """Embeddings `[rows, dim]`, uniform in [-init, init], else Xavier uniform (CAT, Section 5)."""
+def table(rows: int, dim: int, init: EmbeddingInit = None, sparse: bool = False) -> nn.Embedding:
+    """Embeddings `[rows, dim]`.
+
+    `init` is x, for uniform in [-x, x]; [low, high], for uniform on that interval;
+    "xavier_normal"; or None, for Xavier uniform (CAT, Section 5).
+    """
     embedding = nn.Embedding(rows, dim, sparse=sparse)
     if init is None:
         nn.init.xavier_uniform_(embedding.weight)
-    else:
+    elif init == "xavier_normal":
+        nn.init.xavier_normal_(embedding.weight)
+    elif isinstance(init, int | float):
         nn.init.uniform_(embedding.weight, -init, init)
+    else:
+        low, high = init
+        nn.init.uniform_(embedding.weight, low, high)
     return embedding
 
 

@@ -1,7 +1,14 @@
 """Optimisers for models with curvatures and with points of manifolds."""
 
 from curvlab.optim.groups import parameter_groups
-from curvlab.optim.optimisers import SGD, Adam, AdamW, GroupedOptimizer, ReduceOnPlateau
+from curvlab.optim.optimisers import (
+    SGD,
+    Adam,
+    AdamW,
+    GroupedOptimizer,
+    LowerOnce,
+    ReduceOnPlateau,
+)
 from curvlab.optim.riemannian import RiemannianAdam, RiemannianAdamW
 
 __all__ = [
@@ -9,6 +16,7 @@ __all__ = [
     "Adam",
     "AdamW",
     "GroupedOptimizer",
+    "LowerOnce",
     "ReduceOnPlateau",
     "RiemannianAdam",
     "RiemannianAdamW",

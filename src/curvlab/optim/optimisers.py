@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
 from curvlab.checked import Checked
 from curvlab.errors import UsageError
@@ -126,3 +126,24 @@ class ReduceOnPlateau(Checked):
 
     def build(self, optimizer: Optimizer) -> ReduceLROnPlateau:
         return ReduceLROnPlateau(optimizer, mode="max", **self.options)  # type: ignore[arg-type]
+
+
+class LowerOnce(Checked):
+    """Multiplies the learning rate by a factor once, after a share of the run's steps.
+
+    Args:
+        factor: of the learning rate.
+        after: share of the steps at the first rate.
+    """
+
+    end_below = 0.0
+
+    def __init__(self, factor: Fraction = 0.1, after: Fraction = 0.5) -> None:
+        self.factor = factor
+        self.after = after
+
+    def build(self, optimizer: Optimizer, steps: int) -> LambdaLR:
+        def rate(step: int) -> float:
+            return self.factor if step >= self.after * steps else 1.0
+
+        return LambdaLR(optimizer, rate)

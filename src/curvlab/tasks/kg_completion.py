@@ -1,6 +1,6 @@
 """Knowledge-graph completion: which entity is the tail of a head and a relation."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
@@ -31,15 +31,30 @@ from curvlab.metrics.ranking import (
 )
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.models.triples.floors import RelationFrequency, ReverseLookup
-from curvlab.optim import GroupedOptimizer, ReduceOnPlateau
-from curvlab.options import NonNegativeFloat, Passed, PositiveInt
+from curvlab.optim import GroupedOptimizer, LowerOnce, ReduceOnPlateau
+from curvlab.options import (
+    NonNegativeFloat,
+    Passed,
+    PositiveInt,
+    SideCounts,
+    TableWeights,
+)
 from curvlab.process import all_reduce_sum, own_share
 from curvlab.tasks.predictions import ENTRIES, PredictionQuery, Query, Trained, positions_of
 from curvlab.tasks.references import MOST_SCORES, TooLargeError
 from curvlab.tasks.task import SelectedTask
-from curvlab.tasks.triple_losses import REGULARIZERS, SAMPLED, corrupt, one_vs_all_loss
+from curvlab.tasks.triple_losses import (
+    REGULARIZERS,
+    SAMPLED,
+    corrupt,
+    dura,
+    one_vs_all_loss,
+)
 
 RAW = ("mrr", "hits10")
+
+Columns = tuple[Tensor, Tensor, Tensor]
+"""Heads, relations and tails of triples."""
 
 PREDICTED = ["head", "relation", "tail", "rank", "score", "probability", "known"]
 """Columns of predictions."""
@@ -79,7 +94,8 @@ class KnowledgeGraphCompletion(SelectedTask):
             training tails are targets; `negative_sampling`, triples with another head or tail.
         loss: `softmax` or `bce` (summed over entities or samples; torch's is the mean); of
             negative samples also `margin` and `self_adversarial`.
-        negatives: samples of a triple, drawn with replacement.
+        negatives: samples of a triple, drawn with replacement; `{head: 70, tail: 158}` draws so
+            many for each side of each triple, and the loss is the mean over sides.
         corruption: which end a sample replaces: `tail`; `uniform`, either; `bernoulli`, by the
             relation's tails per head; `both`.
         filtered: leave out samples that are training triples.
@@ -88,7 +104,11 @@ class KnowledgeGraphCompletion(SelectedTask):
         temperature: of the samples' weights in `self_adversarial`.
         regularizer: of the embeddings of a batch's triples: `n3` (Lacroix et al. 2018), `l2` or
             `dura` (Zhang et al. 2020); null for none.
-        regularization: weight of the regulariser.
+        regularization: weight of the regulariser, or `{entities: 1e-3, relations: 0.0}`.
+        regularized_rows: rows that `n3` and `l2` cover: `batch`, the mean over a batch's triples;
+            `all`, the sum over all rows of the tables.
+        subsampling: weigh triples of rare heads and tails more in the loss of negative samples: by
+            n^(-1/2) of the triples that share head and relation, or relation and tail.
     """
 
     data_kind = "triples"
@@ -103,17 +123,19 @@ class KnowledgeGraphCompletion(SelectedTask):
         inverse_relations: bool = False,
         ties: Ties = "realistic",
         hits: Sequence[PositiveInt] = HITS,
-        scheduler: ReduceOnPlateau | None = None,
+        scheduler: ReduceOnPlateau | LowerOnce | None = None,
         training: Training = "one_vs_all",
         loss: Literal["softmax", "bce", "margin", "self_adversarial"] = "softmax",
-        negatives: PositiveInt = 64,
+        negatives: PositiveInt | SideCounts = 64,
         corruption: Corruption = "uniform",
         filtered: bool = False,
         shared_negatives: bool = False,
         margin: NonNegativeFloat = 1.0,
         temperature: NonNegativeFloat = 1.0,
         regularizer: Literal["n3", "l2", "dura"] | None = None,
-        regularization: NonNegativeFloat = 0.01,
+        regularization: NonNegativeFloat | TableWeights = 0.01,
+        regularized_rows: Literal["batch", "all"] = "batch",
+        subsampling: bool = False,
     ) -> None:
         super().__init__(encoder, optimizer, scheduler)
         self.encoder: TripleScorer = encoder
@@ -127,6 +149,8 @@ class KnowledgeGraphCompletion(SelectedTask):
         self.shared_negatives = shared_negatives
         self.margin, self.temperature = margin, temperature
         self.regularizer, self.regularization = regularizer, regularization
+        self.regularized_rows = regularized_rows
+        self.subsampling = subsampling
         self._check_training()
         self._evaluated: dict[str, dict[str, Tensor]] = {}
         self._counts: dict[str, dict[str, RankCounts]] = {}
@@ -144,14 +168,46 @@ class KnowledgeGraphCompletion(SelectedTask):
             truth = batch.query, batch.tail, self.label_smoothing
             how = self.loss == "bce", self.compared == "k_vs_all"
             loss = one_vs_all_loss(scores, sources, shape, *truth, *how)
-        if self.regularizer is not None:
+        return loss if self.regularizer is None else loss + self._regularization(batch)
+
+    def _regularization(self, batch: Data) -> Tensor:
+        assert self.regularizer is not None
+        if self.regularizer == "dura":
             triples = _triples_of(batch)
-            moduli, query = self.encoder.moduli(triples), self.encoder(triples)
-            loss = loss + self.regularization * REGULARIZERS[self.regularizer](moduli, query).mean()
-        return loss
+            costs = dura(self.encoder.moduli(triples), self.encoder(triples))
+            return self.table_weights["entities"] * costs.mean()
+        cost = REGULARIZERS[self.regularizer]
+        if self.regularized_rows == "all":
+            moduli = self.encoder.table_moduli()
+            parts = [self.table_weights[name] * cost(m).sum() for name, m in moduli.items()]
+            return torch.stack(parts).sum()
+        head, relation, tail = cost(self.encoder.moduli(_triples_of(batch)))
+        ends = self.table_weights["entities"] * (head + tail)
+        return (ends + self.table_weights["relations"] * relation).mean()
+
+    @property
+    def table_weights(self) -> Mapping[str, float]:
+        """Weights of the regulariser on entities and relations."""
+        if isinstance(self.regularization, Mapping):
+            return self.regularization
+        return dict.fromkeys(("entities", "relations"), self.regularization)
 
     def _sampled_loss(self, batch: Data) -> Tensor:
-        triples, (negatives, corruption, filtered) = _triples_of(batch), self.sampling
+        triples = _triples_of(batch)
+        triples.weight = batch.weight if self.subsampling else torch.ones_like(batch.tail)
+        if isinstance(self.sampling[0], Mapping):
+            parts = [self._side_losses(triples, batch, side) for side in ("tail", "head")]
+        else:
+            parts = [self._drawn_losses(triples, batch, self.sampling[0])]
+        losses, weights = (torch.cat(columns) for columns in zip(*parts, strict=True))
+        if not self.subsampling:
+            return losses.mean()
+        weights = weights.to(losses)
+        return (weights * losses).sum() / weights.sum()
+
+    def _drawn_losses(self, triples: Data, batch: Data, negatives: int) -> tuple[Tensor, Tensor]:
+        """Losses `[triples]` by samples of either end, and the triples' weights."""
+        _, corruption, _ = self.sampling
         columns = torch.stack([triples.head, triples.relation, triples.tail])
         entities = self.encoder.num_entities
         if self.shared_negatives:
@@ -162,24 +218,93 @@ class KnowledgeGraphCompletion(SelectedTask):
         else:
             drawn = corrupt(columns, negatives, entities, batch.corrupt_head, corruption == "both")
             true, sampled = self.encoder.sampled_scores(triples, drawn, corruption == "both")
-        if filtered:
-            numbers = triple_numbers(*drawn, entities)
-            place = torch.searchsorted(batch.known, numbers).clamp(max=len(batch.known) - 1)
-            sampled = sampled.where(batch.known[place] != numbers, -torch.inf)
-        return SAMPLED[self.loss](true, sampled, self.margin, self.temperature).mean()
+        return self._losses(true, self._without_known(sampled, drawn, batch)), triples.weight
+
+    def _side_losses(self, triples: Data, batch: Data, side: str) -> tuple[Tensor, Tensor]:
+        """Losses `[triples]` by samples of one side of the triples that predict it, and weights."""
+        assert isinstance(self.sampling[0], Mapping)
+        rows, entities = batch[f"{side}_rows"], self.encoder.num_entities
+        part = Data(**{name: triples[name][rows] for name in ("head", "relation", "tail")})
+        head, relation, tail = (c.unsqueeze(1) for c in (part.head, part.relation, part.tail))
+        shape = len(rows), self.sampling[0][side]
+        ends = torch.randint(entities, shape, device=rows.device)
+        if side == "tail" or self.inverse_relations:
+            drawn = head, relation, ends
+            scores = self.encoder.tail_scores(part, torch.cat([tail, ends], 1))
+            true, sampled = scores[:, :1], scores[:, 1:]
+        else:
+            drawn = ends, relation.expand(shape), tail.expand(shape)
+            true, sampled = self.encoder.sampled_scores(part, drawn)
+        losses = self._losses(true, self._without_known(sampled, drawn, batch))
+        return losses, triples.weight[rows]
+
+    def _losses(self, true: Tensor, sampled: Tensor) -> Tensor:
+        return SAMPLED[self.loss](true, sampled, self.margin, self.temperature)
+
+    def _without_known(self, sampled: Tensor, drawn: Columns, batch: Data) -> Tensor:
+        """Scores of samples; -inf for training triples if `filtered`."""
+        if not self.sampling[2]:
+            return sampled
+        numbers = triple_numbers(*drawn, self.encoder.num_entities)
+        place = torch.searchsorted(batch.known, numbers).clamp(max=len(batch.known) - 1)
+        return sampled.where(batch.known[place] != numbers, -torch.inf)
 
     def _check_training(self) -> None:
         if not (self.inverse_relations or self.encoder.reciprocal):
             raise UsageError(
                 "model.reciprocal=false is about inverse relations: set task.inverse_relations=true"
             )
+        self._check_regularizer()
         if self.compared != "negative_sampling":
+            self._check_no_sampling()
             if self.loss in ("margin", "self_adversarial"):
                 raise UsageError(
                     f"task.loss={self.loss} compares samples: set task.training=negative_sampling"
                 )
         elif self.shared_negatives and self.sampling[1] != "tail":
             raise UsageError("task.shared_negatives=true replaces tails: set task.corruption=tail")
+        elif isinstance(self.sampling[0], Mapping):
+            if self.shared_negatives:
+                raise UsageError(
+                    "task.negatives={head, tail} draws samples for each triple: set "
+                    "task.shared_negatives=false, or give one number"
+                )
+            if self.sampling[1] in ("bernoulli", "both"):
+                raise UsageError(
+                    f"task.negatives={{head, tail}} replaces one end at a time, which "
+                    f"task.corruption={self.sampling[1]} does not: set task.corruption=uniform"
+                )
+
+    def _check_no_sampling(self) -> None:
+        """Refuse options of negative samples without them."""
+        sampled = {
+            "task.negatives={head, tail}": isinstance(self.sampling[0], Mapping),
+            "task.subsampling=true": self.subsampling,
+        }
+        for option, given in sampled.items():
+            if given:
+                raise UsageError(
+                    f"{option} needs negative samples: set task.training=negative_sampling"
+                )
+
+    def _check_regularizer(self) -> None:
+        rows = self.regularized_rows
+        if rows == "all" and self.regularizer not in ("n3", "l2"):
+            raise UsageError("task.regularized_rows=all needs task.regularizer=l2 or n3")
+        if rows == "all" and self.encoder.entities.sparse:
+            raise UsageError(
+                "task.regularized_rows=all changes every row in a step: set model.sparse=false"
+            )
+        if self.regularizer == "dura" and isinstance(self.regularization, Mapping):
+            raise UsageError("task.regularizer=dura has one weight: set task.regularization=0.01")
+        if self.regularizer is None or rows == "batch":
+            return
+        tables = self.encoder.table_moduli()
+        if "relations" not in tables and self.table_weights["relations"]:
+            raise UsageError(
+                f"{type(self.encoder).__name__} has no table of relations to regularise: set "
+                "task.regularization={entities: ..., relations: 0.0}"
+            )
 
     def on_train_batch_start(self, batch: Data | None = None, batch_idx: int = 0) -> None:
         self._evaluated = {}

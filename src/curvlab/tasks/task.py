@@ -14,7 +14,7 @@ from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import UsageError
 from curvlab.finite import Scores
 from curvlab.models.encoder import Encoder
-from curvlab.optim import Adam, GroupedOptimizer, ReduceOnPlateau
+from curvlab.optim import Adam, GroupedOptimizer, LowerOnce, ReduceOnPlateau
 from curvlab.tasks.predictions import PredictionQuery, Trained
 from curvlab.tasks.written_files import save_embeddings, save_filters
 
@@ -107,8 +107,8 @@ class SelectedTask(Task):
     The test part is scored once, with the selected weights (`BestValidation`).
 
     Args:
-        scheduler: reduces the learning rate by the validation `score` after every epoch; None for a
-            constant rate.
+        scheduler: reduces the learning rate, by the validation `score` after every epoch or once;
+            None for a constant rate.
     """
 
     selects_checkpoint = True
@@ -119,7 +119,7 @@ class SelectedTask(Task):
         self,
         encoder: Encoder,
         optimizer: GroupedOptimizer | None = None,
-        scheduler: ReduceOnPlateau | None = None,
+        scheduler: ReduceOnPlateau | LowerOnce | None = None,
     ) -> None:
         super().__init__(encoder, optimizer)
         self.scheduler = scheduler
@@ -128,6 +128,12 @@ class SelectedTask(Task):
         optimizer = super().configure_optimizers()
         if self.scheduler is None:
             return optimizer
+        if isinstance(self.scheduler, LowerOnce):
+            lower = self.scheduler.build(optimizer, self.trainer.max_steps)
+            return {
+                "optimizer": optimizer,
+                "lr_scheduler": {"scheduler": lower, "interval": "step"},
+            }
         # Validations are that many epochs apart; a loop of one's own has no trainer.
         every = self._trainer.check_val_every_n_epoch if self._trainer else 1
         scheduler = {

@@ -148,15 +148,21 @@ SAMPLED: Mapping[str, Callable[..., Tensor]] = {
 """Losses `[triples]` of the scores p `[triples, 1]` of true triples and n `[triples, negatives]` of
 sampled ones, of margin and temperature; a score of -inf adds nothing."""
 
-REGULARIZERS: Mapping[str, Callable[[Tensor, Tensor], Tensor]] = {
+REGULARIZERS: Mapping[str, Callable[[Tensor], Tensor]] = {
     # Lacroix et al. 2018, equation 7
-    "n3": lambda moduli, _: moduli.pow(3).sum((0, -1)) / 3,
-    "l2": lambda moduli, _: moduli.square().sum((0, -1)) / 2,
-    # Zhang et al. 2020, equation 5: the side of the tail; inverse relations have the head's
-    "dura": lambda moduli, query: query.square().sum(-1) + moduli[2].square().sum(-1),
+    "n3": lambda moduli: moduli.pow(3).sum(-1) / 3,
+    "l2": lambda moduli: moduli.square().sum(-1) / 2,
 }
-"""Costs `[triples]` of the moduli `[3, triples, dim]` of head, relation and tail, and of the
-query's embedding `[triples, dim]`."""
+"""Costs `[...]` of the moduli `[..., dim]` of embeddings."""
+
+
+def dura(moduli: Tensor, query: Tensor) -> Tensor:
+    """Cost `[triples]` of a query's embedding and of its tail.
+
+    Of `moduli` `[3, triples, dim]` of head, relation and tail, the tail's count: inverse relations
+    have the head's (Zhang et al. 2020, equation 5).
+    """
+    return query.square().sum(-1) + moduli[2].square().sum(-1)
 
 
 def corrupt(

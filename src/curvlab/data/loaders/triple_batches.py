@@ -32,11 +32,15 @@ class TripleDataModule(MiniBatchDataModule):
             same part, so that ranking tails ranks heads too.
         training: what the task compares a triple with; for `k_vs_all` a batch has all training
             tails of its queries, for `negative_sampling` also `corrupt_head` `[triples]`, the
-            probability that a sample replaces the head.
+            probability that a sample replaces the head, and `tail_rows` and `head_rows`, the
+            positions of triples whose tail or head is predicted: an inverse relation predicts
+            the head, and without inverse relations every triple predicts both.
         corruption: which end is replaced: `tail`; `uniform`, either; `bernoulli`, the head with
             probability tph / (tph + hpt), from the relation's tails per head and heads per tail
             (Wang et al. 2014); `both` replaces the two.
         filtered: a batch has `known`, numbers of all training triples (`triple_numbers`).
+        subsampling: a batch has `weight` `[triples]`, n^(-1/2) of the number n of training triples
+            with the same head and relation or the same relation and tail (Sun et al. 2019).
     """
 
     size: PositiveInt = 512
@@ -45,6 +49,7 @@ class TripleDataModule(MiniBatchDataModule):
     training: Training = "one_vs_all"
     corruption: Corruption = "uniform"
     filtered: bool = False
+    subsampling: bool = False
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -89,7 +94,29 @@ class TripleDataModule(MiniBatchDataModule):
         if self.training == "negative_sampling":
             batch.corrupt_head = self._head_share[batch.relation][query]
             batch.known = self._known if self.filtered else None
+            batch.tail_rows, batch.head_rows = self._rows_of_sides(batch.relation[query])
+        if self.subsampling:
+            batch.weight = self._weights[nodes]
         return batch
+
+    def _rows_of_sides(self, relation: Tensor) -> tuple[Tensor, Tensor]:
+        """Positions of the triples whose tail is predicted, and of those whose head is."""
+        if not self.inverse_relations:
+            every = torch.arange(len(relation))
+            return every, every
+        inverse = relation >= self.num_relations // 2
+        return (~inverse).nonzero().squeeze(1), inverse.nonzero().squeeze(1)
+
+    @cached_property
+    def _weights(self) -> Tensor:
+        """Weights of the training triples; both counts start at 4, as in the authors' code."""
+        head, relation, tail = self.train_triples
+        counts = torch.zeros(len(head), dtype=torch.long)
+        for end in (head, tail):
+            pairs = end * self.num_relations + relation
+            _, place, found = pairs.unique(return_inverse=True, return_counts=True)
+            counts += found[place] + 3
+        return counts.to(torch.get_default_dtype()).rsqrt()
 
     def rounds(self, number: int, batches: int) -> list[tuple[Tensor, ...]]:
         pair, _ = self._pairs

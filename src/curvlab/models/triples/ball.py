@@ -24,7 +24,7 @@ from curvlab.manifolds.curved_trig import tolerance
 from curvlab.models.triple_scorer import TripleScorer, check_even, table
 from curvlab.models.triples import ball_distances
 from curvlab.models.triples.ball_distances import unique_without_waiting
-from curvlab.options import PositiveFloat, PositiveInt, SpaceMaker
+from curvlab.options import EmbeddingInit, PositiveInt, SpaceMaker
 
 UNIT = -1.0
 """Curvature of the unit ball."""
@@ -38,7 +38,8 @@ class HyperbolicScorer(TripleScorer):
 
     Args:
         manifold: makes the ball of all relations, or one for each, of its own curvature.
-        init: start with embeddings uniform in [-init, init]; null: Xavier uniform.
+        init: initial embeddings: x, uniform in [-x, x]; [low, high], uniform on that interval;
+            `xavier_normal`; null: Xavier uniform.
     """
 
     curvature_per_relation = False
@@ -49,7 +50,7 @@ class HyperbolicScorer(TripleScorer):
         num_relations: int,
         manifold: SpaceMaker[PoincareBall] = partial(PoincareBall, learnable=True),
         dim: PositiveInt = 64,
-        init: PositiveFloat | None = None,
+        init: EmbeddingInit = None,
     ) -> None:
         super().__init__()
         each = {"components": num_relations} if self.curvature_per_relation else {}
@@ -61,7 +62,7 @@ class HyperbolicScorer(TripleScorer):
         self.add_tables(num_relations, dim, init)
 
     @abstractmethod
-    def add_tables(self, relations: int, dim: int, init: float | None) -> None:
+    def add_tables(self, relations: int, dim: int, init: EmbeddingInit) -> None:
         """Make further parameters of relations."""
 
     @property
@@ -191,7 +192,7 @@ class MuRP(HyperbolicScorer):
     arXiv:1905.09791).
     """
 
-    def add_tables(self, relations: int, dim: int, init: float | None) -> None:  # noqa: ARG002
+    def add_tables(self, relations: int, dim: int, init: EmbeddingInit) -> None:  # noqa: ARG002
         self.stretches = nn.Embedding(relations, dim)
         nn.init.ones_(self.stretches.weight)
 
@@ -232,7 +233,7 @@ class RotH(HyperbolicScorer):
 
     curvature_per_relation = True
 
-    def add_tables(self, relations: int, dim: int, init: float | None) -> None:
+    def add_tables(self, relations: int, dim: int, init: EmbeddingInit) -> None:
         check_even(dim)
         self.last_translations = table(relations, dim, init)
         self.rotations = table(relations, dim)
@@ -287,11 +288,11 @@ class AttH(RotH):
         num_relations: int,
         manifold: SpaceMaker[PoincareBall] = PoincareBall,
         dim: PositiveInt = 64,
-        init: PositiveFloat | None = None,
+        init: EmbeddingInit = None,
     ) -> None:
         super().__init__(num_entities, num_relations, manifold, dim, init)
 
-    def add_tables(self, relations: int, dim: int, init: float | None) -> None:
+    def add_tables(self, relations: int, dim: int, init: EmbeddingInit) -> None:
         super().add_tables(relations, dim, init)
         self.reflections = table(relations, dim)
         nn.init.uniform_(self.reflections.weight, -1, 1)

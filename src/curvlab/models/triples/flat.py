@@ -2,11 +2,11 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch_geometric.data import Data
@@ -16,7 +16,7 @@ from curvlab.manifolds.kernels import upcast_half
 from curvlab.manifolds.products import full_precision, product
 from curvlab.models.encoder import FlatEncoder
 from curvlab.models.triple_scorer import DotProductScorer, TripleScorer, check_even, table
-from curvlab.options import Dropout, PositiveFloat, PositiveInt
+from curvlab.options import Dropout, EmbeddingInit, PositiveFloat, PositiveInt
 
 SMALLEST = 1e-12
 """Smallest squared distance: below it the derivative of the root would be large."""
@@ -30,7 +30,9 @@ class _FlatScorer(FlatEncoder, TripleScorer):
         dropout: of the head, and of the relation unless that has its own.
         relation_dropout: of the relation; null: as `dropout`.
         tail_dropout: apply `dropout` to tails too.
-        init: start with embeddings uniform in [-init, init]; null: Xavier uniform.
+        init: initial embeddings: x, uniform in [-x, x]; [low, high], uniform on that interval;
+            `xavier_normal`; null: Xavier uniform.
+        reciprocal: give an inverse relation its own parameters; false: its relation's, inverted.
         sparse: update the rows of a batch only, with optimizer=adagrad and negative sampling.
     """
 
@@ -44,29 +46,46 @@ class _FlatScorer(FlatEncoder, TripleScorer):
         dropout: Dropout = 0.0,
         relation_dropout: Dropout | None = None,
         tail_dropout: bool = False,
-        init: PositiveFloat | None = None,
+        init: EmbeddingInit = None,
+        reciprocal: bool = True,
         sparse: bool = False,
     ) -> None:
         super().__init__()
         if self.is_complex:
             check_even(dim)
         self.dim_out = dim
+        self.reciprocal = reciprocal
+        self.relation_rows = num_relations if reciprocal else -(-num_relations // 2)
         self.entities = table(num_entities, dim, init, sparse)
         self.drop = DropoutLayer(dropout)
         self.drop_relation = DropoutLayer(dropout if relation_dropout is None else relation_dropout)
         self.drop_tail = DropoutLayer(dropout if tail_dropout else 0.0)
-        if num_relations:  # none where they are not tables of this width
-            self.relations = table(num_relations, dim, init, sparse)
+        self.add_relations(dim, init, sparse)
+
+    def add_relations(self, dim: int, init: EmbeddingInit, sparse: bool) -> None:
+        """Make the parameters of relations."""
+        self.relations = table(self.relation_rows, dim, init, sparse)
 
     def tails(self, index: Tensor | None = None) -> Tensor:
         return self.drop_tail(self.entities.weight if index is None else self.entities(index))
 
+    def is_inverse(self, relation: Tensor) -> Tensor:
+        """Whether relations are inverse ones without parameters of their own `[queries, 1]`."""
+        return (relation >= self.relation_rows).unsqueeze(-1)
+
+    def modulus(self, numbers: Tensor) -> Tensor:
+        """Moduli of the last axis: absolute values, or those of complex numbers."""
+        if not self.is_complex:
+            return numbers.abs()
+        return torch.linalg.vector_norm(torch.stack(numbers.chunk(2, -1)), dim=0)
+
+    def table_moduli(self) -> dict[str, Tensor]:
+        tables = {"entities": self.entities.weight, "relations": self.relations.weight}
+        return {name: self.modulus(weight) for name, weight in tables.items()}
+
 
 class DistMult(_FlatScorer, DotProductScorer):
     """score(h, r, t) = sum_i h_i r_i t_i, the same for (t, r, h).
-
-    Args:
-        reciprocal: give an inverse relation its own embedding; false: that of `invert`.
 
     Paper: DistMult, "Embedding entities and relations for learning and inference in knowledge
     bases". Yang et al. 2015, arXiv:1412.6575.
@@ -82,28 +101,23 @@ class DistMult(_FlatScorer, DotProductScorer):
         dropout: Dropout = 0.2,
         relation_dropout: Dropout | None = None,
         tail_dropout: bool = False,
-        init: PositiveFloat | None = None,
+        init: EmbeddingInit = None,
         reciprocal: bool = True,
         sparse: bool = False,
     ) -> None:
-        own = num_relations if reciprocal else -(-num_relations // 2)
         dropouts = dropout, relation_dropout, tail_dropout
-        super().__init__(num_entities, own, dim, *dropouts, init, sparse)
-        self.reciprocal = reciprocal
+        super().__init__(num_entities, num_relations, dim, *dropouts, init, reciprocal, sparse)
 
     def forward(self, batch: Data) -> Tensor:
-        head, own = self.drop(self.entities(batch.head)), self.relations.num_embeddings
-        relation = self.drop_relation(self.relations(batch.relation % own))
-        inverse = (batch.relation >= own).unsqueeze(-1)
+        head = self.drop(self.entities(batch.head))
+        relation = self.drop_relation(self.relations(batch.relation % self.relation_rows))
+        inverse = self.is_inverse(batch.relation)
         return self.combine(head, torch.where(inverse, self.invert(relation), relation))
 
     def moduli(self, batch: Data) -> Tensor:
         head, tail = self.entities(batch.head), self.entities(batch.tail)
-        relation = self.relations(batch.relation % self.relations.num_embeddings)
+        relation = self.relations(batch.relation % self.relation_rows)
         return self.modulus(torch.stack([head, relation, tail]))
-
-    def modulus(self, numbers: Tensor) -> Tensor:
-        return numbers.abs()
 
     def combine(self, head: Tensor, relation: Tensor) -> Tensor:
         """H r."""
@@ -127,9 +141,6 @@ class ComplEx(DistMult):
 
     is_complex = True
 
-    def modulus(self, numbers: Tensor) -> Tensor:
-        return torch.linalg.vector_norm(torch.stack(numbers.chunk(2, -1)), dim=0)
-
     def combine(self, head: Tensor, relation: Tensor) -> Tensor:
         return complex_product(head, relation)
 
@@ -139,25 +150,66 @@ class ComplEx(DistMult):
 
 
 class _DistanceScorer(_FlatScorer):
-    """score(h, r, t) = -|h moved by r - t|, where a relation moves all points by an isometry."""
+    """score(h, r, t) = -|h moved by r - t|, where a relation moves all points by an isometry.
+
+    Args:
+        norm: 2, the Euclidean distance; 1, the sum of the moduli of coordinates.
+    """
+
+    def __init__(
+        self,
+        num_entities: int,
+        num_relations: int,
+        dim: PositiveInt = 64,
+        dropout: Dropout = 0.0,
+        relation_dropout: Dropout | None = None,
+        tail_dropout: bool = False,
+        init: EmbeddingInit = None,
+        reciprocal: bool = True,
+        sparse: bool = False,
+        norm: Literal[1, 2] = 2,
+    ) -> None:
+        dropouts = dropout, relation_dropout, tail_dropout
+        super().__init__(num_entities, num_relations, dim, *dropouts, init, reciprocal, sparse)
+        self.norm = norm
 
     @abstractmethod
     def move(self, x: Tensor, relation: Tensor, back: bool = False) -> Tensor:
         """Points `[queries, dim]` moved by the relations `[queries]`, or back."""
 
+    def direction(self, relation: Tensor, back: bool) -> Tensor:
+        """1 where relations move forward, -1 where they move back, `[queries, 1]`."""
+        backward = self.is_inverse(relation) != back
+        return 1 - 2 * backward.to(self.entities.weight.dtype)
+
+    def length(self, vectors: Tensor) -> Tensor:
+        """Lengths of the last axis."""
+        if self.norm == 1:
+            return self.modulus(vectors).sum(-1)
+        return torch.linalg.vector_norm(vectors, dim=-1)
+
     def forward(self, batch: Data) -> Tensor:
         return self.move(self.drop(self.entities(batch.head)), batch.relation)
 
     def triple_scores(self, batch: Data) -> Tensor:
-        away = self(batch) - self.tails(batch.tail)
-        return -torch.linalg.vector_norm(away, dim=-1)
+        return -self.length(self(batch) - self.tails(batch.tail))
+
+    @property
+    def has_dropout(self) -> bool:
+        return any(p.p for p in (self.drop, self.drop_relation, self.drop_tail))
+
+    def tail_scores(self, triples: Data, tails: Tensor) -> Tensor:
+        """Without dropout a query is moved once."""
+        if self.has_dropout:
+            return super().tail_scores(triples, tails)
+        return -self.length(self(triples).unsqueeze(1) - self.entities(tails))
 
     def sampled_scores(
         self, triples: Data, drawn: Sequence[Tensor], both_ends: bool = False
     ) -> tuple[Tensor, Tensor]:
         """One row of the entities for each sample: queries are made once a triple, at both ends."""
         head, _, tail = drawn
-        if both_ends or any(p.p for p in (self.drop, self.drop_relation, self.drop_tail)):
+        if both_ends or self.has_dropout:
             return super().sampled_scores(triples, drawn, both_ends)
         replaced = head != triples.head.unsqueeze(1)
         numbers = torch.cat(
@@ -168,19 +220,28 @@ class _DistanceScorer(_FlatScorer):
         # A product with 0 and 1 chooses exactly; its derivative makes fewer arrays than `where`'s.
         chosen = torch.stack([~replaced, replaced], -1).to(x.dtype)
         away = product(chosen, torch.stack([query, back], 1)) - ends.view(*head.shape, -1)
-        norm = torch.linalg.vector_norm
-        return -norm(query - y, dim=-1).unsqueeze(1), -norm(away, dim=-1)
+        return -self.length(query - y).unsqueeze(1), -self.length(away)
+
+    def summed_distances(self, x: Tensor, y: Tensor) -> Tensor:
+        """Distances `[n, m]` of norm 1 of points `[n, dim]` and `[m, dim]`."""
+        if not self.is_complex:
+            return torch.cdist(x, y, p=1.0)
+        distances: Tensor = _SummedModuli.apply(x, y)
+        return distances
 
     def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
         x, y = self(batch), self.tails(among)
+        if self.norm == 1:
+            return -self.summed_distances(x, y)
         squares = x.square().sum(-1, keepdim=True) + y.square().sum(-1)
         return -(squares - 2 * product(x, y.T)).clamp(min=SMALLEST).sqrt()
 
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
+        distances_of = self.summed_distances if self.norm == 1 else _Distances.apply
 
         def scores(rows: slice, queries: Tensor, tails: Tensor) -> Tensor:
             with torch.autocast(queries.device.type, enabled=False):
-                distances: Tensor = _Distances.apply(upcast_half(queries[rows]), upcast_half(tails))
+                distances: Tensor = distances_of(upcast_half(queries[rows]), upcast_half(tails))
             return -distances
 
         return scores, (self(batch), self.tails())
@@ -212,6 +273,49 @@ class _Distances(Function):
         return grad_x, grad_y
 
 
+class _SummedModuli(Function):
+    """Sums of the moduli of differences of complex vectors, and derivatives.
+
+    d(x, y) = sum_i |x_i - y_i|, `[n, m]` of `[n, dim]` and `[m, dim]`. One coordinate is computed
+    at a time: an array of all pairs and coordinates would not fit into memory.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+        total = x.new_zeros(len(x), len(y))
+        for real, imaginary in _differences(x, y):
+            total += torch.hypot(real, imaginary)
+        ctx.save_for_backward(x, y)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        x, y = ctx.saved_tensors
+        columns_x, columns_y = [], []
+        for parts in _differences(x, y):
+            modulus = torch.hypot(*parts)
+            weight = (grads[0] / modulus).masked_fill_(modulus == 0, 0)
+            slopes = [weight * part for part in parts]
+            columns_x.append([slope.sum(1) for slope in slopes])
+            columns_y.append([-slope.sum(0) for slope in slopes])
+        return _joined(columns_x), _joined(columns_y)
+
+
+def _differences(x: Tensor, y: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Real and imaginary parts `[n, m]` of the differences of each coordinate."""
+    halves = x.chunk(2, -1), y.chunk(2, -1)
+    for i in range(halves[0][0].shape[1]):
+        real, imaginary = (a[:, i : i + 1] - b[:, i] for a, b in zip(*halves, strict=True))
+        yield real, imaginary
+
+
+def _joined(columns: Sequence[Sequence[Tensor]]) -> Tensor:
+    """Vectors `[n, dim]` of the real and imaginary parts of each coordinate."""
+    halves = zip(*columns, strict=True)
+    return torch.cat([torch.stack(half, 1) for half in halves], 1)
+
+
 class TransE(_DistanceScorer):
     """score(h, r, t) = -|h + r - t|: the relation is a translation.
 
@@ -219,16 +323,19 @@ class TransE(_DistanceScorer):
     """
 
     def move(self, x: Tensor, relation: Tensor, back: bool = False) -> Tensor:
-        shift = self.drop_relation(self.relations(relation))
-        return x - shift if back else x + shift
+        shift = self.drop_relation(self.relations(relation % self.relation_rows))
+        return x + self.direction(relation, back) * shift
 
 
 class RotatE(_DistanceScorer):
     """score(h, r, t) = -|h o r - t| of complex vectors, r_i = exp(i theta_i): a rotation.
 
-    The first half of an embedding is the real, the second the imaginary part; the distance is the
-    Euclidean one, as in PyTorch Geometric, for which a matrix product is enough (the authors add
-    up the moduli).
+    The first half of an embedding is the real, the second the imaginary part. By default the
+    distance is the Euclidean one, as in PyTorch Geometric, for which a matrix product is enough.
+    The paper's is `norm=1`, the sum of the moduli.
+
+    Args:
+        angle_scale: angle per unit of a relation's parameter; the authors' code has pi / init.
 
     Paper: RotatE, "Knowledge graph embedding by relational rotation in complex space". Sun et al.
     2019, arXiv:1902.10197.
@@ -243,17 +350,29 @@ class RotatE(_DistanceScorer):
         dim: PositiveInt = 64,
         dropout: Dropout = 0.0,
         tail_dropout: bool = False,
-        init: PositiveFloat | None = None,
+        init: EmbeddingInit = None,
+        reciprocal: bool = True,
         sparse: bool = False,
+        norm: Literal[1, 2] = 2,
+        angle_scale: PositiveFloat = 1.0,
     ) -> None:
-        super().__init__(num_entities, 0, dim, dropout, None, tail_dropout, init, sparse)
-        self.angles = nn.Embedding(num_relations, dim // 2, sparse=sparse)
-        nn.init.uniform_(self.angles.weight, -math.pi, math.pi)
+        self.angle_scale = angle_scale
+        dropouts = dropout, None, tail_dropout
+        super().__init__(
+            num_entities, num_relations, dim, *dropouts, init, reciprocal, sparse, norm
+        )
+
+    def add_relations(self, dim: int, init: EmbeddingInit, sparse: bool) -> None:  # noqa: ARG002
+        largest = math.pi / self.angle_scale
+        self.angles = table(self.relation_rows, dim // 2, [-largest, largest], sparse)
+
+    def table_moduli(self) -> dict[str, Tensor]:
+        """Moduli of the entities: those of rotations are 1."""
+        return {"entities": self.modulus(self.entities.weight)}
 
     def move(self, x: Tensor, relation: Tensor, back: bool = False) -> Tensor:
-        angle = self.angles(relation)
-        if back:
-            angle = -angle
+        angle = self.angle_scale * self.angles(relation % self.relation_rows)
+        angle = self.direction(relation, back) * angle
         return complex_product(x, torch.cat([angle.cos(), angle.sin()], -1))
 
 
