@@ -1,7 +1,8 @@
 """The canary: twenty steps of every model repeat the stored losses and metrics.
 
 A change of a formula or of the random stream moves these numbers. Raise the `revision` of the
-class then, and store the new numbers: `python tests/integration/test_canary.py [TASK/MODEL ...]`.
+class then, and store the new numbers:
+`PYTHONPATH=tests python tests/integration/test_canary.py [TASK/MODEL ...]`.
 Double precision leaves room for another order of sums, as other processors have it, and for
 nothing else; no module, parameter or graph has float32 beside it. (Triples have single precision.)
 """
