@@ -1,5 +1,7 @@
 #!/usr/bin/env python
-"""Check the English of pages and docstrings: proselint, words of our own, long sentences.
+"""Check the English of pages, docstrings and configurations' comments.
+
+proselint, words of our own, long sentences, and options that do not begin with what they are.
 
 All are read, or the files and folders that are named: `python scripts/prose.py docs/spaces.md`.
 """
@@ -17,7 +19,7 @@ from proselint.registry import CheckRegistry
 from proselint.tools import LintFile
 
 ROOT = Path(__file__).resolve().parents[1]
-READ = ("README.md", "CONTRIBUTING.md", "docs", "examples", "scripts", "src")
+READ = ("README.md", "CONTRIBUTING.md", "configs", "docs", "examples", "scripts", "src")
 WORDS = {
     r"hears?|heard": "nodes receive or aggregate",
     r"told(?! apart)|tells?(?! apart)": "objects receive, return, report or raise",
@@ -33,6 +35,12 @@ WORDS = {
     r"thereof|thereby|therein|hereby": "name what is meant",
 }
 """Patterns that no page has, by what to write instead."""
+
+NO_SUBJECT = re.compile(
+    r"^ {4}(?!\w*Error)(?:\w+, )*(\w+): ((?:of|for|in|between|by|at|from|on|to|with|as|after|before"
+    r"|if|when|that|what|which|where|it|its|their|those|makes)\b)"
+)
+"""Lines of options that begin with no noun and no imperative."""
 
 LONGEST = 40
 """Words of a sentence."""
@@ -65,7 +73,8 @@ def main(words: list[str]) -> int:
     """Print what is wrong in files and folders, all that are read without any; return a status."""
     paths = [Path(word) for word in words] or [ROOT / name for name in READ]
     lines = [line for path in _files(paths) for line in prose(path)]
-    found = sorted({*own_words(lines), *long_sentences(lines), *proselint(lines)})
+    pages = [line for line in lines if line.path.suffix != ".yaml"]  # comments repeat names
+    found = sorted({*own_words(lines), *long_sentences(lines), *proselint(pages), *options(paths)})
     for finding in found:
         print(finding._replace(path=_short(finding.path)))
     return 1 if found else 0
@@ -79,25 +88,53 @@ def _short(path: Path) -> Path:
 def _files(paths: list[Path]) -> Iterator[Path]:
     for path in paths:
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.suffix in (".md", ".py"):
+            if file.suffix in (".md", ".py", ".yaml"):
                 yield file
 
 
 def prose(path: Path) -> list[Line]:
-    """The lines of a page, or of the docstrings of a module, with code taken out."""
+    """The lines of a page, of a module's docstrings or of a configuration's comments.
+
+    Code is taken out.
+    """
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".md":
+    if path.suffix == ".yaml":
+        text = "\n".join(_comment(line) for line in text.splitlines())
+    if path.suffix != ".py":
         return [Line(path, i, line) for i, line in enumerate(_without_code(text), start=1)]
     found = []
-    for node in ast.walk(ast.parse(text)):
-        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            continue
-        said = ast.get_docstring(node)
-        if said:
-            first = node.body[0].lineno
-            found += [Line(path, first + i, line) for i, line in enumerate(_without_code(said))]
-            found.append(Line(path, first, ""))
+    for first, said in _docstrings(text):
+        found += [Line(path, first + i, line) for i, line in enumerate(_without_code(said))]
+        found.append(Line(path, first, ""))
     return found
+
+
+def _docstrings(text: str) -> Iterator[tuple[int, str]]:
+    """Docstrings of a module, its classes and functions, each with its first line's number."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            said = ast.get_docstring(node)
+            if said:
+                yield node.body[0].lineno, said
+
+
+def _comment(line: str) -> str:
+    """The comment in a line of YAML, an item of a list if it has a key."""
+    key, sign, said = line.partition("# ")
+    if not sign or (key.strip() and not key.endswith(" ")):
+        return ""
+    return f"- {said}." if key.strip() else said
+
+
+def options(paths: list[Path]) -> Iterator[Finding]:
+    """Options in docstrings, which `help` prints, that begin with a preposition or a pronoun."""
+    for path in _files(paths):
+        if path.suffix != ".py":
+            continue
+        for first, said in _docstrings(path.read_text(encoding="utf-8")):
+            for i, line in enumerate(said.splitlines()):
+                if match := NO_SUBJECT.match(line):
+                    yield Finding(path, first + i, f"begin '{match[1]}: {match[2]}' with a noun")
 
 
 def _without_code(text: str) -> list[str]:

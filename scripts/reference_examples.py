@@ -130,7 +130,7 @@ def example(path: str) -> str:
     """A block of code that calls a public name, with what it prints; empty for those in `WITHOUT`.
 
     Args:
-        path: of a function or class, such as `curvlab.manifolds.stereographic.dist`.
+        path: name of a function or class, such as `curvlab.manifolds.stereographic.dist`.
     """
     module, _, name = path.rpartition(".")
     found, short = getattr(import_module(module), name), module.rpartition(".")[2]

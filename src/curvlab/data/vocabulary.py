@@ -15,8 +15,9 @@ class Vocabulary:
     Attributes:
         nodes: ids of the nodes, in the order of the rows of `x`.
         classes: names of the classes, in the order of the numbers in `y`.
-        entities: of a knowledge graph.
-        relations: of a knowledge graph as the model numbers them, inverse ones last.
+        entities: names of a knowledge graph's entities.
+        relations: names of a knowledge graph's relations as the model numbers them, inverse ones
+            last.
         features: names of the columns of `x`.
     """
 

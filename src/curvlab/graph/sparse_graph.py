@@ -27,8 +27,8 @@ class Features:
     Those that need a gradient and those on an accelerator are dense alone.
 
     Attributes:
-        dense: as they are.
-        sparse: as a matrix; None where that is slower.
+        dense: features as they are.
+        sparse: features as a sparse matrix; None where that is slower.
     """
 
     @torch.compiler.disable

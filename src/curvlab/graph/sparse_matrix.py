@@ -61,7 +61,7 @@ class SparseMatrix:
         matrix: `[rows, columns]` (sparse CSR).
 
     Attributes:
-        rows: where each row's entries begin `[rows + 1]`, their columns and values `[entries]`.
+        rows: offsets of each row's entries `[rows + 1]`; their columns and values are `[entries]`.
         columns: the same of the transpose.
     """
 

@@ -45,7 +45,7 @@ class Branch(Checked, nn.Module):
     Args:
         dim: width of the tokens.
         ffn_ratio: width inside the feed-forward network over `dim`.
-        activation: of the feed-forward network.
+        activation: activation of the feed-forward network.
         kappa: curvature.
         learnable: learn the curvature.
         residual: add the input to the output; the paper does not.
@@ -67,7 +67,7 @@ class EuclideanBranch(Branch):
     """H = LayerNorm(x + MultiheadAttention(x)); LayerNorm(H + FF(H)). Source: CAT, Section 4.1.
 
     Args:
-        heads: of attention, a divisor of `dim`.
+        heads: number of attention heads, a divisor of `dim`.
 
     Raises:
         UsageError: `heads` does not divide `dim`.

@@ -26,7 +26,7 @@ class GraphConvolutionBranch(Checked, nn.Module):
 
     Args:
         layers: number of propagations.
-        dropout: of every layer's output, the first one's too.
+        dropout: dropout of every layer's output, including the first.
         batch_norm: normalise where the formula says BN.
         residual: add `x_0` to every layer's output.
         weight: a linear map in every layer.

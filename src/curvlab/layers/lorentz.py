@@ -206,7 +206,7 @@ class LorentzPrototypes(TakesManifold, nn.Module):
     Args:
         dim: space-like coordinates of the points.
         logits: number of logits.
-        manifold: where the points lie.
+        manifold: space of the points.
         inner: None, or `as_released` for the product of Hypformer's code, which is divided by k.
 
     Source: Hypformer's decoder `hyp`; Law et al. 2019. Its code divides since its second release.
@@ -252,8 +252,8 @@ class LorentzResidual(TakesManifold, nn.Module):
     Shapes: `[..., 1 + dim]` twice to `[..., 1 + dim]`.
 
     Args:
-        manifold: where x, y and the sum lie.
-        operator: of the sum, see above.
+        manifold: space of x, y and the sum.
+        operator: operator of the sum, see above.
         weights: `learned`: `w_x = exp(log_weight)`, while `w_y` stays as it is.
         weight_x: w_x, of the layer's input; where it is learned, what it starts with.
         weight_y: w_y, of the layer's output.

@@ -117,7 +117,7 @@ class LorentzLinearAttention(_Heads):
         dim: space-like coordinates of the input, the output and each head.
         heads: number of heads, whose mean is taken.
         manifold: space of the input and the output.
-        power: the exponent p of the focused feature map.
+        power: exponent p of the focused feature map.
 
     The paper's Eq. 15 applies phi to the values too, its authors' code does not.
     The curvature of the output differs from that of the values in Eq. 18; here both are one, and
@@ -186,7 +186,7 @@ class LorentzSoftmaxAttention(PointAttention):
     Shapes, and further arguments: see `PointAttention`.
 
     Args:
-        inner: the product of the scores: None, <q, k>, or `as_released`, divided by k.
+        inner: product of the scores: None, <q, k>, or `as_released`, divided by k.
     """
 
     def __init__(self, dim: int, heads: int, manifold: Lorentz, inner: Inner | None = None) -> None:

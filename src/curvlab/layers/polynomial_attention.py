@@ -54,10 +54,10 @@ class PolynomialAttention(Checked, nn.Module):
     Args:
         orders: highest order of the tokens.
         dim: width of a token.
-        heads: of attention, a divisor of `dim`.
+        heads: number of attention heads, a divisor of `dim`.
         expansion: width of the order-wise networks over `dim`.
         power: exponent by which higher orders count less.
-        dropout: of the scores and of the output.
+        dropout: dropout of the scores and of the output.
         pre_norm: normalise the tokens first.
         residual: add the tokens to the output.
 

@@ -23,7 +23,7 @@ class GPRFilter(Checked, nn.Module):
 
     Args:
         orders: highest power of A.
-        alpha: of the personalised PageRank that the coefficients start as.
+        alpha: teleport probability of the personalised PageRank that initialises the coefficients.
 
     Source: Chien et al. 2021, "Adaptive universal generalized PageRank graph neural network".
     """

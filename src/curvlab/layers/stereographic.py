@@ -191,7 +191,7 @@ class StereographicAttention(PointLayer, nn.Module):
             Eq. 8 only concatenates).
         midpoint: None, or `paper` for the published quotient, which jumps to the antipode beyond
             the equator (see `stereographic.midpoint_from_sums`).
-        dropout: of the outputs' logarithms.
+        dropout: dropout of the outputs' logarithms.
     """
 
     def __init__(
@@ -337,10 +337,10 @@ class StereographicLogits(TakesManifold, nn.Module):
     Args:
         dim: width of the points.
         classes: number of classes.
-        manifold: where the points lie.
-        curvature: of `arsin`: `geometric` is the space's kappa, which makes D the distance;
-            `paper` is `kappa |kappa|`, as FPS-T's Eq. 4 and its authors' code have it; beyond
-            kappa = 1 its argument can leave the domain and is then held at the boundary.
+        manifold: space of the points.
+        curvature: curvature of `arsin`: `geometric` is the space's kappa, which makes D the
+            distance; `paper` is `kappa |kappa|`, as FPS-T's Eq. 4 and its authors' code have it;
+            beyond kappa = 1 its argument can leave the domain and is then held at the boundary.
 
     Source: FPS-T, Eq. 4 and its product form; Ganea et al. 2018.
     """

@@ -204,7 +204,7 @@ class PairForm(NamedTuple):
 
     Attributes:
         left: features of the first point, `[components, features, nodes]`.
-        right: those of the second, whose products with the first are the form.
+        right: functions of the second point, whose products with those of the first are the form.
         kappa: curvatures `[components]`; None where the squared distance is the form.
         profile: the squared distance where it is curved.
     """

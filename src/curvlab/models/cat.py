@@ -52,7 +52,7 @@ class RoutingEntropy(Checked, nn.Module):
         weight: lambda at the start.
         decay: factor of lambda after every pass.
         floor: least value of lambda.
-        sign: `encourage` raises the entropy, `paper_formula` lowers it.
+        sign: sign of the entropy term: `encourage` raises the entropy, `paper_formula` lowers it.
         balance: weight of the balancing term; the paper has none.
     """
 
@@ -215,18 +215,20 @@ class CAT(FlatEncoder, DotProductScorer):
 
     Args:
         steps_per_pass: Training steps of one pass over the data, after which `entropy` decays.
-        activation: of the feed-forward networks and the router.
-        dropout: of embeddings and tokens.
-        token_layout: of nodes: `graph`, all are one sequence, or `single`, each is its own.
-        attention_mask: `adjacency`: nodes of one sequence attend to neighbours; None: to all.
-        branches: of a block; a branch may occur several times.
-        routed: weigh the branches for each token; False: all count the same.
+        activation: activation of the feed-forward networks and the router.
+        dropout: dropout of embeddings and tokens.
+        token_layout: layout of nodes as tokens: `graph`, all are one sequence, or `single`, each is
+            a sequence of one.
+        attention_mask: `adjacency`: nodes of one sequence attend to their neighbours; None: to all
+            nodes.
+        branches: branches of a block; a branch may occur several times.
+        routed: weigh the branches for each token; False: all branches count equally.
         equal_start: start the router with equal weights; the paper does not.
-        euclidean: makes a branch from `dim`, `ffn_ratio` and `activation`, as the next three do.
-        hyperbolic: of the ball.
-        spherical: of the sphere.
-        feed_forward: without attention or geometry.
-        entropy: makes the term of the router's weights in the loss from `steps_per_pass`.
+        euclidean: factory of the Euclidean branch from `dim`, `ffn_ratio` and `activation`.
+        hyperbolic: factory of the hyperbolic branch from the same arguments.
+        spherical: factory of the spherical branch from the same arguments.
+        feed_forward: factory of a branch without attention or geometry.
+        entropy: factory of the router's entropy term in the loss, from `steps_per_pass`.
     """
 
     tasks: tuple[str, ...] = (

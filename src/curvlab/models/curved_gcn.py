@@ -49,8 +49,8 @@ class CurvedGCN(Encoder):
     Args:
         space: Space of the embeddings.
         dim: width of layers and of the embeddings' tangent vectors.
-        activation: of the tangent vectors.
-        dropout: of the entries of the weights.
+        activation: activation of the tangent vectors.
+        dropout: dropout of the entries of the weights.
         skip_average: average the last layer without and with the graph (for reconstruction).
     """
 
@@ -110,7 +110,7 @@ class HGCN(CurvedGCN):
     Every layer has a curvature of its own, and so have the embeddings.
 
     Args:
-        manifold: makes the space of a layer.
+        manifold: factory of the space of a layer.
 
     Paper: HGCN: Hyperbolic graph convolutional neural networks (Chami et al. 2019,
     arXiv:1910.12933).
@@ -167,8 +167,8 @@ class HAT(CurvedGCN):
     component of a product, so that the heads' sums are concatenated in the tangent space.
 
     Args:
-        manifold: makes a space of as many components as heads.
-        heads: of the attention, which divide `dim`.
+        manifold: factory of a space of as many components as heads.
+        heads: number of attention heads, a divisor of `dim`.
 
     Paper: HAT: Hyperbolic graph attention network (Zhang et al. 2021, arXiv:1912.03046).
     """
@@ -206,7 +206,7 @@ class HGNN(CurvedGCN):
 
     Args:
         layers: number of layers after the map of the features.
-        dropout: of the means over neighbours.
+        dropout: dropout of the means over neighbours.
 
     Paper: HGNN: Hyperbolic graph neural networks (Liu et al. 2019, arXiv:1910.12892).
 
@@ -249,9 +249,10 @@ class KappaGCN(CurvedGCN):
     component of a product space, whose curvatures have any sign and are those of all layers.
 
     Args:
-        manifold: makes a space with the number of `components`.
-        components: of the product, which divide `dim`.
-        midpoint: of neighbours; null: on their side of a sphere; `paper`: the published quotient.
+        manifold: factory of a space with the number of `components`.
+        components: number of the product's components, a divisor of `dim`.
+        midpoint: midpoint of neighbours; null: on their side of a sphere; `paper`: the published
+            quotient.
 
     Paper: kappa-GCN: Constant curvature graph convolutional networks. Bachmann et al. 2020,
     arXiv:1911.05076, Section 3.
@@ -306,7 +307,7 @@ class QGCN(CurvedGCN):
     On pseudo-hyperboloids. Every layer has a curvature of its own, and so have the embeddings.
 
     Args:
-        manifold: makes the space of a layer.
+        manifold: factory of the space of a layer.
         dim: coordinates of the embeddings, times among them.
 
     Paper: Q-GCN: Pseudo-Riemannian graph convolutional networks (Xiong et al. 2022,

@@ -33,13 +33,13 @@ class Encoder(TakesManifold, nn.Module):
 
     Args:
         in_channels: Number of input features of a node.
-        manifold: makes the space.
+        manifold: factory of the space.
         dim: width of the embeddings.
         layers: number of layers.
-        heads: heads of attention, which divide `dim`.
+        heads: number of attention heads, a divisor of `dim`.
         classes: Number of classes, the width of the output with `logits`.
         num_classes: Number of classes, the width of the output.
-        logits: the outputs are the logits; False: embeddings of width `dim`.
+        logits: output the logits; False: embeddings of width `dim`.
 
     Attributes:
         tasks: the only tasks that the model supports; empty for all of graphs.
@@ -53,10 +53,10 @@ class Encoder(TakesManifold, nn.Module):
         unused_parameters: whether a step may leave parameters without a gradient.
         gives_logits: whether the embeddings are the logits, so that no decoder follows.
         linear_maps: number of equal-width branches concatenated in the embedding.
-        transforms: make the attributes that `forward` reads next to `x` and `edge_index`; where
-            they depend on options, `required_transforms` returns them.
+        transforms: transforms that make the attributes that `forward` reads next to `x` and
+            `edge_index`; where they depend on options, `required_transforms` returns them.
         dim_out: number of coordinates of an embedding, time included. A constructor sets it.
-        space: of the embeddings. A constructor sets it, or a property gives `manifold_out`.
+        space: space of the embeddings. A constructor sets it, or a property gives `manifold_out`.
     """
 
     revision = 2  # 2: dropout of features and embeddings draws four entries from one number

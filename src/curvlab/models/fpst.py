@@ -123,18 +123,18 @@ class FPST(Encoder):
     carried by the logarithm and exponential at the origins (FPS-T, Section 3.4).
 
     Args:
-        manifold: makes the space of one layer from its number of components; on the Euclidean
-            space this is TokenGT. Of a manifold of one component it makes a product.
-        heads: heads of a block, each with a curvature of its own.
-        activation: of the feed-forward layer, in the tangent space.
+        manifold: factory of the space of one layer from its number of components; on the Euclidean
+            space this is TokenGT. A manifold of one component becomes a product.
+        heads: number of heads of a block, each with a learned curvature.
+        activation: activation of the feed-forward layer, in the tangent space.
         layer_norm: normalise the inputs of attention and feed-forward.
         attention: `linear` in the tokens, or `exact`: signed dot products, quadratic, a reference.
         out_proj: mix the heads after attention.
-        midpoint: of attention; None: on the values' side of a sphere; `paper`: the published
-            quotient, which jumps to the antipode beyond the equator.
-        dropout: of attention's output and of the feed-forward weights.
-        eigenvectors: of the Laplacian, in the tokens' node identifiers.
-        sign_flips: turn a random half of the eigenvectors around in every training step.
+        midpoint: midpoint of attention; None: on the values' side of a sphere; `paper`: the
+            published quotient, which jumps to the antipode beyond the equator.
+        dropout: dropout of attention's output and of the feed-forward weights.
+        eigenvectors: number of the Laplacian's eigenvectors in the tokens' node identifiers.
+        sign_flips: flip the sign of a random half of the eigenvectors in every training step.
         shared_identifiers: one projection of node identifiers for both ends of an edge (published).
         hops: Number of graph convolutions without weights that the features first pass through.
 

@@ -61,23 +61,25 @@ class GraphNetwork(FlatEncoder):
     `[nodes, dim_out]`.
 
     Args:
-        activation: of the layers.
-        dropout: of every layer's input.
+        activation: activation of the layers.
+        dropout: dropout of every layer's input.
         skip_average: average the last layer without and with the graph (for reconstruction).
-        logits: the last layer makes the logits, over heads their mean; not with `last_activation`.
-        normalisation: of every activated layer.
+        logits: make the logits in the last layer, over heads their mean; not with
+            `last_activation`.
+        normalisation: normalisation of every activated layer.
         residual: add a linear map of every layer's input to its output.
         input_layer: map the features to `dim` before the first layer.
-        last_activation: normalise, activate and drop out the last layer's output too.
-        input_dropout: drop out the features too.
-        layer: makes one layer from its widths, of several heads with `concat`; None: `own_layer`.
+        last_activation: normalise, activate and drop out the last layer's output as well.
+        input_dropout: drop out the features as well.
+        layer: factory of one layer from its widths, of several heads with `concat`; None:
+            `own_layer`.
         heads: outputs of width `dim / heads` that a layer concatenates.
-        last_heads: of the layer that makes the logits; None: as many.
+        last_heads: heads of the layer that makes the logits; None: `heads`.
 
     Attributes:
-        own_layer: makes a layer of the model.
-        adjacency: what a layer gets of the graph: `none`, `edge_index`, or a `SparseMatrix` (None
-            for a graph without edges), `csr` of ones or `normalised` with self-loops.
+        own_layer: factory of a layer of the model.
+        adjacency: form in which a layer gets the graph: `none`, `edge_index`, or a `SparseMatrix`
+            (None for a graph without edges), `csr` of ones or `normalised` with self-loops.
         features: attribute of the graph that holds the features.
 
     Source: options as in Luo et al. 2024 ("Classic GNNs are strong baselines").
@@ -283,7 +285,7 @@ class DropEdge(GCN):
     layers normalise by the degrees that are left.
 
     Args:
-        edge_dropout: p, the probability that a step leaves out an undirected edge.
+        edge_dropout: probability p that a step leaves out an undirected edge.
 
     Paper: DropEdge: towards deep graph convolutional networks on node classification. Rong et al.
     2020, arXiv:1907.10903.
@@ -326,7 +328,7 @@ class GAT(GraphNetwork):
     """Graph attention network.
 
     Args:
-        attention_dropout: of the attention's weights.
+        attention_dropout: dropout of the attention's weights.
 
     Paper: GAT: Graph attention networks (Velickovic et al. 2018, arXiv:1710.10903).
 
@@ -456,8 +458,8 @@ class SGC(GraphNetwork):
     """Simplified graph convolution, `(D^-1/2 (A + I) D^-1/2)^K X W + b` in each layer.
 
     Args:
-        K: hops of a layer.
-        cached: read by earlier versions only.
+        K: number of hops of a layer.
+        cached: unused; earlier versions read this argument.
 
     Paper: SGC: Simplifying graph convolutional networks (Wu et al. 2019, arXiv:1902.07153).
 

@@ -32,7 +32,7 @@ class AttentionNetwork(FlatEncoder):
 
     Args:
         ffn_dim: inner width of the feed-forward networks.
-        dropout: of the layers.
+        dropout: dropout of the layers.
     """
 
     def __init__(self, dim: int, heads: int) -> None:
@@ -99,7 +99,7 @@ class GraphTrans(AttentionNetwork):
     """`H = LN(GNN(X, E))`, then post-norm transformer layers over all nodes of H.
 
     Args:
-        graph_network: makes the network in front of `in_channels` and `dim`.
+        graph_network: factory of the network in front, from `in_channels` and `dim`.
 
     Paper: GraphTrans: Representing long-range context for graph neural networks with global
     attention. Wu et al. 2021, arXiv:2201.08821.
@@ -142,7 +142,7 @@ class GraphGPS(AttentionNetwork):
 
     Args:
         attention: `performer`, linear in the nodes, or `multihead`, quadratic.
-        dropout: of the features' map and of both parts of a layer.
+        dropout: dropout of the features' map and of both parts of a layer.
 
     Paper: GraphGPS: Recipe for a general, powerful, scalable graph transformer. Rampasek et al.
     2022, arXiv:2205.12454.
@@ -223,8 +223,8 @@ class Graphormer(AttentionNetwork):
     Shapes: `batch.hops [nodes, nodes]`, else as above.
 
     Args:
-        longest_path: hops that longer paths are taken for.
-        largest_degree: degree that larger ones are taken for.
+        longest_path: largest length of a path; longer paths count as this length.
+        largest_degree: largest degree; larger degrees count as this one.
 
     Paper: Graphormer: Do transformers really perform badly for graph representation? Ying et al.
     2021, arXiv:2106.05234.

@@ -27,14 +27,16 @@ class HyboNet(Encoder):
     `[nodes, 1 + dim]`.
 
     Args:
-        dim: space-like coordinates; the papers count time too and call 15 of them 16.
-        dropout: of every layer's input, time included.
-        activation: of the input of every layer, of HyboNet's but the first; null: none.
-        time_offset: least time of a layer's output beyond the origin's; 0.1 in HyboNet's own code.
+        dim: number of space-like coordinates; the papers count time as well and call 15 of them 16.
+        dropout: dropout of every layer's input, time included.
+        activation: activation of every layer's input, except that of the first HyboNet layer; null:
+            none.
+        time_offset: least time of a layer's output beyond the origin's; 0.1 in the authors' code of
+            HyboNet.
         max_scale: bound of the learned range of times; null: none.
         self_loops: Count a node among its own neighbours; false in LRN's code for heterophilous
             graphs.
-        activate_features: activate the first layer's input too, as LRN does.
+        activate_features: activate the first layer's input as well, as LRN does.
 
     Source: the paper's Section 3 and code. Differences from the code: all layers agree on one
     curvature (there the residual connection of LRN has -c and all else -1 / c, docs/protocol.md),
@@ -102,7 +104,7 @@ class LRN(HyboNet):
     input is activated, unlike HyboNet's, as in the two codes.
 
     Args:
-        residual: makes a layer's connection of `manifold`.
+        residual: factory of a layer's residual connection, from `manifold`.
         skip_mode: see above.
 
     Paper: LRN: Lorentzian residual neural networks (He et al. 2024, arXiv:2412.14695).

@@ -52,7 +52,7 @@ class HyperbolicTransformer(nn.Module):
         spaces: space to which the features are lifted, space of the points between the first map
             and the last, space of the result; Eq. 18's change of curvature is that of the last HTC.
         attentions: the layers, from points of the second space to points of it.
-        input_functions: of the first HRC.
+        input_functions: functions of the first HRC.
 
     Source: Hypformer, Section 4, in the order of the authors' code.
     """
@@ -121,27 +121,32 @@ class Hypformer(Encoder):
     Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]` (sparse CSR).
 
     Args:
-        manifold: makes a Lorentz space, of its own curvature or of the `kappa` that is passed.
-        attention: makes a layer from `dim`, `heads` and `manifold`.
-        graph_branch: makes the graph network from `in_channels` and `dim`.
+        manifold: factory of a Lorentz space, of its default curvature or of the `kappa` that is
+            passed.
+        attention: factory of a layer from `dim`, `heads` and `manifold`.
+        graph_branch: factory of the graph network from `in_channels` and `dim`.
         kappa_in: curvature of the space of the lifted features; attention is on `manifold()`.
         kappa_out: curvature of the space of the embeddings; None: that of `manifold()`.
-        curvature_mode: between curvatures: `rescale` (the paper) or `recalibrate` (its code).
-        input_lift: of the features and of the graph's vectors: `exp0`, or `exp0_ref` (its code).
+        curvature_mode: change between curvatures: `rescale` (the paper) or `recalibrate` (its
+            code).
+        input_lift: lift of the features and of the graph's vectors: `exp0`, or `exp0_ref` (its
+            code).
         dim: width of both branches, and of a head.
-        heads: heads of attention, which are averaged.
-        position_weight: weight of the positional encoding, the eps of Eq. 20.
+        heads: number of attention heads, which are averaged.
+        position_weight: weight eps of the positional encoding (Eq. 20).
         layer_norm: normalise before the first layer of attention and after each.
         input_activation: apply the ReLU before the first layer of attention.
-        dropout: before the first layer of attention.
+        dropout: dropout before the first layer of attention.
         residual: replace a layer's output by its midpoint with the input.
         transformer: use the transformer; False: the graph network alone.
         graph: use the graph network; False: the transformer alone.
         self_loops: Add a self-loop to every node that the graph network averages over; true in the
             authors' code for large and nearest-neighbour graphs.
-        graph_weight: alpha, the weight of the graph network.
-        fusion: of the branches: `tangent` (flat, side by side) or `midpoint` (on the hyperboloid).
-        linear_maps: of a linear decoder: `per_branch` draws one of each; None: one, smaller.
+        graph_weight: weight alpha of the graph network.
+        fusion: fusion of the branches: `tangent` (flat, side by side) or `midpoint` (on the
+            hyperboloid).
+        linear_maps: number of maps in the initialisation of a linear decoder: `per_branch`, one map
+            for each branch; None: one map, which starts smaller.
     """
 
     directed = True

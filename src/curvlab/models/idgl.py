@@ -104,7 +104,7 @@ class IDGL(FlatEncoder):
 
     Args:
         heads: weight vectors of each of the two cosines.
-        dropout: of the first embeddings.
+        dropout: dropout of the first embeddings.
 
     Source: the paper, and its code's settings for Cora; the first epochs iterate too.
     """

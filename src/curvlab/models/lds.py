@@ -101,9 +101,9 @@ class LDS(FlatEncoder):
     `inner_steps + 1` graphs.
 
     Args:
-        graph: The graph whose edges are the start of theta.
+        graph: graph whose edges initialise theta.
         dim: hidden width.
-        dropout: of the inputs of both layers in inner steps.
+        dropout: dropout of the inputs of both layers in inner steps.
 
     Source: Algorithm 1; settings of the released code. There the rate of Adam is learned as well,
     between 0.0001 and 0.05 from 0.02, and the outer rate decays; both are constant here.

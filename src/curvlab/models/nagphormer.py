@@ -73,7 +73,7 @@ class NAGphormer(TokenNetwork):
 
     Args:
         basis: hops are powers of the adjacency.
-        dropout: of the transformer.
+        dropout: dropout of the transformer.
         eigenvectors: Number of Laplacian eigenvectors appended to the features.
     """
 

@@ -168,13 +168,14 @@ class NodeFormer(FlatEncoder):
 
     Args:
         head_dim: width of a head; null: `dim`.
-        dropout: of every layer's output.
-        random_features: of the estimate of the softmax.
-        gumbel_samples: of the noise in training, over which attention is averaged.
-        temperature: of softmax and noise.
-        orders: of the relational bias: neighbours at most 1, 2, ... steps away; 0 for no bias.
-        edge_loss: weight in the loss of the attention that the graph's edges get.
-        jumping_knowledge: embed by the outputs of all layers, the first map's among them.
+        dropout: dropout of every layer's output.
+        random_features: number of random features that estimate the softmax.
+        gumbel_samples: number of noise samples in training, over which attention is averaged.
+        temperature: temperature of softmax and noise.
+        orders: number of orders of the relational bias: neighbours at most 1, 2, ... steps away; 0
+            for no bias.
+        edge_loss: weight in the loss of the attention given to the graph's edges.
+        jumping_knowledge: embed by the outputs of all layers, including the first map.
 
     Shapes: a batch with `x`, `edge_index` and `relations`; returns `[nodes, dim]`, with
     `jumping_knowledge` `[nodes, (layers + 1) dim]`.

@@ -58,10 +58,11 @@ class TokenMixer(TokenNetwork):
     after which a linear decoder makes the logits.
 
     Args:
-        mixer: makes what mixes a node's tokens from `orders` and `dim`; None: `SharedCoefficients`.
-        feed_forward: makes the network after it from `dim`; by default there is none.
+        mixer: factory of the network that mixes a node's tokens, from `orders` and `dim`; None:
+            `SharedCoefficients`.
+        feed_forward: factory of the network after the mixer, from `dim`; null: none.
         hidden: add `W_2`; False: the sum over orders is the embedding.
-        dropout: of the head.
+        dropout: dropout of the head.
         attention_lr: learning rate of the mixers; None: `optimizer.lr`.
         attention_weight_decay: weight decay of the mixers; None: `optimizer.weight_decay`.
 
@@ -149,9 +150,10 @@ class PolyFormer(TokenMixer):
     """Layers of PolyAttn and a feed-forward network over the tokens of each node.
 
     Args:
-        layer: makes the attention from `orders`, `dim`, `heads` and `dropout`.
+        layer: factory of the attention from `orders`, `dim`, `heads` and `dropout`.
         ffn_dim: inner width of the feed-forward networks; None: `dim`.
-        attention_dropout: of the scores and of the outputs of attention and feed-forward networks.
+        attention_dropout: dropout of the scores and of the outputs of attention and feed-forward
+            networks.
 
     Source: PolyFormer, Section 3.3, with the differences of `PolynomialAttention`.
     """
@@ -174,8 +176,8 @@ class PolyAttn(TokenMixer):
     """A filter for each node: attention without norm, residual and feed-forward network.
 
     Args:
-        layer: makes the attention from `orders`, `dim`, `heads` and `dropout`.
-        attention_dropout: of the scores and of the output of attention.
+        layer: factory of the attention from `orders`, `dim`, `heads` and `dropout`.
+        attention_dropout: dropout of the scores and of the output of attention.
 
     Paper: PolyAttn alone, the attention of PolyFormer (Ma et al. 2024, arXiv:2407.14459), Section
     3.2.

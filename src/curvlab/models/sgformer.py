@@ -110,7 +110,7 @@ class GCNBranch(Checked, nn.Module):
     Args:
         dim: width.
         layers: number of layers.
-        dropout: of hidden features.
+        dropout: dropout of hidden features.
     """
 
     def __init__(
@@ -157,15 +157,17 @@ class TwoBranches(Encoder):
 
     Args:
         averages: Average a layer's output with its input.
-        graph_branch: makes the graph's: `GCNBranch` or, on large graphs, `GraphConvolutionBranch`.
+        graph_branch: factory of the graph's branch: `GCNBranch` or, on large graphs,
+            `GraphConvolutionBranch`.
         dim: width of both branches and of every head.
-        graph_weight: of the graph's branch in the sum of the two.
-        layers: of attention.
-        heads: of attention, each as wide as the model; their mean is taken.
-        dropout: of the attention's branch.
-        value_map: map the values that attention mixes; without it they are its input.
+        graph_weight: weight of the graph's branch in the sum of the two.
+        layers: number of attention layers.
+        heads: number of attention heads, each as wide as the model; their mean is taken.
+        dropout: dropout of the attention's branch.
+        value_map: map the values that attention mixes; false: attention mixes its inputs.
         layer_norm: normalise the attention's branch.
-        transformer_weight_decay: of the attention's branch; null: `optimizer.weight_decay`.
+        transformer_weight_decay: weight decay of the attention's branch; null:
+            `optimizer.weight_decay`.
     """
 
     directed = True
@@ -240,8 +242,8 @@ class BranchSum(LorentzResidual):
     Shapes: `[nodes, dim]` twice to `[nodes, 1 + dim]`.
 
     Args:
-        operator: of the sum, see above.
-        weights: `learned`: that of the attention's branch, starting at 1 - g.
+        operator: operator of the sum, see above.
+        weights: `learned`: learn the weight of the attention's branch, starting at 1 - g.
     """
 
     def __init__(
@@ -270,7 +272,7 @@ class LRNSGFormer(TwoBranches):
     Prototypes decode the points `[nodes, 1 + dim]`.
 
     Args:
-        residual: makes the sum of `manifold` and `graph_weight`.
+        residual: factory of the sum, from `manifold` and `graph_weight`.
 
     Paper: LRN's SGFormer, whose two branches meet on the hyperboloid (He et al. 2024,
     arXiv:2412.14695).

@@ -54,9 +54,9 @@ class LearnedFilters(FlatEncoder):
     Args:
         dim: width of the signals and of the eigenvalues' tokens.
         layers: number of filtering layers.
-        heads: heads of attention, and number of learned filters.
-        dropout: of the transformer.
-        filter_dropout: of each layer's input and of each filter's output.
+        heads: number of attention heads, and of learned filters.
+        dropout: dropout of the transformer.
+        filter_dropout: dropout of each layer's input and of each filter's output.
         smallest: Number of the smallest eigenvalues; null: all, in time cubic in the nodes.
         largest: Number of the largest eigenvalues, in addition.
     """
@@ -120,7 +120,7 @@ class Specformer(LearnedFilters):
     `batch.spectrum_vectors [nodes, eigenvalues]`; returns `[nodes, dim_out]`.
 
     Args:
-        feature_dropout: of the MLP's input and output.
+        feature_dropout: dropout of the MLP's input and output.
     """
 
     def __init__(
@@ -171,8 +171,8 @@ class LargeSpecformer(LearnedFilters):
     Shapes: as of `Specformer`; returns `[nodes, dim]`.
 
     Args:
-        norm: of every filtering layer: `layer` or `batch`.
-        feature_dropout: of the features and of the embeddings.
+        norm: normalisation of every filtering layer: `layer` or `batch`.
+        feature_dropout: dropout of the features and of the embeddings.
     """
 
     def __init__(

@@ -23,11 +23,11 @@ class MLPThenFilter(FlatEncoder):
     returns `[nodes, dim_out]`.
 
     Args:
-        filter: makes the filter of signals and adjacency; None: `own_filter`.
+        filter: factory of the filter of signals and adjacency; None: `own_filter`.
         dim: width of hidden layers, and of the embeddings without `logits`.
         layers: number of linear maps before the filter, ReLU between them.
-        dropout: of every map's input.
-        filter_dropout: of the filter's input.
+        dropout: dropout of every map's input.
+        filter_dropout: dropout of the filter's input.
         filter_lr: learning rate of the filter's coefficients; None: `optimizer.lr`.
         filter_weight_decay: weight decay of the coefficients; None: `optimizer.weight_decay`.
 

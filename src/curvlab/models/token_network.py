@@ -34,7 +34,7 @@ class TokenNetwork(FlatEncoder):
     `batch.normalised_adj [nodes, nodes]` (sparse CSR); returns `[nodes, dim]`.
 
     Args:
-        basis: of the polynomials: `mono` (powers) or `cheb` (Chebyshev).
+        basis: basis of the polynomials: `mono` (powers) or `cheb` (Chebyshev).
         orders: highest order of the tokens.
         dim: width of a token.
         input_bias: add b; False where the whole is to be a filter of X and nothing else, as in

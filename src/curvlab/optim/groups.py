@@ -28,10 +28,11 @@ def parameter_groups(
         module: any module.
         lr: learning rate.
         curvature_lr: learning rate of the parameters of its `Curvature` modules, which never decay.
-        weight_decay: of all other parameters.
-        bias_weight_decay: of parameters of less than two dimensions; None: as of the others.
+        weight_decay: weight decay of all other parameters.
+        bias_weight_decay: weight decay of parameters of less than two dimensions; None:
+            `weight_decay`.
         manifold_lr: learning rate of the `geoopt.ManifoldParameter`s; None: as of the others.
-        manifold_weight_decay: of these; None: as of the others.
+        manifold_weight_decay: weight decay of the manifold's parameters; None: `weight_decay`.
     """
     curvatures = {
         id(parameter)

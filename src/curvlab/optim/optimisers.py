@@ -108,9 +108,9 @@ class ReduceOnPlateau(Checked):
     """Lowers the learning rate when the validation score no longer rises.
 
     Args:
-        factor: of the learning rate.
+        factor: factor of the learning rate.
         patience: validations without a better score, one an epoch by default.
-        threshold: share of the score by which a better one is higher; near 1 that is hardly any.
+        threshold: relative improvement that counts as a better score.
         end_below: learning rate below which a run ends; null: never.
     """
 
@@ -132,7 +132,7 @@ class LowerOnce(Checked):
     """Multiplies the learning rate by a factor once, after a share of the run's steps.
 
     Args:
-        factor: of the learning rate.
+        factor: factor of the learning rate.
         after: share of the steps at the first rate.
     """
 

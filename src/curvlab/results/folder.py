@@ -40,8 +40,8 @@ class Claim:
     """What a run finds of itself: its result, a state to go on from, or neither.
 
     Args:
-        result: with which it has ended.
-        checkpoint: from which it goes on; None for a fresh start.
+        result: result with which the run has ended.
+        checkpoint: checkpoint from which the run resumes; None for a fresh start.
         source: another folder that either comes from.
         damaged: files that were deleted, with the reasons.
     """

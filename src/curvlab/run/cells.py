@@ -23,8 +23,8 @@ class CellIdentity:
     Args:
         overrides: all of them, completed.
         config_hash: the identity of its run.
-        folder: of the run.
-        outputs: where its result may be besides, see `Command.outputs`.
+        folder: folder of the run.
+        outputs: other folders that may have its result, see `Command.outputs`.
         repeats: whether it runs again in any case, or asks for its finished runs itself.
     """
 

@@ -41,7 +41,7 @@ class Command:
 
     Args:
         overrides: all of them, the task that labels imply included.
-        config: with every option, without Hydra's part.
+        config: configuration with every option, without Hydra's part.
         full: the same with Hydra's part, which names the folder; None in a job of Hydra's.
     """
 
@@ -201,7 +201,7 @@ def complete(
     """Complete the overrides of one run: a user's labelled graph is classified.
 
     Args:
-        overrides: of the run, without a sweep.
+        overrides: overrides of the run, without a sweep.
         hydra: overrides of Hydra's keys.
         say: prints the content of a user's graph, and the task, once per graph.
         keep: whether to keep the graph below `paths.data_dir`.

@@ -169,8 +169,8 @@ def follow(rank: int, read: Callable[[str], tuple[Any, ...]], work: Callable[...
 
     Args:
         rank: the rank of this process.
-        read: makes the arguments of `work` from a message, which may be anybody's.
-        work: called as `work(rank, *arguments)`.
+        read: function that makes the arguments of `work` from a message, which may be anybody's.
+        work: function that is called as `work(rank, *arguments)`.
     """
     end_with_parent()
     for order in map(str, _orders):

@@ -71,7 +71,7 @@ class Run:
         task: the LightningModule: model, decoder, loss and metrics.
         config: the configuration, resolved.
         kept: the other contents of the file; see `curvlab.run.parts.save_best`.
-        result, folder: of the run; None from a `best.ckpt` alone.
+        result, folder: result and folder of the run; None from a `best.ckpt` alone.
     """
 
     task: Task

@@ -110,17 +110,17 @@ class FixedSteps(Checked):
     Attributes:
         max_steps: number of optimiser steps.
         steps_per_epoch: steps between points of the curves, divergence checks and checkpoints.
-        accelerator: auto, cpu, gpu, cuda or mps.
+        accelerator: accelerator: auto, cpu, gpu, cuda or mps.
         devices: number of devices; with trainer.accelerator=cpu, number of processes.
-        precision: of Lightning: 32-true, 64-true (double precision) or bf16-mixed.
+        precision: precision of Lightning: 32-true, 64-true (double precision) or bf16-mixed.
         gradient_clip: norm at which gradients are clipped; null: none.
-        threads: processor threads; null: all, or a fair share under a launcher.
-        compile: compile by torch.compile what is worth it (on a GPU the loss of reconstruction; on
-            the processor FPS-T's blocks): minutes before faster steps.
-        kernels: auto: C++ forms of training steps in float32 on a processor, compiled once where a
-            compiler is found and a run has 500 steps or compile=true; plain: PyTorch's operations.
-            They agree to rounding.
-        cuda_graph: on a GPU, record the step on one graph and replay it: fewer launches, the same
+        threads: number of processor threads; null: all, or a fair share under a launcher.
+        compile: compile with torch.compile what gains by it (on a GPU the loss of reconstruction;
+            on the processor FPS-T's blocks). Compilation takes minutes.
+        kernels: auto or plain. auto: C++ forms of training steps in float32 on a processor,
+            compiled once where a compiler is found and a run has 500 steps or compile=true. plain:
+            PyTorch's operations. Both agree to rounding.
+        cuda_graph: record the step on one graph and replay it, on a GPU: fewer launches, the same
             curve.
         progress: show the progress bar.
         plots: draw pictures at the end of a run.

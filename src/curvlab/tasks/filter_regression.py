@@ -27,8 +27,8 @@ class FilterRegression(SelectedTask):
     Source: PolyFormer, Section 4.1.1, after BernNet.
 
     Args:
-        metric: selects the weights: r2.
-        scheduler: of the learning rate, by the metric after every epoch; null for none.
+        metric: metric that selects the weights: r2.
+        scheduler: scheduler of the learning rate, by the metric after every epoch; null for none.
     """
 
     def __init__(

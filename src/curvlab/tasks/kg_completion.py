@@ -83,27 +83,28 @@ class KnowledgeGraphCompletion(SelectedTask):
     Source: CAT, Sections 4.5 and 5; filtered ranking: Bordes et al. 2013.
 
     Args:
-        metric: metric that weights are chosen by, a fraction.
+        metric: metric that validation selects by, a fraction.
         label_smoothing: share e of the target that all other entities have together; with E
             entities, e = e' (E - 1) / E is the smoothing e' of torch's cross-entropy.
-        inverse_relations: train on and rank (tail, inverse relation, ?) too, not tails only.
+        inverse_relations: train on and rank (tail, inverse relation, ?) as well as tails.
         ties: ranks of equal scores: their mean, the lowest or the highest.
         hits: further k of Hits@k, in addition to 1, 3 and 10.
-        scheduler: of the learning rate, by the metric after every epoch; null for none.
-        training: compare a triple with: `one_vs_all`, every tail; `k_vs_all`, every tail, where all
-            training tails are targets; `negative_sampling`, triples with another head or tail.
+        scheduler: scheduler of the learning rate, by the metric after every epoch; null for none.
+        training: candidates that a triple is compared with: `one_vs_all`, every tail; `k_vs_all`,
+            every tail, where all training tails are targets; `negative_sampling`, triples with
+            another head or tail.
         loss: `softmax` or `bce` (summed over entities or samples; torch's is the mean); of
             negative samples also `margin` and `self_adversarial`.
-        negatives: samples of a triple, drawn with replacement; `{head: 70, tail: 158}` draws so
-            many for each side of each triple, and the loss is the mean over sides.
-        corruption: which end a sample replaces: `tail`; `uniform`, either; `bernoulli`, by the
+        negatives: number of samples per triple, drawn with replacement; `{head: 70, tail: 158}`
+            gives the number for each side of a triple, and the loss is the mean over sides.
+        corruption: end that a sample replaces: `tail`; `uniform`, either; `bernoulli`, by the
             relation's tails per head; `both`.
         filtered: leave out samples that are training triples.
         shared_negatives: draw the samples once for all triples of a batch; `corruption=tail`.
-        margin: of the losses `margin` and `self_adversarial`.
-        temperature: of the samples' weights in `self_adversarial`.
-        regularizer: of the embeddings of a batch's triples: `n3` (Lacroix et al. 2018), `l2` or
-            `dura` (Zhang et al. 2020); null for none.
+        margin: margin of the losses `margin` and `self_adversarial`.
+        temperature: temperature of the samples' weights in `self_adversarial`.
+        regularizer: regulariser of the embeddings of a batch's triples: `n3` (Lacroix et al. 2018),
+            `l2` or `dura` (Zhang et al. 2020); null for none.
         regularization: weight of the regulariser, or `{entities: 1e-3, relations: 0.0}`.
         regularized_rows: rows that `n3` and `l2` cover: `batch`, the mean over a batch's triples;
             `all`, the sum over all rows of the tables.

@@ -40,13 +40,14 @@ class LinkPrediction(SelectedTask):
     count half in ROC-AUC.
 
     Args:
-        metric: selects the weights: roc_auc (the score), average_precision, or auc_ap, the mean
-            of both.
+        metric: metric that selects the weights: roc_auc (the score), average_precision, or auc_ap,
+            the mean of both.
         decoder: auto (the space's own), lorentzian (product and margin loss) or fermi_dirac
             (distance and cross-entropy).
-        margin: of the loss of lorentzian.
-        radius: squared distance at which fermi_dirac is undecided.
-        temperature: how slowly fermi_dirac decides around it.
+        margin: margin of the loss of lorentzian.
+        radius: squared distance at which fermi_dirac gives a probability of one half.
+        temperature: temperature of fermi_dirac; the larger, the slower the probability falls with
+            distance.
 
     Source: HGCN (Chami et al. 2019), Section 5, and its code.
     """

@@ -55,13 +55,15 @@ class NodeClassification(SelectedTask):
     Args:
         num_classes: number of logits, 1 for two classes with one logit.
         multi_label: whether a node has several labels.
-        metric: selects the weights: accuracy, f1_micro, f1_macro, of two classes
-            f1_binary or roc_auc, of several labels roc_auc, of OGB's sets ogb_acc or ogb_rocauc;
+        metric: metric that selects the weights: accuracy, f1_micro, f1_macro; of two classes
+            f1_binary or roc_auc; of several labels roc_auc; of OGB's sets ogb_acc or ogb_rocauc;
             null: the first.
         decoder: auto (the space's own), stereographic, prototype (Lorentz) or linear.
-        logit_curvature: of the stereographic decoder: geometric, or paper (kappa |kappa|).
-        inner: of the prototype decoder: null, <m, P>, or as_released, divided by k (Hypformer).
-        margin: of the margin loss, for one class a node; null: cross-entropy.
+        logit_curvature: curvature of the stereographic decoder: geometric, or paper (kappa
+            |kappa|).
+        inner: product of the prototype decoder: null, <m, P>, or as_released, divided by k
+            (Hypformer).
+        margin: margin of the margin loss, for one class a node; null: cross-entropy.
     """
 
     tested = PARTS

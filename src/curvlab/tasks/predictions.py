@@ -45,7 +45,7 @@ class Trained(Protocol):
     """What predictions need of a trained run: `curvlab.run.load.Run` has it.
 
     Attributes:
-        config: its configuration, resolved.
+        config: resolved configuration of the run.
     """
 
     config: Any

@@ -41,7 +41,7 @@ class Reconstruction(Task):
     processes share the tiles of pairs (`curvlab.tasks.pairs`). Source: FPS-T, Section 5.1.
 
     Args:
-        power: of distances in the loss: 2 squared, 1 plain.
+        power: power of distances in the loss: 2 squared, 1 plain.
         clamp: lower bound of exp(-distance) of a pair and of the quotient of an edge; null for
             none. A pair below it has no gradient. Q-GCN's public code uses 1e-15.
     """

@@ -51,7 +51,7 @@ def node_references(
     that no training label reaches has the majority class.
 
     Args:
-        graph: with `train_mask`, and `y [nodes]` of classes or `[nodes, classes]` of labels.
+        graph: graph with `train_mask`, and `y [nodes]` of classes or `[nodes, classes]` of labels.
         classes: number of classes or labels.
         one_of_many: whether each node has one class.
         score: metric of probabilities `[nodes, classes]`.
@@ -100,7 +100,7 @@ def link_references(graph: Data, score: Callable[[Tensor, Tensor], float]) -> di
     """Scores of common neighbours and of Adamic and Adar (2003) in the graph of training edges.
 
     Args:
-        graph: of the training edges, with `test_edges` and `test_non_edges` `[2, pairs]`.
+        graph: graph of the training edges, with `test_edges` and `test_non_edges` `[2, pairs]`.
         score: metric of the scores `[pairs]` of both.
     """
     network = nx.Graph(graph.edge_index.T.tolist())

@@ -129,7 +129,7 @@ class HyperbolicGraph(GeometricGraph):
     (S1); Krioukov et al. 2010, arXiv:1006.5169 (H2).
 
     Args:
-        exponent: of the density of degrees; the larger, the more alike they are.
+        exponent: exponent of the density of degrees; the larger, the more alike they are.
     """
 
     exponent: Annotated[float, Gt(2)] = 2.7

@@ -31,13 +31,14 @@ class GraphFolder(TableGraph):
     all others are features.
 
     Args:
-        path: of the folder, or of a table of edges by any name.
+        path: path of the folder, or of a table of edges by any name.
         nodes: path of the table of nodes; null: `nodes.csv` of the folder, if it is there.
         ends: columns of the two ends of an edge, by name or from 1; null: source and target, from
             and to, and similar names, else two columns that share values, else the first two.
         id: column of the ids; null: `id`, `node`, `node_id` or one with the ids of the edges.
         header: whether the first line of edges.csv names the columns; null: by what it says.
-        separator: between columns of edges.csv; null: the one that gives as many in every line.
+        separator: separator of the columns of edges.csv; null: the one that gives as many in every
+            line.
     """
 
     file_names: ClassVar[tuple[str, ...]] = tuple(

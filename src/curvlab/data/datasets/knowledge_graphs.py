@@ -53,7 +53,7 @@ class PyGKnowledgeGraph(KnowledgeGraph, kw_only=True):
     """A dataset class of PyTorch Geometric, given its raw files in a temporary folder.
 
     Args:
-        dataset: makes the dataset from its `root`, the first part of `folder`.
+        dataset: class of the data set, called with its `root`, the first part of `folder`.
     """
 
     variant = "-names"  # separates entries of the cache from those without names

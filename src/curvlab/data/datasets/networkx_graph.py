@@ -21,7 +21,7 @@ class NetworkXGraph(TableGraph):
     coordinate in these formats, and classes only if the option `label` says so.
 
     Args:
-        path: of the file.
+        path: path of the file.
     """
 
     names_of_no_role: ClassVar[tuple[str, ...]] = ("label", "y")

@@ -34,7 +34,7 @@ class OGBGraph(LabelledGraph, kw_only=True):
 
     Args:
         dataset: OGB's name of it, for instance `ogbn-arxiv`.
-        binary: its arrays are files of NumPy, as of sets that are too large for text.
+        binary: read arrays from files of NumPy, which OGB has for sets that are too large for text.
         both_directions: each edge is listed once and counts in both directions.
     """
 

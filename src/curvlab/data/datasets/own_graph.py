@@ -41,11 +41,11 @@ class OwnGraph(CheckedFields, ABC):
     """A user's graph, cached by the content of its files, options and `revision`.
 
     Args:
-        path: where it is.
+        path: path of the file or folder.
         weighted: use the weights of edges; those of repeated edges are added.
         directed: edges go from the first end to the second, for models that can use it.
         known: names that a trained model has for classes and features.
-        name: of the data set, in the name of the entry on disk.
+        name: name of the data set, in the name of the entry on disk.
         data_dir: folder of what is kept; None: nothing is.
     """
 

@@ -15,7 +15,7 @@ class PyGGraph(LabelledGraph, kw_only=True):
     """A dataset class of PyTorch Geometric, given its raw files in a temporary folder.
 
     Args:
-        dataset: makes the dataset from its `root`, the first part of `folder`.
+        dataset: class of the data set, called with its `root`, the first part of `folder`.
     """
 
     dataset: Callable[..., InMemoryDataset]

@@ -41,9 +41,9 @@ class PyGObject(OwnGraph):
 
     Args:
         label: attribute with the classes, numbers from 0 or a list of texts; null: `y`.
-        path: of the file; of a class the folder, its `root`, where its raw files lie ready as it
-            would download them, such as `Cora/raw/`; null: it downloads them.
-        target: of the class, such as torch_geometric.datasets.Planetoid; null for a file.
+        path: path of the file. For a class: the folder that is its `root`, with its raw files as it
+            would download them, such as `Cora/raw/`; null: the class downloads them.
+        target: name of the class, such as torch_geometric.datasets.Planetoid; null for a file.
         options: arguments of the class other than its folder, such as {name: Cora}.
     """
 

@@ -13,7 +13,7 @@ class RandomPoints(Generated):
     Args:
         num_nodes: number of vectors.
         dim: number of coordinates.
-        seed: of the vectors, not of the run.
+        seed: seed of the vectors, not of the run.
     """
 
     num_nodes: PositiveInt = 10000

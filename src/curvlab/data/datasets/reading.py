@@ -25,7 +25,7 @@ def read_graph(
     """Read a simple graph, before any transform of features, and its names from files.
 
     Args:
-        path: of the folder or file.
+        path: path of the folder or file.
         known: the vocabulary of a trained model, whose classes and columns of features these are.
         **options: of the reader.
     """

@@ -32,7 +32,8 @@ class SyntheticLarge(Generated):
     Args:
         num_nodes: number of nodes.
         mean_degree: mean number of neighbours, before duplicates and loops are left out.
-        exponent: of the density of degrees, `p(d) ~ d^-exponent`; up to 2 degrees have no mean.
+        exponent: exponent of the density of degrees, `p(d) ~ d^-exponent`; up to 2 degrees have no
+            mean.
         classes: number of classes, at most `num_nodes`.
         homophily: probability that an edge joins two nodes of a class.
         features: number of features.

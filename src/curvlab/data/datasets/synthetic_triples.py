@@ -26,7 +26,7 @@ class SyntheticKnowledgeGraph(Generated):
     Args:
         groups: number of groups, even, since each has a twin.
         size: entities of a group.
-        seed: of the division into 80 % training, 10 % validation and 10 % test triples.
+        seed: seed of the division into 80 % training, 10 % validation and 10 % test triples.
     """
 
     groups: Annotated[int, Ge(4)] = 40

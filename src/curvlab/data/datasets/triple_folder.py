@@ -37,16 +37,16 @@ class TripleFolder(CheckedFields):
     validation and test.
 
     Args:
-        path: of the folder, or of one file.
+        path: path of the folder, or of one file.
         columns: order of head, relation and tail in a line, or the three columns by name or from 1;
             null: by the header, else this order.
-        separator: between the columns; null: the one that gives as many in every line.
+        separator: separator of the columns; null: the one that gives as many in every line.
         header: whether the first line of a file names the columns; null: by what it says.
         valid_share: share of the training triples that is drawn for validation; null: valid.txt.
         test_share: share of all triples that is drawn for the test; null: test.txt.
-        seed: of their draws, not of the run.
-        remove_inverses: keep one relation of those that are each other's inverse or copy, and take
-            validation and test triples out whose inverse by the same relation is in training.
+        seed: seed of these draws, not of the run.
+        remove_inverses: keep one relation of those that are each other's inverse or copy, and
+            remove validation and test triples whose inverse by the same relation is in training.
     """
 
     revision: ClassVar[int] = 3  # 3: header and separator are found

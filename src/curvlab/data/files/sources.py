@@ -56,7 +56,7 @@ class Generated(CheckedFields):
     """A source that needs no file.
 
     Attributes:
-        seed: of the graph, not of the run: every run trains on the same graph.
+        seed: seed of the graph, not of the run: every run trains on the same graph.
         num_nodes: number of points; the largest component is kept.
     """
 
@@ -69,12 +69,12 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
 
     Args:
         folder: folder of the raw files inside `data_dir`, and inside the mirror.
-        files: of each raw file `path`, its address after `url`, `name`, its name in the folder (by
-            default the last part of `path`), `sha256`, null where nobody has stated one, and
-            `git_blob`, what `git hash-object` prints, where that alone is known.
+        files: raw files, each with `path`, its address after `url`; `name`, its name in the folder
+            (by default the last part of `path`); `sha256`, null where nobody has stated one; and
+            `git_blob`, the output of `git hash-object`, where only that is known.
         statistics: numbers that the graph must have, null where unknown.
         url: address that the files' paths continue; null if they cannot be downloaded.
-        name: of the graph in messages and in the cache.
+        name: name of the graph in messages and in the cache.
         data_dir: folder of raw and processed files.
         mirror: folder with the same layout, used instead of the network.
     """

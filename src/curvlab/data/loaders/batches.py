@@ -195,7 +195,7 @@ class SubgraphDataModule(MiniBatchDataModule):
     the same at every evaluation; the whole graph never goes to a GPU.
 
     Args:
-        evaluation: whole or parts.
+        evaluation: extent of an evaluation: whole or parts.
     """
 
     evaluation: Literal["whole", "parts"] = "whole"

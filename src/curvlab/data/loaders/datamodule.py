@@ -49,13 +49,13 @@ class GraphDataModule(CheckedFields, LightningDataModule):
     """One graph, prepared once, kept on the device; an epoch is `steps_per_epoch` steps on it.
 
     Args:
-        source: loads the graph.
-        transforms: applied in order, once; random ones draw from `seed`.
+        source: source that loads the graph.
+        transforms: transforms, applied in order, once; random ones draw from `seed`.
         steps_per_epoch: optimiser steps between two validations.
-        seed: of the run: of random transforms, and of a split that does not fix its own.
+        seed: seed of the run: of random transforms, and of a split that does not fix a seed.
         cache_dir: folder of the disk cache of expensive transforms; None: no cache.
-        split: adds the parts, `split(graph, seed)`; None for tasks that use all nodes.
-        one_logit: tell two classes apart by one logit (sets scored by ROC-AUC).
+        split: split that adds the parts, `split(graph, seed)`; None for tasks that use all nodes.
+        one_logit: separate two classes by one logit (sets scored by ROC-AUC).
     """
 
     accumulate = 1

@@ -165,9 +165,9 @@ class TokenDataModule(MiniBatchDataModule):
     of the file, and no edges; a batch is of training rows that lie together in the file.
 
     Args:
-        size: most nodes of a batch, also of those that are evaluated at a time.
+        size: largest number of nodes of a batch, in training and evaluation.
         workers: processes that read the batches ahead of the steps; 0: the training process does.
-        memory_gb: for computing the tokens, in 10^9 bytes; at least 8e-9 a node.
+        memory_gb: memory for computing the tokens, in 10^9 bytes; at least 8e-9 a node.
     """
 
     draws_at_windows = True

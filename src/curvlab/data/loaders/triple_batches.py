@@ -26,16 +26,17 @@ class TripleDataModule(MiniBatchDataModule):
     pair come one after another.
 
     Args:
-        size: most triples of a batch.
-        shuffle: what a pass permutes: triples, or pairs of head and relation (fewer scores a step).
+        size: largest number of triples of a batch.
+        shuffle: unit that a pass permutes: triples, or pairs of head and relation (fewer scores a
+            step).
         inverse_relations: add the triple (t, r + relations, h) to every triple (h, r, t), in the
             same part, so that ranking tails ranks heads too.
-        training: what the task compares a triple with; for `k_vs_all` a batch has all training
-            tails of its queries, for `negative_sampling` also `corrupt_head` `[triples]`, the
-            probability that a sample replaces the head, and `tail_rows` and `head_rows`, the
-            positions of triples whose tail or head is predicted: an inverse relation predicts
-            the head, and without inverse relations every triple predicts both.
-        corruption: which end is replaced: `tail`; `uniform`, either; `bernoulli`, the head with
+        training: comparison that the task makes. For `k_vs_all` a batch has all training tails of
+            its queries. For `negative_sampling` it has `corrupt_head` `[triples]`, the probability
+            that a sample replaces the head, and `tail_rows` and `head_rows`, the positions of
+            triples whose tail or head is predicted: an inverse relation predicts the head, and
+            without inverse relations every triple predicts both.
+        corruption: end that is replaced: `tail`; `uniform`, either; `bernoulli`, the head with
             probability tph / (tph + hpt), from the relation's tails per head and heads per tail
             (Wang et al. 2014); `both` replaces the two.
         filtered: a batch has `known`, numbers of all training triples (`triple_numbers`).

@@ -65,9 +65,9 @@ class Table:
     """A table of a file.
 
     Attributes:
-        path: of the file.
+        path: path of the file.
         frame: texts, or values where the file has typed columns; its index numbers the lines.
-        unit: what the index counts: `line`, `row`, `node`, `edge`.
+        unit: unit that the index counts: `line`, `row`, `node`, `edge`.
         faults: sentences on what is wrong, of this table and of those that share the list.
         form: how the file is written, as `separator comma`; empty for typed files.
         headed: whether the file has named the columns.

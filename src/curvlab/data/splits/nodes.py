@@ -28,7 +28,7 @@ class Split(CheckedFields, ABC):
     Where some nodes have no label (`labelled [nodes]`), it divides the others.
 
     Attributes:
-        name: of the split in messages.
+        name: name of the split in messages.
         draw: seed of the random numbers, the same split for all runs; null: the run's seed.
         published: whether its draws are papers' own, node by node: all, none, or the one number.
         if_needed: whether tasks that use all nodes leave it out, instead of refusing it.
@@ -123,7 +123,7 @@ class FitSplit(CheckedFields):
     It measures how well a model can express a target.
 
     Args:
-        name: of the split in messages.
+        name: name of the split in messages.
     """
 
     published: ClassVar[int | bool] = True

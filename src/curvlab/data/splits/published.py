@@ -83,7 +83,7 @@ class QuotaSplit(Split):
     Args:
         train: fraction of the nodes that the quotas would add up to.
         val: fraction of the nodes for validation; the rest is the test.
-        seeds: of numpy's legacy generator; `draw` is the number of one of them.
+        seeds: seeds of numpy's legacy generator; `draw` is the number of one of them.
         draw: number of the seed, from 0; null: the run's seed, so that seed=0,1,...,9 are the ten.
     """
 

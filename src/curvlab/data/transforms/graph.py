@@ -41,7 +41,7 @@ class GraphTransform(CheckedFields, BaseTransform, ABC):
         of_pairs: whether its result is a dense matrix of nodes by nodes.
         revision: raised whenever the same graph gets other tensors than before, for the disk cache.
         transductive_reason: why a model trained with it works on its own graph alone, or empty.
-        fitted: what it has taken from the first graph and applies to others too.
+        fitted: values taken from the first graph and applied to later ones.
         alternatives: attributes; one of them replaces what it writes.
     """
 

@@ -37,7 +37,8 @@ class HyperbolicScorer(TripleScorer):
     """score(h, r, t) = -distance(h moved by r, t)^2 + b_h + b_t.
 
     Args:
-        manifold: makes the ball of all relations, or one for each, of its own curvature.
+        manifold: factory of the ball of all relations, or of one ball for each, with its own
+            curvature.
         init: initial embeddings: x, uniform in [-x, x]; [low, high], uniform on that interval;
             `xavier_normal`; null: Xavier uniform.
     """

@@ -27,9 +27,9 @@ class _FlatScorer(FlatEncoder, TripleScorer):
 
     Args:
         dim: width of the embeddings; even if its halves are the real and imaginary parts.
-        dropout: of the head, and of the relation unless that has its own.
-        relation_dropout: of the relation; null: as `dropout`.
-        tail_dropout: apply `dropout` to tails too.
+        dropout: dropout of the head, and of the relation if `relation_dropout` is null.
+        relation_dropout: dropout of the relation; null: `dropout`.
+        tail_dropout: apply `dropout` to tails as well.
         init: initial embeddings: x, uniform in [-x, x]; [low, high], uniform on that interval;
             `xavier_normal`; null: Xavier uniform.
         reciprocal: give an inverse relation its own parameters; false: its relation's, inverted.

@@ -58,11 +58,11 @@ class Fused:
     """Sums over tiles and their backward pass, for float32 features of curved components.
 
     Args:
-        functions: of `LIBRARY`.
+        functions: functions of `LIBRARY`.
         left: features of rows `[components, features, nodes]`, scaled.
-        right: those of columns.
-        profiles: of the components.
-        power: of distances, 1 or 2.
+        right: functions of columns.
+        profiles: profiles of the components.
+        power: power of distances, 1 or 2.
         clamp: smallest value of `exp(-D)`; None for none.
         smallest: squared distance below which a distance is not resolved.
     """

@@ -68,7 +68,7 @@ def reconstruction_loss(
 
     Args:
         x: points of `space`, `[nodes, dim]`.
-        space: where they lie; on a product `D` is the sum over components.
+        space: space of the points; on a product `D` is the sum over components.
         tiles: the graph; several ranks call this, and backward, equally often.
         power: 2 for squared distances, 1 for distances, in both terms.
         clamp: smallest value, below 1, of `exp(-D)` of a pair and of an edge's share of the

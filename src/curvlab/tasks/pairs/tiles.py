@@ -29,7 +29,7 @@ class PairTiles:
         num_nodes: number of nodes.
         size: nodes a tile side; four tiles of 256 float32 numbers a side stay in a core's cache,
             accelerators like more. Several processes get at least as many tiles each as they are.
-        rank: of this process.
+        rank: rank of this process.
         ranks: how many processes share the tiles; each takes every `ranks`-th one.
     """
 
@@ -90,10 +90,10 @@ class Workspace:
     """The arrays of one forward and backward pass, as views of every tile's shape.
 
     Attributes:
-        forms: of one tile, `[rows, columns]`.
-        summands: of one tile, `[1 + components, rows, columns]`, what is summed over nodes:
-            exponentials, and the entries of each component.
-        weights: of all tiles, `[components, rows, columns]`, what the backward pass needs.
+        forms: forms of one tile, `[rows, columns]`.
+        summands: summands of one tile, `[1 + components, rows, columns]`: exponentials, and the
+            entries of each component.
+        weights: weights of all tiles, `[components, rows, columns]`, for the backward pass.
     """
 
     def __init__(
