@@ -1,6 +1,8 @@
 """Transformers and graph networks in curved spaces."""
 
+import os
 from importlib import import_module, metadata
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 __all__ = ["__version__", "layers", "load", "manifolds", "models", "optim", "train"]
@@ -31,6 +33,21 @@ def _version() -> str:
         return metadata.version("curvlab")
     except metadata.PackageNotFoundError:  # a checkout on the path
         return "unknown"
+
+
+def _drop_missing_backend() -> None:
+    """Unset `MPLBACKEND` if it names a package that is not installed.
+
+    Jupyter sets the variable for the commands that it starts, too, and Matplotlib refuses to be
+    imported without the package. Nothing here depends on the backend.
+    """
+    scheme, _, module = os.environ.get("MPLBACKEND", "").partition("://")
+    package = module.partition(".")[0]
+    if scheme == "module" and (not package or find_spec(package) is None):
+        del os.environ["MPLBACKEND"]
+
+
+_drop_missing_backend()
 
 
 def __dir__() -> list[str]:

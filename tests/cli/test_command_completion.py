@@ -1,13 +1,17 @@
 """A command is completed once: a run alone, a cell of a sweep and Python build the same."""
 
+import re
+import shlex
 from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from hydra.core.hydra_config import HydraConfig
 
 import curvlab
-from curvlab.cli import from_python, train
+from curvlab.cli import from_python, init_graph, train
+from curvlab.config import folder
 from curvlab.data.datasets import own_graph
 from curvlab.errors import UsageError
 from curvlab.run import command
@@ -34,6 +38,37 @@ GRIDS = {
 }
 
 
+ARROWS = "ann -> bob\nbob -> cem\ncem -> dan\ndan -> eve\neve -> ann\n"
+FLIGHTS = "\n".join(
+    ["airline|from|to", *(f"LH|{line.replace(',', '|')}" for line in EDGES.split())]
+)
+TRIPLES = "ann\tknows\tbob\nbob\tknows\tcem\ncem\tlikes\tann\nann\tlikes\tcem\nbob\tlikes\tann\n"
+
+PRINTED = {
+    "edges": ({"net.txt": ARROWS}, ["net.txt"]),
+    "a path with a blank": ({"my net.csv": EDGES}, ["my net.csv"]),
+    "a folder": ({"net/edges.csv": EDGES, "net/nodes.csv": PEOPLE}, ["net", "label=team"]),
+    "options": (
+        {"net/edges.csv": FLIGHTS, "net/nodes.csv": PEOPLE.replace("team", "it's a team")},
+        ["net", "separator=bar", "ends=[to,from]", "label=it's a team", "ignore=[label]"],
+    ),
+    "nodes elsewhere": ({"net.csv": EDGES, "p.csv": PEOPLE}, ["net.csv", "nodes=p.csv"]),
+    "one file of triples": (
+        {"facts.tsv": TRIPLES},
+        ["facts.tsv", "test_share=0.2", "valid_share=0.2"],
+    ),
+    "three files of triples": (
+        {f"facts/{part}.txt": TRIPLES for part in ("train", "valid", "test")},
+        ["facts"],
+    ),
+}
+"""Files of a user, and what `init-graph` is asked about them."""
+
+QUICK = ("options", "one file of triples", "three files of triples")
+OTHERS = sorted(PRINTED.keys() - QUICK)
+NIGHTLY = pytest.mark.nightly
+
+
 @pytest.fixture
 def trained(tmp_path, monkeypatch):
     """`trained(door, *words)`: the identities of the runs that a door trains, by their seed."""
@@ -44,11 +79,14 @@ def trained(tmp_path, monkeypatch):
             (tmp_path / name / "nodes.csv").write_text(nodes)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(own_graph.REPORTED, "")
+    monkeypatch.setenv(folder.ADDED, "")
+    monkeypatch.setattr(folder, "_ADDED", [])
     monkeypatch.setattr(command, "_LABELS", {})
     monkeypatch.setattr(train.signals, "install", lambda **_: None)
     found = []
 
     def note(run):
+        assert Path.cwd() == tmp_path
         found.append((run.config.task.name, run.config_hash))
         return SimpleNamespace(objective=0.0)
 
@@ -114,3 +152,38 @@ def test_python_refuses_what_the_command_line_refuses(trained, capsys, wrong):
     with pytest.raises(UsageError) as refused:
         trained("python", *words)
     assert said.rstrip() == f"curvlab train: {refused.value}".rstrip(".") + "." * (said[-2] == ".")
+
+
+@pytest.mark.parametrize("door", ["alone", "sweep", "python"])
+def test_paths_are_relative_to_the_folder_of_the_command(trained, door, capsys):
+    words = ["dataset=mine", "model=gcn"]
+    (run,) = trained("alone", *words)
+    assert trained(door, *words, "hydra.job.chdir=true") == [run]
+    assert "hydra.job.chdir is left out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("case", [*QUICK, *(pytest.param(c, marks=NIGHTLY) for c in OTHERS)])
+def test_each_door_takes_what_init_graph_prints_or_writes(trained, capsys, monkeypatch, case):
+    files, words = PRINTED[case]
+    for name, text in files.items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(text)
+    printed = _printed(capsys, words)
+    written = _printed(capsys, [*words, "--yaml", "own/dataset/my_net.yaml"])
+    assert written[-3:] == ["--config-dir", "own", "dataset=my_net"]
+    runs = []
+    for overrides, door in product([printed, written], ["alone", "sweep", "python"]):
+        monkeypatch.setenv(own_graph.REPORTED, "")
+        monkeypatch.setattr(command, "_LABELS", {})
+        runs += trained(door, *overrides)
+        said = capsys.readouterr().out
+        assert said.count("  triples: " if "facts" in words[0] else "  edges: ") == 1
+    assert len(runs) == 6
+    assert len({*runs}) == 1
+
+
+def _printed(capsys, words):
+    """Overrides of the first command that `init-graph` prints."""
+    assert init_graph.main(words) == 0
+    said = capsys.readouterr().out
+    return shlex.split(re.search(r"^curvlab train (.*)$", said, re.MULTILINE)[1])

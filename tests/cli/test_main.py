@@ -1,5 +1,6 @@
 """The program `curvlab`, its verbs, and what the verb that trains does without words."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -34,6 +35,22 @@ def test_help_waits_for_no_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("backend", "drawn_by"),
+    [("module://no_such_package.backend_inline", "None"), ("svg", "svg"), ("module://", "None")],
+)
+def test_a_backend_of_jupyter_that_is_not_installed_stops_no_command(backend, drawn_by):
+    code = "import curvlab, matplotlib as m; print(m.rcParams._get_backend_or_none())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "MPLBACKEND": backend},
+    )
+    assert done.stdout.strip() == drawn_by, done.stderr
 
 
 def test_the_package_is_imported_without_its_libraries():

@@ -3,17 +3,24 @@
 import re
 import shlex
 from pathlib import Path
+from textwrap import dedent
 
+import networkx as nx
 import pytest
+import torch
+from torch_geometric.data import Data
 
+from composing import ROOT
 from curvlab.cli.aliases import READERS, resolve_aliases
 from curvlab.cli.init_graph import main as init_graph
+from curvlab.cli.overrides import check_overrides, read_overrides
+from curvlab.config import folder as configurations
 from curvlab.config.compose import compose
 from curvlab.config.folder import CONFIGS, choices
 from curvlab.data.datasets import own_graph
 from curvlab.errors import UsageError
 from curvlab.run import command
-from curvlab.run.command import complete
+from curvlab.run.command import Command, complete
 
 pytestmark = pytest.mark.slow
 
@@ -190,3 +197,38 @@ def test_a_folder_that_is_spelt_nearly_as_a_data_set_is_said(tmp_path, monkeypat
     (tmp_path / "Web-Edu" / "edges.csv").write_text(EDGES)
     assert resolve_aliases(["dataset=Web-Edu"])[-1] == "dataset.path=Web-Edu"
     assert "curvlab's data set is dataset=web_edu" in capsys.readouterr().out
+
+
+PAGE = ROOT / "docs" / "your_graph.md"
+
+
+def test_the_page_on_own_graphs_shows_what_is_printed_and_its_commands_are_taken(
+    tmp_path, monkeypatch, capsys
+):
+    page = PAGE.read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(configurations.ADDED, "")
+    monkeypatch.setattr(configurations, "_ADDED", [])
+    code = r"\n\n((?:    .*\n|\n(?=    ))+)"
+    files = re.findall(rf"`((?:friends/)?\w+\.[ct]sv)`[^:`]*:?{code}", page)
+    assert [name for name, _ in files] == [
+        "friends/edges.csv", "friends/nodes.csv", "flights.csv", "facts.tsv"
+    ]  # fmt: skip
+    Path("friends").mkdir()
+    for name, text in files:
+        Path(name).write_text(dedent(text))
+    nx.write_graphml(nx.karate_club_graph(), "karate.graphml")
+    torch.save(Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), num_nodes=3), "graph.pt")
+    printed = re.findall(rf"`curvlab init-graph ([^`\n]+)` prints{code}", page)
+    assert len(printed) == 3
+    for words, text in printed:
+        assert init_graph(shlex.split(words)) == 0
+        assert dedent(text).rstrip() in capsys.readouterr().out
+    for verb, line in re.findall(r"^    curvlab (init-graph|train) (.*)$", page, re.MULTILINE):
+        words = shlex.split(line)
+        if verb == "init-graph":
+            assert init_graph(words) == 0
+        elif "dataset=pyg" in words:  # it would download
+            check_overrides(read_overrides(words), False, Command.from_overrides)
+        else:
+            check_overrides(read_overrides(words), False)

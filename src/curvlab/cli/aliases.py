@@ -5,7 +5,8 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from curvlab.config.folder import CONFIGS, choices, is_group
+from curvlab.config.folder import CONFIGS, choices, is_group, place_in
+from curvlab.config.sources import read
 from curvlab.data.readers.endings import READERS, TRIPLES, reader_name
 from curvlab.errors import UsageError
 
@@ -13,6 +14,8 @@ ALIASES = {
     "manifold": {"flat": "euclidean", "hyperboloid": "lorentz", "spherical": "sphere"},
     "task": {"lp": "link_prediction", "nc": "node_classification", "kgc": "kg_completion"},
 }
+
+SOURCE = "dataset.source"
 
 HINTS = {
     "debug=anomaly": "say debug=nan",
@@ -64,17 +67,31 @@ def _add_reader(overrides: Sequence[str]) -> list[str]:
     for sentence in _clashes(values, names):
         print(sentence, file=sys.stderr if prints_config else sys.stdout)
     if not names.issuperset(values):
-        readers = {reader_name(value) for value in values}
+        options = [each.partition("=")[0].removeprefix(f"{SOURCE}.") for each in overrides]
+        readers = {reader_name(value, options) for value in values}
         if len(readers) == 1 and readers != {""}:
             (reader,) = values = list(readers)
-            path = "dataset.source.path" if reader == "kg_folder" else "dataset.path"
+            path = path_key(reader)
             quoted = value if re.fullmatch(r"[\w./~+,-]+", value) else f"'{value}'"
             rest = [each for each in overrides if not each.startswith(key)]
             overrides = [*rest, f"{key}{reader}", f"{path}={quoted}"]
-    if not set(values) <= READERS.keys() - {"kg_folder"}:
+    if not (names.issuperset(values) and all(map(_has_kinds_of_features, values))):
         return list(overrides)
     kind = r"^dataset\.features=(?!null$)(?=[\w+,]+$)"
     return [re.sub(kind, "dataset.features.kind=", override) for override in overrides]
+
+
+def path_key(reader: str) -> str:
+    """The key of the path that a data set reads."""
+    return f"{SOURCE}.path" if reader == "kg_folder" else "dataset.path"
+
+
+def _has_kinds_of_features(name: str) -> bool:
+    """Whether a data set is a user's graph, of which `dataset.features` names a kind."""
+    graphs = READERS.keys() - {"kg_folder"}
+    config = None if name in graphs else read(CONFIGS, f"dataset/{name}")
+    bases = [] if config is None else config.get("defaults", [])
+    return name in graphs or any(base in graphs for base in bases if isinstance(base, str))
 
 
 def _clashes(values: Sequence[str], names: Collection[str]) -> Iterator[str]:
@@ -85,7 +102,8 @@ def _clashes(values: Sequence[str], names: Collection[str]) -> Iterator[str]:
         if name is None:
             continue
         if value in names:
-            yield f"dataset={value} is curvlab's data set; your folder is dataset=./{value}"
+            whose = "curvlab's" if place_in(CONFIGS, f"dataset/{value}") else "a configured"
+            yield f"dataset={value} is {whose} data set; your folder is dataset=./{value}"
         else:
             yield f"dataset={value} is your folder; curvlab's data set is dataset={name}"
 

@@ -9,7 +9,7 @@ import torch
 from lightning.pytorch.utilities.seed import isolate_rng
 from torch_geometric.data import Data
 
-from curvlab.cli.overrides import check_overrides, read_overrides
+from curvlab.cli.overrides import check_overrides, keep_folder, read_overrides
 from curvlab.config.compose import compose
 from curvlab.errors import UsageError
 from curvlab.run.command import complete
@@ -37,7 +37,7 @@ def train(*overrides: str, data: Data | None = None) -> Run:
     for override in overrides:
         if not isinstance(override, str):
             raise UsageError(f"{type(override).__name__} is not an override: pass a graph as data=")
-    arguments = read_overrides(overrides)
+    arguments = read_overrides(keep_folder(overrides))
     if data is not None:
         file = _save(data, compose(arguments).paths.output_dir)
         arguments += ["dataset=pyg", f"dataset.path={file}"]

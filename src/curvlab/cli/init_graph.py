@@ -4,28 +4,33 @@ curvlab init-graph FOLDER                      edges.csv, perhaps nodes.csv and 
 curvlab init-graph edges.csv nodes=people.csv label=team ignore=[email]
 curvlab init-graph graph.graphml               or .pt, a saved Data
 curvlab init-graph FOLDER                      with train.txt, valid.txt, test.txt: triples
+curvlab init-graph triples.tsv test_share=0.1 valid_share=0.1
+curvlab init-graph FOLDER label=team --yaml mine/dataset/friends.yaml
 
 Options that it suggests can be given after the path, with or without dataset.source. Nothing is
-written. Ids are any texts; see docs/your_graph.md for the files.
+written but the file of --yaml. Ids are any texts; see docs/your_graph.md for the files.
 """
 
 import argparse
+import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omegaconf import OmegaConf
 
-from curvlab.cli.aliases import resolve_aliases
+from curvlab.cli.aliases import path_key, resolve_aliases
 from curvlab.cli.overrides import parse
 from curvlab.cli.verbs import Verb
 from curvlab.config.building import name_keys_in_errors
 from curvlab.config.compose import compose
+from curvlab.config.folder import CONFIGS, choices
 from curvlab.config.validation import check_options
 from curvlab.data.readers.endings import reader_name, refuse_ending
 from curvlab.errors import UsageError
+from curvlab.files import atomic_write
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -39,51 +44,75 @@ OPTIONS = {
 
 SOURCE = "dataset.source."
 
+PATHS = ("dataset.path", "dataset.source.path", "dataset.source.nodes")
+"""Keys of paths of a user's files."""
+
+EXAMPLE = "--yaml mine/dataset/friends.yaml"
+
 MOST_DELTA_NODES = 20_000
 """Largest graph whose delta is estimated; its distances take minutes on larger ones."""
 
 
 def _init_graph(args: argparse.Namespace) -> None:
     refuse_ending(args.path)
-    place = Path(args.path).expanduser()
-    reader = reader_name(args.path) or "graph_folder"
-    path = _path_overrides(args.path, reader)
     invalid = [option for option in args.options if "=" not in option]
     if invalid:
         raise UsageError(f"{invalid[0]}: write KEY=VALUE after the path, such as label=team")
     options = [*map(_source_override, args.options)]
     flags = {name: getattr(args, name) for name in OPTIONS}
     options += [_override(SOURCE + name, text) for name, text in flags.items() if text]
-    if not place.exists():
+    if not Path(args.path).expanduser().exists():
         raise UsageError(f"{args.path} does not exist: give the path of a folder or a file")
-    if reader == "graph_folder" and any("_share=" in option for option in options):
-        path = ["dataset=kg_folder", _override(f"{SOURCE}path", args.path)]
-    config = compose(resolve_aliases([*path, *options]))
+    overrides = [*_path_overrides(args.path, options), *options]
+    config = compose(resolve_aliases(overrides))
     check_options(config)
     # Imported here since it needs torch.
     from curvlab.run.parts import build_source
 
     OmegaConf.resolve(config.dataset)
     source: Any = build_source(config.dataset, {**config.paths, "data_dir": None})
-    overrides = " ".join(map(shlex.quote, [*path, *options]))
+    commands = {}
     with name_keys_in_errors(config.dataset.source):
         if config.dataset.name == "kg_folder":
-            print(source.report(source.read()))
+            report = source.report(source.read())
+            print(report, flush=True)
             source.load()
-            print("\n# likely tails and heads, in flat space and in three kinds of space")
-            for model in ("distmult", "cat"):
-                print(f"curvlab train model={model} {overrides}")
-            return
-        data = source.load(say=lambda _: None)
-    print(source.report(data), flush=True)
-    _print_shape(data, source)
-    commands = {}
-    if data.y is not None:
-        commands["classes of the nodes, in a hyperbolic space"] = "hypformer"
-        commands["the same in flat space, to compare"] = "gcn"
-    commands["distances in the graph, in spaces of learned curvature"] = "fpst task=reconstruction"
+            commands["missing ends of triples, in flat space"] = "distmult"
+            commands["the same in three kinds of space, to compare"] = "cat"
+        else:
+            data = source.load(say=lambda _: None)
+            report = source.report(data)
+            print(report, flush=True)
+            _print_shape(data, source)
+            if data.y is not None:
+                commands["classes of the nodes, in a hyperbolic space"] = "hypformer"
+                commands["the same in flat space, to compare"] = "gcn"
+            distances = "distances in the graph, in spaces of learned curvature"
+            commands[distances] = "fpst task=reconstruction"
+    if args.yaml is not None:
+        _write_yaml(args.yaml, resolve_aliases(overrides), report)
+        folder = args.yaml.parent.parent.as_posix()
+        overrides = ["--config-dir", folder, f"dataset={args.yaml.stem}"]
+    words = " ".join(map(shlex.quote, overrides))
     for comment, command in commands.items():
-        print(f"\n# {comment}\ncurvlab train model={command} {overrides}")
+        print(f"\n# {comment}\ncurvlab train model={command} {words}")
+
+
+def _write_yaml(file: Path, overrides: Sequence[str], report: str) -> None:
+    """Write the data set of overrides to `DIR/dataset/NAME.yaml`, with absolute paths."""
+    if file.parent.name != "dataset" or not re.fullmatch(r"[A-Za-z]\w*\.yaml", file.name):
+        raise UsageError(f"--yaml {file}: name DIR/dataset/NAME.yaml, as in {EXAMPLE}")
+    if file.exists() or file.stem in choices(CONFIGS, "dataset"):
+        raise UsageError(f"--yaml {file}: there is a data set {file.stem}: take another name")
+    values = {each.key_or_group: each.value() for each in map(parse, overrides)}
+    config = OmegaConf.create({"defaults": [values.pop("dataset"), "_self_"]})
+    for key, value in values.items():
+        is_path = key in PATHS
+        content = str(Path(value).expanduser().absolute()) if is_path else value
+        OmegaConf.update(config, key.removeprefix("dataset."), content)
+    comment = "".join(f"# {line}\n" for line in report.splitlines())
+    atomic_write(file, comment + OmegaConf.to_yaml(config))
+    print(f"\nwritten: {file}")
 
 
 def _print_shape(data: "Data", source: Any) -> None:
@@ -112,13 +141,16 @@ def _source_override(option: str) -> str:
     return _override(key, value)
 
 
-def _path_overrides(path: str, reader: str) -> list[str]:
+def _path_overrides(path: str, options: Sequence[str]) -> list[str]:
     """Overrides that choose a path with its reader, not a data set of the same name."""
     place = path if Path(path).is_absolute() else f"./{Path(path).as_posix()}"
-    key = f"{SOURCE}path" if reader == "kg_folder" else "dataset.path"
-    full = [f"dataset={reader}", _override(key, place)]
+    names = [option.partition("=")[0].removeprefix(SOURCE) for option in options]
+    reader = reader_name(path, names) or "graph_folder"
+    full = [f"dataset={reader}", _override(path_key(reader), place)]
     short = f"dataset={place}"
-    return [short] if "," not in place and resolve_aliases([short]) == full else full
+    if "," in place or resolve_aliases([*options, short]) != [*resolve_aliases(options), *full]:
+        return full
+    return [short]
 
 
 def _override(key: str, value: str) -> str:
@@ -162,5 +194,7 @@ def _shape(data: "Data") -> Iterator[str]:
 main = Verb("init-graph", __doc__, _init_graph)
 main.add_argument("path", metavar="PATH", help="folder or file")
 main.add_argument("options", metavar="KEY=VALUE", nargs="*", help="options such as ends=[a,b]")
+what = "write a data set to this file, DIR/dataset/NAME.yaml"
+main.add_argument("--yaml", type=Path, metavar="FILE", help=what)
 for name, what in OPTIONS.items():
     main.add_argument(f"--{name}", help=what)

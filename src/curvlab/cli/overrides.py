@@ -48,6 +48,18 @@ def read_overrides(arguments: Sequence[str]) -> list[str]:
     return resolve_aliases(add_folders(expand_home(arguments)))
 
 
+def keep_folder(arguments: Sequence[str]) -> list[str]:
+    """Leave `hydra.job.chdir` out, and say so: paths are relative to the folder of the command."""
+    kept = [each for each in arguments if not each.lstrip("+").startswith("hydra.job.chdir=")]
+    if len(kept) < len(arguments):
+        print(
+            "hydra.job.chdir is left out: paths are relative to the folder where a command starts, "
+            "and the files of a run are in its own folder",
+            file=sys.stderr,
+        )
+    return kept
+
+
 def show_help(arguments: Sequence[str]) -> bool:
     """Print the help that the arguments ask for; return whether there is any."""
     topics = [word.partition("=")[2] for word in arguments if word.startswith("help=")]

@@ -22,6 +22,7 @@ from curvlab.cli.overrides import (
     check_flags,
     check_overrides,
     complain,
+    keep_folder,
     mark_cell_keys,
     parse,
     read_overrides,
@@ -104,7 +105,7 @@ def main(arguments: Sequence[str]) -> int:
             complain(f"{named[-1]}, but {size} processes were started: omit it, or start as many")
         arguments += [] if devices in arguments else [devices]
     with _refuse_in_sentences():
-        arguments = read_overrides(arguments)
+        arguments = read_overrides(keep_folder(arguments))
         if show_help(arguments):
             return 0
         if INFORMATION.intersection(arguments):

@@ -27,6 +27,7 @@ from curvlab.results.identity import identity_hash, revisions_of, stored_config
 from curvlab.results.result import Result
 
 USER_GRAPH = "curvlab.data.datasets.own_graph.OwnGraph"
+USER_TRIPLES = "curvlab.data.datasets.triple_folder.TripleFolder"
 LABELLED = "node_classification"
 FIXED_TASK = ("table", "help")  # keys with which labels do not choose the task
 
@@ -216,6 +217,8 @@ def complete(
     of_graph = [o for o, k in keys.items() if "." not in k or k.startswith(("dataset.", "paths."))]
     graph = compose(of_graph)
     target = OmegaConf.select(graph, "dataset.source._target_")
+    if is_subclass(str(target), USER_TRIPLES):
+        _report_triples(graph, say)
     if not is_subclass(str(target), USER_GRAPH):
         return Command.from_overrides(overrides, hydra)
     check_options(graph)
@@ -224,6 +227,17 @@ def complete(
         return Command.from_overrides(overrides, hydra)
     task = LABELLED if labelled else graph.task.name
     return Command.from_overrides([*overrides, f"task={task}"], hydra)
+
+
+def _report_triples(config: DictConfig, say: Callable[[str], None]) -> None:
+    """Say what is understood of a user's triples, once."""
+    # Imported here since they need torch.
+    from curvlab.data.datasets.own_graph import say_once
+    from curvlab.run.parts import build_source
+
+    source: Any = build_source(config.dataset, config.paths)
+    with name_keys_in_errors(config.dataset.source):
+        say_once(source.report(source.read()), say)
 
 
 def _has_labels(config: DictConfig, has_task: bool, say: Callable[[str], None], keep: bool) -> bool:

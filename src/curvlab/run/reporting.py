@@ -126,12 +126,14 @@ def report_run(result: Result, folder: Path, already: bool = False, in_sweep: bo
 
 
 def _place_among(result: Result) -> str:
-    """Which reference points a run's score does not exceed."""
+    """Which reference points a run's score does not exceed, in the digits that are printed."""
     assert result.score is not None
-    score = result.score
-    above = [name for name, value in result.references.items() if value > score]
-    place = f"below {_in_words(above)}" if above else "above all of them"
-    return f"this model {format_score(score)} is {place}"
+    score, points = format_score(result.score), result.references
+    level = [name for name, value in points.items() if format_score(value) == score]
+    above = [name for name, value in points.items() if value > result.score and name not in level]
+    places = [f"below {_in_words(above)}"] if above else []
+    places += [f"level with {_in_words(level)}"] if level else []
+    return f"this model {score} is {', '.join(places) or 'above all of them'}"
 
 
 def _in_words(points: list[str]) -> str:

@@ -112,12 +112,7 @@ class OwnGraph(CheckedFields, ABC):
         self.remarks, self.counts = data.remarks, {name: data[name] for name in COUNTS}
         for name in ("remarks", *COUNTS):
             del data[name]
-        text = self.report(data)
-        mark = content_key("report", text)
-        printed = os.environ.get(REPORTED, "")
-        if mark not in printed:
-            os.environ[REPORTED] = f"{printed} {mark}"  # for processes that this one starts, too
-            say(text)
+        say_once(self.report(data), say)
         return data
 
     def _check(self) -> Data:
@@ -164,6 +159,15 @@ class OwnGraph(CheckedFields, ABC):
         apart = ("path", "nodes", "place", "what", "name", "data_dir", "remarks", "counts")
         options = {name: value for name, value in vars(self).items() if name not in apart}
         return content_key(self.name, checksum(self.download()), options, self.revision)
+
+
+def say_once(report: str, say: Callable[[str], None]) -> None:
+    """Say a report, once per command."""
+    mark = content_key("report", report)
+    printed = os.environ.get(REPORTED, "")
+    if mark not in printed:
+        os.environ[REPORTED] = f"{printed} {mark}"  # for processes that this one starts, too
+        say(report)
 
 
 def simple_graph(ends: np.ndarray, nodes: int, weight: np.ndarray | None, directed: bool) -> Data:

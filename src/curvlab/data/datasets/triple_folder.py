@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from curvlab.checked import CheckedFields
 from curvlab.checksums import checksum
+from curvlab.data.datasets.own_graph import say_once
 from curvlab.data.datasets.triples import MASKS, check_names, check_triples
 from curvlab.data.readers.endings import refuse_ending
 from curvlab.data.readers.lists import triple_table
@@ -113,7 +114,7 @@ class TripleFolder(CheckedFields):
 
     def load(self) -> Data:
         triples = self.read()
-        log.info("%s", self.report(triples))
+        say_once(self.report(triples), log.info)
         warn_of_inverses(triples)
         data = numbered_graph(triples)
         check_triples(data)

@@ -1,5 +1,6 @@
 """Which reader takes a path: by its ending, and by the files of a folder."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from curvlab.errors import UsageError
@@ -34,14 +35,22 @@ WAYS_OUT = PACKED | {
 TRIPLES = tuple(f"train.{end}" for end in ("txt", "tsv", "csv", "nt", "txt.gz", "tsv.gz", "csv.gz"))
 """Files that a folder of triples has one of."""
 
+TRIPLE_OPTIONS = ("test_share", "valid_share", "columns", "remove_inverses")
+"""Options of a table that only triples have."""
+
 
 def ending_of(path: str | Path) -> str:
     """The ending of a file in lower case, without `.gz`."""
     return Path(Path(path).name.lower().removesuffix(".gz")).suffix
 
 
-def reader_name(path: str | Path) -> str:
-    """The data set that reads a path; empty if it is neither a place nor a known ending."""
+def reader_name(path: str | Path, options: Iterable[str] = ()) -> str:
+    """The data set that reads a path; empty if it is neither a place nor a known ending.
+
+    Args:
+        path: of a folder or file.
+        options: names of the options of the reader, of which some say that a table has triples.
+    """
     place, ending = Path(path).expanduser(), ending_of(path)
     if place.is_dir():
         has_triples = any((place / name).exists() for name in TRIPLES)
@@ -49,6 +58,8 @@ def reader_name(path: str | Path) -> str:
         return "kg_folder" if has_triples and not has_edges else "graph_folder"
     named = next((name for name, endings in READERS.items() if ending in endings), "")
     refused = "://" in str(path) or ending in WAYS_OUT
+    if named in ("", "graph_folder") and place.is_file() and {*TRIPLE_OPTIONS} & {*options}:
+        return "kg_folder"
     return named or ("graph_folder" if place.is_file() or refused else "")
 
 

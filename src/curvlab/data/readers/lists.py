@@ -208,7 +208,8 @@ def edge_columns(
     if "relation" in named_columns(others):
         raise UsageError(
             f"{table.path} has a column of relations, as a knowledge graph has: use "
-            "dataset=kg_folder dataset.source.path=FOLDER (train.txt, valid.txt, test.txt)."
+            "dataset=kg_folder dataset.source.path=FOLDER (train.txt, valid.txt, test.txt), or add "
+            "dataset.source.test_share=0.1 dataset.source.valid_share=0.1, which draw their parts."
         )
     others = [name for name in others if name not in numbering]
     numbers = [c for c in others if not (table.blank(c).all() or table.is_text(c))]

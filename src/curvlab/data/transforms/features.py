@@ -176,9 +176,9 @@ class OwnFeatures(GraphTransform):
         count = int(self._columns_to_scale(data).sum())
         total, says = data.x.shape[1], []
         if count:
+            by = "all nodes" if data.y is None else "the training nodes"
             says.append(
-                f"{count} of {total} columns standardised by the training nodes "
-                "(dataset.features.scale=none)"
+                f"{count} of {total} columns standardised by {by} (dataset.features.scale=none)"
             )
         deviations = data.x.std(dim=0, correction=0)
         coarse = (deviations > 0) & (deviations < COARSE * data.x.abs().amax(dim=0))
