@@ -108,7 +108,7 @@ def _write_yaml(file: Path, overrides: Sequence[str], report: str) -> None:
     config = OmegaConf.create({"defaults": [values.pop("dataset"), "_self_"]})
     for key, value in values.items():
         is_path = key in PATHS
-        content = str(Path(value).expanduser().absolute()) if is_path else value
+        content = str(Path(str(value)).expanduser().absolute()) if is_path else value
         OmegaConf.update(config, key.removeprefix("dataset."), content)
     comment = "".join(f"# {line}\n" for line in report.splitlines())
     atomic_write(file, comment + OmegaConf.to_yaml(config))
