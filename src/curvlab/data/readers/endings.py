@@ -48,8 +48,8 @@ def reader_name(path: str | Path, options: Iterable[str] = ()) -> str:
     """The data set that reads a path; empty if it is neither a place nor a known ending.
 
     Args:
-        path: of a folder or file.
-        options: names of the options of the reader, of which some say that a table has triples.
+        path: Path of a folder or file.
+        options: Names of the reader's options, of which some say that a table has triples.
     """
     place, ending = Path(path).expanduser(), ending_of(path)
     if place.is_dir():
