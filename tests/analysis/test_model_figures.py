@@ -7,6 +7,7 @@ from torch_geometric.utils import to_undirected
 
 from curvlab.analysis.embeddings import Embedding
 from curvlab.analysis.model_figures import NAMED_NODES, embedding_figure
+from curvlab.analysis.style import panels, save_figure
 from curvlab.manifolds.euclidean_space import Euclidean
 
 
@@ -22,3 +23,21 @@ def test_nodes_of_small_graphs_are_named_and_degrees_are_whole(nodes):
     assert named == (ids if nodes <= NAMED_NODES else [])
     assert all(tick == round(tick) for tick in bar.get_yticks())
     plt.close(figure)
+
+
+def test_names_are_drawn_as_they_are_written_and_powers_as_formulas(tmp_path):
+    names = ["$x_{$", r"$\frac", "_red", "$100-$200"]
+    path = to_undirected(torch.stack([torch.arange(3), torch.arange(1, 4)]))
+    points = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    embedding = Embedding(
+        points, Euclidean(), path, classes=torch.arange(4), class_names=names, ids=names
+    )
+    figure = embedding_figure(embedding, "GCN on $a_{$")
+    figure.axes[0].set_xscale("log")
+    save_figure(figure, tmp_path / "embedding.png")
+    axis, bar = figure.axes
+    assert [text.get_text() for text in bar.get_yticklabels()] == names
+    assert not any(text.get_parse_math() for text in [*bar.get_yticklabels(), *axis.texts])
+    assert all(text.get_parse_math() for text in axis.get_xticklabels())
+    (figure, _) = panels(1, 3, 2, "$a_{$")
+    assert save_figure(figure, tmp_path / "empty.svg").exists()

@@ -4,6 +4,7 @@ import shutil
 from importlib import import_module
 from itertools import pairwise
 
+import pandas as pd
 import pytest
 import tiny_runs
 import torch
@@ -11,6 +12,9 @@ from tiny_runs import FAST, TINY, TREE
 
 import curvlab
 from curvlab.errors import UsageError
+from curvlab.models.cat import CAT
+from curvlab.models.triples.ball import RotH
+from curvlab.models.triples.flat import RotatE
 from curvlab.results.folder import BEST
 from curvlab.run.load import WEIGHTS, shipped_runs
 
@@ -297,3 +301,37 @@ def test_weights_with_an_option_that_is_gone_load(tmp_path, caplog):
 def test_an_unknown_name_is_answered_by_the_names_there_are(tmp_path):
     with pytest.raises(UsageError, match="fpst/web_edu"):
         curvlab.load("fpst/nowhere")
+
+
+@pytest.mark.parametrize("both", ["true", "false"])
+def test_exported_relations_and_entities_score_as_the_model(run_here, tmp_path, both):
+    run_here(*TRIPLES, "model=distmult", f"task.inverse_relations={both}")
+    export = import_module("curvlab.cli.export").main
+    for words in ([], ["--relations"]):
+        assert (
+            export([str(tmp_path / "run"), *words, "--output", f"{tmp_path}/{len(words)}.csv"]) == 0
+        )
+    entities, relations = (pd.read_csv(tmp_path / f"{i}.csv", dtype={"id": str}) for i in (0, 1))
+    entities, relations = entities.set_index("id"), relations.set_index("id")
+    run = curvlab.load(tmp_path / "run")
+    assert relations.index.tolist() == list(run.vocabulary.relations)
+    names, graph = run.ids(), run.data.graph
+    head, tail = (names[i] for i in graph.edge_index[:, 0].tolist())
+    relation = run.vocabulary.relations[int(graph.edge_type[0])]
+    (row,) = run.predict(queries=[(head, relation, tail)]).to_dict("records")
+    product = entities.loc[head].to_numpy() * relations.loc[relation].to_numpy()
+    assert row["score"] == pytest.approx(product @ entities.loc[tail].to_numpy(), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "tables"),
+    [
+        (RotatE(5, 4), {"relations", "angles"}),
+        (RotH(5, 4), {"translations", "rotations"}),
+        (CAT(num_entities=5, num_relations=4), {"relations"}),
+    ],
+    ids=["RotatE", "RotH", "CAT"],
+)
+def test_relations_have_a_row_each_with_all_their_parameters(model, tables):
+    assert model.relation_tables.keys() >= tables
+    assert {len(values) for values in model.relation_tables.values()} == {4}

@@ -9,6 +9,8 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FixedFormatter, FuncFormatter
 
 from curvlab.files import arriving
 
@@ -101,12 +103,25 @@ def save_figure(figure: Figure, path: Path, description: str = "") -> Path:
     An SVG keeps the description in its metadata.
     """
     FigureCanvasAgg(figure)
+    show_names_as_written(figure)
     svg = path.suffix == ".svg"
     metadata = {"Date": None, "Description": description or None}
     options: dict[str, Any] = {"format": "svg", "metadata": metadata} if svg else {}
     with arriving(path) as partial, mpl.rc_context({"svg.hashsalt": "curvlab"}):
         figure.savefig(partial, **{"format": "png", "dpi": 150, **options})
     return path
+
+
+def show_names_as_written(figure: Figure) -> None:
+    """Take no text for a formula, such as a class called `$x_{$`, except generated tick labels."""
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if isinstance(axis.get_major_formatter(), FixedFormatter | FuncFormatter):
+                continue
+            for text in axis.findobj(Text):
+                text.set_parse_math(text is not axis.label)
 
 
 def legend_below(figure: Figure, axis: Axes, size: float = 9) -> None:

@@ -4,6 +4,7 @@ curvlab export RUN --format csv              embeddings.csv: id, x0, x1, ...
 curvlab export RUN --format parquet --output points.parquet
 curvlab export RUN --format word2vec         text that gensim reads; blanks in ids become _
 curvlab export RUN --tangent                 logarithms at the origin, for flat tools
+curvlab export RUN --relations               parameters of a knowledge graph's relations
 
 A file with .json after the same name holds the layer, the space of the points and its
 curvatures. RUN is a run's folder or its best.ckpt.
@@ -18,6 +19,7 @@ import curvlab
 from curvlab.cli.verbs import Verb, add_run_arguments, add_spreadsheet_argument, graph_in, write
 from curvlab.config.resolvers import data_name
 from curvlab.config.schema import spaces_of
+from curvlab.errors import UsageError
 from curvlab.files import arriving, atomic_write
 
 if TYPE_CHECKING:
@@ -30,10 +32,22 @@ def _export(args: argparse.Namespace) -> None:
     import pandas as pd
 
     run = curvlab.load(args.run, trust=args.trust)
-    ids, points, space = embeddings(run, args.tangent, args.data)
     text = args.format == "word2vec"
-    name = f"{'tangents' if args.tangent else 'embeddings'}.{'txt' if text else args.format}"
-    path = args.output or Path(name)
+    ending = "txt" if text else args.format
+    if args.relations:
+        if text or args.tangent or args.data:
+            raise UsageError(
+                "--relations writes csv or parquet, without --tangent and --data: its columns are "
+                "parameters, not points"
+            )
+        table = run.embed_relations()
+        path = args.output or Path(f"relations.{ending}")
+        write(table, path, args.spreadsheet)
+        print(f"{len(table):,} relations of {table.shape[1] - 1} parameters in {path}")
+        return
+    ids, points, space = embeddings(run, args.tangent, args.data)
+    name = "tangents" if args.tangent else "embeddings"
+    path = args.output or Path(f"{name}.{ending}")
     if text:
         with arriving(path) as partial, partial.open("w", encoding="utf-8") as stream:
             stream.write(f"{len(ids)} {points.shape[1]}\n")
@@ -96,6 +110,7 @@ add_run_arguments(main)
 formats = ("csv", "parquet", "word2vec")
 main.add_argument("--format", choices=formats, default="csv", help="format of the file (csv)")
 main.add_argument("--tangent", action="store_true", help="logarithms at the origin")
+main.add_argument("--relations", action="store_true", help="parameters of the relations")
 main.add_argument("--data", metavar="FOLDER", help="folder of another graph")
 main.add_argument("--output", type=Path, metavar="FILE", help="file to write")
 add_spreadsheet_argument(main)

@@ -31,6 +31,7 @@ from curvlab.config.validation import check_options
 from curvlab.data.readers.endings import reader_name, refuse_ending
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write
+from curvlab.program import say_if_slow
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -66,21 +67,23 @@ def _init_graph(args: argparse.Namespace) -> None:
     overrides = [*_path_overrides(args.path, options), *options]
     config = compose(resolve_aliases(overrides))
     check_options(config)
-    # Imported here since it needs torch.
-    from curvlab.run.parts import build_source
+    with say_if_slow("loading PyTorch"):
+        from curvlab.run.parts import build_source
 
     OmegaConf.resolve(config.dataset)
     source: Any = build_source(config.dataset, {**config.paths, "data_dir": None})
     commands = {}
     with name_keys_in_errors(config.dataset.source):
         if config.dataset.name == "kg_folder":
-            report = source.report(source.read())
+            with say_if_slow(f"reading {args.path}"):
+                report = source.report(source.read())
             print(report, flush=True)
             source.load()
             commands["missing ends of triples, in flat space"] = "distmult"
             commands["the same in three kinds of space, to compare"] = "cat"
         else:
-            data = source.load(say=lambda _: None)
+            with say_if_slow(f"reading {args.path}"):
+                data = source.load(say=lambda _: None)
             report = source.report(data)
             print(report, flush=True)
             _print_shape(data, source)

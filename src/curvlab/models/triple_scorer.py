@@ -51,6 +51,16 @@ class TripleScorer(Encoder):
         """Embeddings of the entities as points of `manifold_out`, `[entities, dim_out]`."""
         return self.entities.weight
 
+    @property
+    def relation_tables(self) -> dict[str, Tensor]:
+        """Tables but that of the entities, by name, `[rows, width]`; inverse relations follow."""
+        tables = {
+            name.rpartition(".")[2]: module.weight
+            for name, module in self.named_modules()
+            if isinstance(module, nn.Embedding)
+        }
+        return {name: weight for name, weight in tables.items() if name != "entities"}
+
     @abstractmethod
     def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
         """Scores `[queries, entities]`, larger is likelier; with `among`, of these entities."""

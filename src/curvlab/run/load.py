@@ -186,6 +186,29 @@ class Run:
         return [str(number) if names is None else names[number] for number in numbers]
 
     @torch.no_grad()
+    def embed_relations(self) -> pd.DataFrame:
+        """Parameters of a knowledge graph's relations: `id`, and a column for each number.
+
+        The rows of inverse relations, if they have parameters of their own, follow those of the
+        relations.
+
+        Raises:
+            UsageError: The model has no relations.
+        """
+        tables = {} if self._scorer is None else self._scorer.relation_tables
+        if not tables:
+            raise UsageError(f"model={self.config.model.name} has no embeddings of relations")
+        rows = max(len(values) for values in tables.values())
+        names = list(self.vocabulary.relations or map(str, range(rows)))
+        names += [f"{name} (inverse)" for name in names]
+        columns = {
+            f"{name}{i}": column.cpu().numpy()
+            for name, values in tables.items()
+            for i, column in enumerate(values.T)
+        }
+        return pd.DataFrame({"id": names[:rows], **columns})
+
+    @torch.no_grad()
     def predict(
         self,
         graph: Data | None = None,
