@@ -326,7 +326,7 @@ def test_exported_relations_and_entities_score_as_the_model(run_here, tmp_path, 
 @pytest.mark.parametrize(
     ("model", "tables"),
     [
-        (RotatE(5, 4), {"relations", "angles"}),
+        (RotatE(5, 4), {"angles"}),
         (RotH(5, 4), {"translations", "rotations"}),
         (CAT(num_entities=5, num_relations=4), {"relations"}),
     ],
