@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, floor, hypot, inf, isnan, log2, nan, sqrt
 from typing import Any, Literal
 
@@ -129,7 +130,16 @@ class Paired:
     pm: float  # half of the mean's 95 % interval, t s / sqrt(n)
     std: float  # of the sample
     p_t: float  # of the paired t test, two-sided
-    p_wilcoxon: float | None  # of the signed-rank test, two-sided; None with fewer than six pairs
+    differences: tuple[float, ...] = ()
+
+    @cached_property
+    def p_wilcoxon(self) -> float | None:
+        """P value of the signed-rank test, two-sided; None with fewer than six pairs."""
+        if self.pairs < FEWEST_RANKED:
+            return None
+        if self.std == 0:
+            return self.p_t
+        return float(scipy.stats.wilcoxon(self.differences).pvalue)
 
     @property
     def interval(self) -> str:
@@ -144,16 +154,16 @@ def compare_pairs(values: Sequence[float], others: Sequence[float]) -> Paired:
     difference = differences(values, others)
     n = len(difference)
     mean = float(difference.mean()) if n else nan
+    pairs = tuple(difference.tolist())
     if n < 2:
-        return Paired(n, mean, nan, nan, nan, None)
-    ranked = n >= FEWEST_RANKED
+        return Paired(n, mean, nan, nan, nan, pairs)
     if np.ptp(difference) == 0:
         p = 1.0 if mean == 0 else 2.0 ** (1 - n)
-        return Paired(n, mean, nan, 0.0, p, p if ranked else None)
-    test = scipy.stats.ttest_1samp(difference, 0)
-    pm = float(test.confidence_interval(1 - LEVEL).high) - mean
-    p_rank = float(scipy.stats.wilcoxon(difference).pvalue) if ranked else None
-    return Paired(n, mean, pm, float(difference.std(ddof=1)), float(test.pvalue), p_rank)
+        return Paired(n, mean, nan, 0.0, p, pairs)
+    std = float(difference.std(ddof=1))
+    error = std / sqrt(n)
+    p = 2 * float(scipy.special.stdtr(n - 1, -abs(mean) / error))
+    return Paired(n, mean, float(student(n - 1) * error), std, p, pairs)
 
 
 def paired_by_seed(scores: Mapping[int, float], others: Mapping[int, float]) -> Paired:

@@ -1,7 +1,7 @@
 """Compare the spaces of a study with flat space and recommend one."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import isinf
 from typing import Any
 
@@ -45,9 +45,20 @@ def compare(table: pd.DataFrame) -> pd.DataFrame:
     """Compare spaces with flat space, paired by seed."""
     rows = table.iloc[1:].dropna(subset="scores")
     pairs = [compare_pairs(scores, table["scores"].iloc[0]) for scores in rows["scores"]]
-    tests = pd.DataFrame([asdict(pair) | {"interval": pair.interval} for pair in pairs], rows.index)
-    tests["p_holm"] = holm(tests["p_t"].tolist())
-    return table.join(tests.rename(columns={"mean": "difference", "p_wilcoxon": "p_ranks"}))
+    tests = pd.DataFrame(
+        {
+            "pairs": [pair.pairs for pair in pairs],
+            "difference": [pair.mean for pair in pairs],
+            "pm": [pair.pm for pair in pairs],
+            "std": [pair.std for pair in pairs],
+            "p_t": [pair.p_t for pair in pairs],
+            "p_ranks": [pair.p_wilcoxon for pair in pairs],
+            "interval": [pair.interval for pair in pairs],
+            "p_holm": holm([pair.p_t for pair in pairs]),
+        },
+        rows.index,
+    )
+    return table.join(tests)
 
 
 def recommend(label: str, table: pd.DataFrame) -> Report:

@@ -10,6 +10,7 @@ from itertools import combinations_with_replacement
 from math import isfinite, isnan, nan
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from curvlab.config.folder import choices
@@ -198,15 +199,18 @@ def one_protocol_per_column(runs: pd.DataFrame) -> pd.DataFrame:
 
 def largest_block(scores: pd.DataFrame, of_graph: "pd.Series[str]") -> pd.DataFrame | None:
     """The largest gap-free block of cells, of at least three models on two datasets."""
-    present = scores.notna()
-    best: pd.DataFrame | None = None
-    for one, other in combinations_with_replacement(present.index, 2):
-        shared = present.columns[present.loc[one] & present.loc[other]]
-        shared = shared[~of_graph[shared].duplicated()]
-        part = scores.loc[present[shared].all(axis=1), shared]
-        if len(part) > 2 and len(shared) > 1 and (best is None or part.size > best.size):
-            best = part
-    return best
+    present = scores.notna().to_numpy()
+    names = of_graph[scores.columns].tolist()
+    best: tuple[np.ndarray, np.ndarray] | None = None
+    most = 0
+    for one, other in combinations_with_replacement(present, 2):
+        shared = np.flatnonzero(one & other)
+        shared = shared[~pd.Index([names[i] for i in shared]).duplicated()]
+        models = np.flatnonzero(present[:, shared].all(axis=1))
+        size = len(models) * len(shared)
+        if len(models) > 2 and len(shared) > 1 and size > most:
+            best, most = (models, shared), size
+    return None if best is None else scores.iloc[best]
 
 
 def graphs(runs: pd.DataFrame) -> "pd.Series[str]":
@@ -248,7 +252,7 @@ def counterparts(
     known = pd.DataFrame(columns=measures)
     if path.is_file():
         known = pd.read_csv(path, index_col="dataset")[measures]
-    found = []
+    found, scores = [], [seed_scores(runs) for runs in tables]
     for word in pairs:
         curved, _, flat = word.partition(":")
         if not curved or not flat:
@@ -258,8 +262,8 @@ def counterparts(
                 f"{word}: no run of {missing[0]}, but of {', '.join(map(str, labels[0]))}"
             )
         for column, dataset in labels[1].items():
-            for runs in tables:
-                sides = (seed_scores(runs, name, str(column)) for name in (curved, flat))
+            for of_table in scores:
+                sides = (of_table.get((name, str(column)), {}) for name in (curved, flat))
                 if (paired := paired_by_seed(*sides)).pairs:
                     graph = known.reindex([str(column)]).astype(float).iloc[0]
                     names = labels[0][curved], labels[0][flat], dataset
@@ -269,10 +273,13 @@ def counterparts(
     return pd.DataFrame(found, columns=columns)
 
 
-def seed_scores(runs: pd.DataFrame, row: str, column: str) -> dict[int, float]:
-    """Values of a cell by seed."""
-    own = runs[(runs["row"].astype(str) == row) & (runs["column"].astype(str) == column)]
-    return dict(zip(own["seed"], own["value"], strict=True))
+def seed_scores(runs: pd.DataFrame) -> dict[tuple[str, str], dict[int, float]]:
+    """Values by seed, for each cell by the names of its row and column."""
+    found: dict[tuple[str, str], dict[int, float]] = {}
+    values = runs[[*CELL, "seed", "value"]].itertuples(index=False, name=None)
+    for row, column, seed, value in values:
+        found.setdefault((str(row), str(column)), {})[seed] = value
+    return found
 
 
 def difference(
@@ -280,8 +287,8 @@ def difference(
 ) -> str:
     """The mean of cell - other over the seeds that both have, with its 95 % interval."""
     runs, _ = one_protocol_per_cell(table_runs(spec, results))
-    finished = runs[runs["status"] == "finished"]
-    found = paired_by_seed(seed_scores(finished, *cell), seed_scores(finished, *other))
+    scores = seed_scores(runs[runs["status"] == "finished"])
+    found = paired_by_seed(scores.get(cell, {}), scores.get(other, {}))
     if found.pairs < 2:
         both = " and ".join(", ".join(names) for names in (cell, other))
         raise UsageError(f"{spec.name}: {both} share {found.pairs} seeds; run more")

@@ -183,8 +183,9 @@ class Claim:
             (note,) = shared
         own = own[own["deviation"] == note]
         own = own.assign(value=self._sign * own["value"])
-        scores = (seed_scores(own, method, str(column)) for method in (self.method, self.other))
-        return paired_by_seed(*scores), note
+        scores = seed_scores(own)
+        sides = (scores.get((method, str(column)), {}) for method in (self.method, self.other))
+        return paired_by_seed(*sides), note
 
     def _seconds(self, column: Coordinate, verdict: Verdict, pairs: Paired) -> float:
         """Seconds of the runs that would decide a comparison; NaN without a stored run."""
