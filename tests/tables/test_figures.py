@@ -11,7 +11,7 @@ from composing import CONFIGS
 from curvlab.cli.main import VERBS
 from curvlab.cli.plot import COMMANDS as PLOTS
 from curvlab.config.folder import find
-from curvlab.tables import load_table, table_names
+from curvlab.tables import build_report, load_table, table_names
 from curvlab.tables.overview import overview, paper_figures, totals_in_words, verdicts
 
 STORED = CONFIGS.parent / "docs/results/tables"
@@ -72,8 +72,9 @@ def test_published_numbers_are_judged_once():
     """By the first table that has them: `fpst/table1_width16` repeats those of `fpst/table1`."""
     names = "fpst/table1", "fpst/table1_width16"
     specs = [spec for name in names for spec in load_table(CONFIGS, name)]
-    both, _ = overview(specs, STORED)
-    first, _ = overview(specs[:1], STORED)
+    reports = [build_report(spec, STORED) for spec in specs]
+    both, _ = overview(reports)
+    first, _ = overview(reports[:1])
     assert both["again"].tolist() == [False, True]
     assert both["undecided"].iloc[1] > 0
     judged = totals_in_words(both).partition("judge")[2]

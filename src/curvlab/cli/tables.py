@@ -31,9 +31,9 @@ from rich.console import Console
 from curvlab.cli.verbs import Verb
 from curvlab.config.folder import CONFIGS, REPOSITORY
 from curvlab.errors import UsageError
-from curvlab.tables import build_report, load_table, load_tables
+from curvlab.tables import build_report, load_table, table_names
 from curvlab.tables.add import add_runs
-from curvlab.tables.boards import board, difference
+from curvlab.tables.boards import ScoredTable, TaskBoard, board, difference, scored_tables
 from curvlab.tables.claims import (
     CLAIMS_LEGEND,
     Claim,
@@ -127,7 +127,7 @@ def make_text(arguments: argparse.Namespace) -> str:
             cells = pd.DataFrame(outdated_cells(CONFIGS, results), columns=["cell", "runs", "why"])
             return cells.to_csv(index=False, lineterminator="\n")
         case ["leaderboard", name, *pairs]:
-            return board(CONFIGS, name, results, pairs).text()
+            return _board(results, name, pairs).text()
         case [table] if table not in USAGE:
             reports = _reports(table, results, None if given else shipped_results(results))
             if arguments.references and form == "csv":
@@ -173,7 +173,7 @@ def block(results: Path, words: str) -> str:
         case ["verdict", table, row, column]:
             return verdict(_reports(table, results)[0], row, column)
         case ["leaders", task]:
-            ranked = board(CONFIGS, task, results).block
+            ranked = _board(results, task).block
             return "no models" if ranked is None else ranked.leaders
         case [table]:
             return "\n".join(markdown(report, False) for report in _reports(table, results))
@@ -185,7 +185,7 @@ def block(results: Path, words: str) -> str:
             spec = _panel(load_table(CONFIGS, name), name, panel)
             return difference(spec, results, (cells[0], cells[1]), (cells[2], cells[3]))
         case ["leaderboard", name, *pairs]:
-            return board(CONFIGS, name, results, pairs).text()
+            return _board(results, name, pairs).text()
         case ["file", name, *columns] if columns:
             return columns_of(results.resolve().parent / name, columns)
         case [table, panel] if panel.isdigit():
@@ -214,7 +214,17 @@ def columns_of(path: Path, columns: Sequence[str]) -> str:
 
 @cache  # a text has the totals next to each table
 def _overview(results: Path) -> tuple[pd.DataFrame, list[str]]:
-    return overview(load_tables(CONFIGS), results)
+    names = table_names(CONFIGS)
+    return overview(report for name in names for report in _reports(name, results))
+
+
+@cache
+def _scored(results: Path) -> list[ScoredTable]:
+    return scored_tables(CONFIGS, results)
+
+
+def _board(results: Path, task: str, pairs: Sequence[str] = ()) -> TaskBoard:
+    return board(CONFIGS, task, results, pairs, _scored(results))
 
 
 @cache

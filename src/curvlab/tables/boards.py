@@ -139,21 +139,54 @@ class TaskBoard:
         return "\n".join(parts)
 
 
-def board(configs: Path, task: str, results: Path, pairs: Sequence[str] = ()) -> TaskBoard:
-    """Put the runs of a task together, of all tables of models by datasets."""
-    if task not in (known := choices(configs, "task")):
-        raise UsageError(f"{task} is not a task: there is {', '.join(known)}")
+@dataclass(frozen=True)
+class ScoredTable:
+    """A table of models by datasets with its finished runs of all tasks, by their scores."""
+
+    spec: TableSpec
+    runs: pd.DataFrame
+
+    def of_task(self, task: str) -> pd.DataFrame:
+        """The runs of a task."""
+        names = [(config.get("task") or {}).get("name") for config in self.runs["config"]]
+        return self.runs[[name == task for name in names]]
+
+
+def scored_tables(configs: Path, results: Path) -> list[ScoredTable]:
+    """Read each table of models by datasets once, for the boards of all tasks."""
     specs: dict[str, TableSpec] = {}
     for spec in load_tables(configs):
         if (spec.report.rows, spec.report.columns) == AXES:
             specs.setdefault(spec.name, spec)  # of panels of the same runs the first
-    tables = {}
-    for name, spec in specs.items():
-        where = {"task.name": task}
-        block = replace(spec.report, metric=SCORE, scale=1.0, second=None, where=where)
+    found = []
+    for spec in specs.values():
+        block = replace(spec.report, metric=SCORE, scale=1.0, second=None, where={})
         runs = table_runs(spec, results, block)
-        runs = runs[runs["status"] == "finished"]
+        found.append(ScoredTable(spec, runs[runs["status"] == "finished"]))
+    return found
+
+
+def board(
+    configs: Path,
+    task: str,
+    results: Path,
+    pairs: Sequence[str] = (),
+    scored: Sequence[ScoredTable] | None = None,
+) -> TaskBoard:
+    """Put the runs of a task together, of all tables of models by datasets.
+
+    `scored` is what `scored_tables` has read, for several tasks.
+    """
+    if task not in (known := choices(configs, "task")):
+        raise UsageError(f"{task} is not a task: there is {', '.join(known)}")
+    if scored is None:
+        scored = scored_tables(configs, results)
+    specs = [table.spec for table in scored]
+    tables = {}
+    for table in scored:
+        runs = table.of_task(task)
         if not runs.empty:
+            name = table.spec.name
             tables[name] = one_protocol_per_column(runs).assign(table=name)
     if not tables:
         raise UsageError(f"no table has a finished run of {task} on a dataset")
@@ -161,7 +194,7 @@ def board(configs: Path, task: str, results: Path, pairs: Sequence[str] = ()) ->
     val = every.groupby([*CELL, "table"], sort=False)["val"].mean().reset_index()
     best = val.sort_values("val", ascending=False, kind="stable", na_position="last")
     chosen = every.merge(best.drop_duplicates(CELL)[[*CELL, "table"]])
-    rows, columns = (_labels(list(specs.values()), chosen, axis) for axis in (0, 1))
+    rows, columns = (_labels(specs, chosen, axis) for axis in (0, 1))
     deviating = chosen[chosen["deviation"] != ""].groupby("column")["deviation"].first()
     for column in deviating.index:
         columns[column] += f" ({deviating[column].partition(' where ')[0]})"

@@ -1,13 +1,13 @@
 """All tables at a glance: finished cells, comparisons, cost, and what is missing."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
 from curvlab.statistics import CONFIRMED, HITS_MARGIN, MRR_MARGIN, POINT, UNDECIDED
 from curvlab.tables.render import markdown_table, number_legend, terminal_table, terminal_text
-from curvlab.tables.report import NEXT_DRAW, WELCH, Report, build_report, deviations
-from curvlab.tables.spec import TableSpec
+from curvlab.tables.report import NEXT_DRAW, WELCH, Report, deviations
 
 MARGINS = (
     f"{POINT:g} point of accuracy, F1, AUC and mAP, {MRR_MARGIN:g} of MRR and {HITS_MARGIN:g} of "
@@ -25,15 +25,16 @@ OF_PLANNED = {"cells": "planned", "runs": "planned", NEXT_DRAW: "judged"}
 VERDICTS = ("confirmed", "undecided", "below", "above", NEXT_DRAW, f"{NEXT_DRAW} judged")
 
 
-def overview(specs: list[TableSpec], results: Path) -> tuple[pd.DataFrame, list[str]]:
+def overview(reports: Iterable[Report]) -> tuple[pd.DataFrame, list[str]]:
     """A row per table, and remarks; panels of the same runs count once."""
-    panels: dict[tuple[object, ...], TableSpec] = {}
-    for spec in specs:
+    panels: dict[tuple[object, ...], Report] = {}
+    for report in reports:
+        spec = report.spec
         of_runs = (spec.name, spec.report.rows, spec.report.columns, *spec.report.where.items())
-        panels.setdefault(of_runs, spec)
+        panels.setdefault(of_runs, report)
     rows, remarks, published = [], [], set()
-    for spec in panels.values():
-        report = build_report(spec, results, ranks=False)
+    for report in panels.values():
+        spec = report.spec
         numbers = spec.report.paper, str(spec.report.select)
         cells = report.cells
         cells = cells[

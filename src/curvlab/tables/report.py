@@ -239,13 +239,8 @@ class Report:
         return f"number of seeds in brackets ({_range(seeds)}{of}){both}"
 
 
-def build_report(
-    spec: TableSpec, results: Path, shipped: Path | None = None, ranks: bool = True
-) -> Report:
-    """Join the paper's numbers with the runs below `results / spec.name`.
-
-    Without `ranks` the cells lack places, ranks and correlations, and cannot be rendered.
-    """
+def build_report(spec: TableSpec, results: Path, shipped: Path | None = None) -> Report:
+    """Join the paper's numbers with the runs below `results / spec.name`."""
     file = find(spec.configs, f"table/{spec.name}.yaml")
     paper = paper_numbers(spec.report, file.parent)
     collected = table_runs(spec, results).assign(shipped=False)
@@ -278,8 +273,7 @@ def build_report(
         for cell in product(rows, columns)
     ]
     cells = pd.DataFrame(found).astype({"row": object, "column": object})
-    if ranks:
-        cells = _add_ranks(cells, decimals, spec.report.better)
+    cells = _add_ranks(cells, decimals, spec.report.better)
     return Report(spec, cells, collected, runs, left_out, replaced, paper, kind, decimals)
 
 
