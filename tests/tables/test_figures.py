@@ -72,9 +72,8 @@ def test_published_numbers_are_judged_once():
     """By the first table that has them: `fpst/table1_width16` repeats those of `fpst/table1`."""
     names = "fpst/table1", "fpst/table1_width16"
     specs = [spec for name in names for spec in load_table(CONFIGS, name)]
-    reports = [build_report(spec, STORED) for spec in specs]
-    both, _ = overview(reports)
-    first, _ = overview(reports[:1])
+    both, _ = overview(specs, lambda spec: build_report(spec, STORED))
+    first, _ = overview(specs[:1], lambda spec: build_report(spec, STORED))
     assert both["again"].tolist() == [False, True]
     assert both["undecided"].iloc[1] > 0
     judged = totals_in_words(both).partition("judge")[2]

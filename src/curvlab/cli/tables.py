@@ -31,7 +31,7 @@ from rich.console import Console
 from curvlab.cli.verbs import Verb
 from curvlab.config.folder import CONFIGS, REPOSITORY
 from curvlab.errors import UsageError
-from curvlab.tables import build_report, load_table, table_names
+from curvlab.tables import build_report, load_table, load_tables
 from curvlab.tables.add import add_runs
 from curvlab.tables.boards import ScoredTable, TaskBoard, board, difference, scored_tables
 from curvlab.tables.claims import (
@@ -214,8 +214,8 @@ def columns_of(path: Path, columns: Sequence[str]) -> str:
 
 @cache  # a text has the totals next to each table
 def _overview(results: Path) -> tuple[pd.DataFrame, list[str]]:
-    names = table_names(CONFIGS)
-    return overview(report for name in names for report in _reports(name, results))
+    specs = load_tables(CONFIGS)
+    return overview(specs, lambda spec: _report(spec.name, spec.panel, results))
 
 
 @cache
@@ -289,9 +289,17 @@ def decide(results: Path, names: Sequence[str]) -> str:
     return "".join(f"{line}\n" for line in agenda_in_words(chosen))
 
 
-@cache  # a text has a table's parts one by one
+_specs = cache(load_table)
+
+
+@cache  # a text has a table's parts one by one, and counts all tables
+def _report(table: str, panel: int, results: Path, shipped: Path | None = None) -> Report:
+    return build_report(_specs(CONFIGS, table)[panel], results, shipped)
+
+
 def _reports(table: str, results: Path, shipped: Path | None = None) -> list[Report]:
-    return [build_report(spec, results, shipped) for spec in load_table(CONFIGS, table)]
+    panels = range(len(_specs(CONFIGS, table)))
+    return [_report(table, panel, results, shipped) for panel in panels]
 
 
 def repeat_runs(results: Path, cells: Sequence[str], minutes: float) -> str:

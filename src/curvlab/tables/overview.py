@@ -1,6 +1,6 @@
 """All tables at a glance: finished cells, comparisons, cost, and what is missing."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -8,6 +8,7 @@ import pandas as pd
 from curvlab.statistics import CONFIRMED, HITS_MARGIN, MRR_MARGIN, POINT, UNDECIDED
 from curvlab.tables.render import markdown_table, number_legend, terminal_table, terminal_text
 from curvlab.tables.report import NEXT_DRAW, WELCH, Report, deviations
+from curvlab.tables.spec import TableSpec
 
 MARGINS = (
     f"{POINT:g} point of accuracy, F1, AUC and mAP, {MRR_MARGIN:g} of MRR and {HITS_MARGIN:g} of "
@@ -25,16 +26,17 @@ OF_PLANNED = {"cells": "planned", "runs": "planned", NEXT_DRAW: "judged"}
 VERDICTS = ("confirmed", "undecided", "below", "above", NEXT_DRAW, f"{NEXT_DRAW} judged")
 
 
-def overview(reports: Iterable[Report]) -> tuple[pd.DataFrame, list[str]]:
+def overview(
+    specs: Iterable[TableSpec], build: Callable[[TableSpec], Report]
+) -> tuple[pd.DataFrame, list[str]]:
     """A row per table, and remarks; panels of the same runs count once."""
-    panels: dict[tuple[object, ...], Report] = {}
-    for report in reports:
-        spec = report.spec
+    panels: dict[tuple[object, ...], TableSpec] = {}
+    for spec in specs:
         of_runs = (spec.name, spec.report.rows, spec.report.columns, *spec.report.where.items())
-        panels.setdefault(of_runs, report)
+        panels.setdefault(of_runs, spec)
     rows, remarks, published = [], [], set()
-    for report in panels.values():
-        spec = report.spec
+    for spec in panels.values():
+        report = build(spec)
         numbers = spec.report.paper, str(spec.report.select)
         cells = report.cells
         cells = cells[

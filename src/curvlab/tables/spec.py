@@ -104,6 +104,7 @@ class TableSpec:
     planned_seeds: tuple[Coordinate, ...]
     planned_length: dict[str, int]  # of a run, as the table says: `max_steps`, `epochs`
     configs: Path
+    panel: int = 0  # of a figure with several
 
     def label(self, path: str, value: Coordinate) -> str:
         """How a coordinate is written: the report's label, its config's label, or its name."""
@@ -148,8 +149,11 @@ def load_table(configs: Path, name: str) -> list[TableSpec]:
             # a length that differs by dataset is an interpolation
             planned_length={k: trainer[k] for k in LENGTHS if isinstance(trainer.get(k), int)},
             configs=configs,
+            panel=panel,
         )
-        for report in (_report(b, name) for b in (blocks if isinstance(blocks, list) else [blocks]))
+        for panel, report in enumerate(
+            _report(b, name) for b in (blocks if isinstance(blocks, list) else [blocks])
+        )
     ]
 
 
