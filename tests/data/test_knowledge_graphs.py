@@ -298,6 +298,29 @@ def test_a_pass_sees_every_training_triple_once_and_a_query_once_a_batch(shuffle
     assert not all(torch.equal(a[0], b[0]) for a, b in zip(again, other, strict=True))
 
 
+def test_both_sides_of_a_triple_are_in_one_batch():
+    data = module(
+        SyntheticKnowledgeGraph(8, 5, 0), shuffle="sides", inverse_relations=True, size=10
+    )
+    relations, seen = data.num_relations // 2, []
+    for (part,) in data.rounds(0, 1):
+        batch = data.batch(part)
+        head, relation = batch.head[batch.query].tolist(), batch.relation[batch.query].tolist()
+        triples = list(zip(head, relation, batch.tail.tolist(), strict=True))
+        assert len(triples) <= 10
+        forward = [(h, r, t) for h, r, t in triples if r < relations]
+        assert {(t, r + relations, h) for h, r, t in forward} <= set(triples)
+        seen += triples
+    assert sorted(seen) == sorted(as_set(data.graph, "train"))
+    refused = (
+        ({"size": 10}, r"set task\.inverse_relations=true"),
+        ({"size": 9, "inverse_relations": True}, "must be even"),
+    )
+    for options, says in refused:
+        with pytest.raises(UsageError, match=says):
+            module(SyntheticKnowledgeGraph(8, 5, 0), shuffle="sides", **options).prepare_batches()
+
+
 def test_processes_share_out_a_pass():
     data = module(SyntheticKnowledgeGraph(8, 5, 0))
     rounds = data.rounds(3, 2)

@@ -369,6 +369,12 @@ def test_shared_samples_are_scored_with_every_query(filtered, monkeypatch):
             "set task.corruption=tail",
         ),
         ({"loss": "margin"}, "set task.training=negative_sampling"),
+        ({"smoothing": "added"}, r"needs task\.training=k_vs_all"),
+        ({"smoothing": "added", "training": "k_vs_all", "loss": "bce"}, r"task\.loss=softmax"),
+        (
+            {"smoothing": "added", "training": "k_vs_all", "label_smoothing": 0.0},
+            "greater than 0",
+        ),
         ({"negatives": SIDES}, "set task.training=negative_sampling"),
         ({"subsampling": True}, "set task.training=negative_sampling"),
         (
@@ -447,6 +453,23 @@ def test_each_loss_is_torchs_of_all_targets(smoothing, binary, per_query, block,
     torch.testing.assert_close(
         torch.autograd.grad(3 * loss, leaves), torch.autograd.grad(3 * expected, leaves)
     )
+
+
+@pytest.mark.parametrize("block", [1, 30, 2**20])
+def test_added_smoothing_normalises_the_targets_of_each_query(block, monkeypatch):
+    """LibKGE: (1 - e) y + 1 / E, divided by its sum; its divergence lacks the targets' entropy."""
+    monkeypatch.setattr(triple_losses, "block_entries", lambda _: block)
+    queries, candidates, query, _ = problem()
+    tail, true = torch.arange(8), torch.zeros(5, 11, dtype=torch.float64)
+    true[query, tail] = 1.0
+    target = F.normalize(0.7 * true + 1 / 11, p=1, dim=1)
+    expected = F.cross_entropy(queries @ candidates.T, target)
+    divergence = F.kl_div((queries @ candidates.T).log_softmax(1), target, reduction="sum") / 5
+    loss = product_loss(queries, candidates, query, tail, 0.3, False, True, True)
+    torch.testing.assert_close(loss, expected)
+    leaves = (queries, candidates)
+    found = torch.autograd.grad(loss, leaves)
+    torch.testing.assert_close(found, torch.autograd.grad(divergence, leaves))
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])

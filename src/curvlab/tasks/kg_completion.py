@@ -86,6 +86,9 @@ class KnowledgeGraphCompletion(SelectedTask):
         metric: metric that validation selects by, a fraction.
         label_smoothing: share e of the target that all other entities have together; with E
             entities, e = e' (E - 1) / E is the smoothing e' of torch's cross-entropy.
+        smoothing: form of label smoothing: `share`, other entities have the share e of every
+            target; `added`, for `k_vs_all`, adds 1 / E to each (1 - e) y and normalises (ConvE,
+            LibKGE).
         inverse_relations: train on and rank (tail, inverse relation, ?) as well as tails.
         ties: ranks of equal scores: their mean, the lowest or the highest.
         hits: further k of Hits@k, in addition to 1, 3 and 10.
@@ -137,11 +140,13 @@ class KnowledgeGraphCompletion(SelectedTask):
         regularization: NonNegativeFloat | TableWeights = 0.01,
         regularized_rows: Literal["batch", "all"] = "batch",
         subsampling: bool = False,
+        smoothing: Literal["share", "added"] = "share",
     ) -> None:
         super().__init__(encoder, optimizer, scheduler)
         self.encoder: TripleScorer = encoder
         self.score = metric
         self.label_smoothing = label_smoothing
+        self.smoothing = smoothing
         self.inverse_relations = inverse_relations
         self.ties = ties
         self.hits = sorted({*HITS, *hits})
@@ -167,8 +172,15 @@ class KnowledgeGraphCompletion(SelectedTask):
             scores, sources = self.encoder.block_scores(batch)
             shape = len(batch.head), self.encoder.num_entities
             truth = batch.query, batch.tail, self.label_smoothing
-            how = self.loss == "bce", self.compared == "k_vs_all"
-            loss = one_vs_all_loss(scores, sources, shape, *truth, *how)
+            loss = one_vs_all_loss(
+                scores,
+                sources,
+                shape,
+                *truth,
+                binary=self.loss == "bce",
+                per_query=self.compared == "k_vs_all",
+                added=self.smoothing == "added",
+            )
         return loss if self.regularizer is None else loss + self._regularization(batch)
 
     def _regularization(self, batch: Data) -> Tensor:
@@ -256,6 +268,12 @@ class KnowledgeGraphCompletion(SelectedTask):
                 "model.reciprocal=false is about inverse relations: set task.inverse_relations=true"
             )
         self._check_regularizer()
+        if self.smoothing == "added" and (self.compared, self.loss) != ("k_vs_all", "softmax"):
+            raise UsageError(
+                "task.smoothing=added needs task.training=k_vs_all and task.loss=softmax"
+            )
+        if self.smoothing == "added" and self.label_smoothing == 0:
+            raise UsageError("task.smoothing=added needs a task.label_smoothing greater than 0")
         if self.compared != "negative_sampling":
             self._check_no_sampling()
             if self.loss in ("margin", "self_adversarial"):

@@ -36,6 +36,7 @@ def one_vs_all_loss(
     smoothing: float,
     binary: bool = False,
     per_query: bool = False,
+    added: bool = False,
 ) -> Tensor:
     """The mean cross-entropy of true tails against all entities; one block of scores at a time.
 
@@ -47,7 +48,9 @@ def one_vs_all_loss(
     Triples b that share head and relation share a row of S, which is made once and weighted by
     their number. The `binary` loss sums softplus(S_bi) - y S_bi over all entities, of the same
     targets y. `per_query` weighs each row once, however many tails it has, which all are its
-    targets ("KvsAll", Dettmers et al. 2018).
+    targets ("KvsAll", Dettmers et al. 2018). With `added`, a row of n targets has as its targets
+    (1 - e) y + 1 / E, divided by their sum (1 - e) n + 1, as in ConvE and LibKGE: a row of few
+    targets is smoothed more.
 
     `cross_entropy` of torch, and PyKEEN's softmax loss, spread their `label_smoothing` e' over all
     E entities: this loss has e = e' (E - 1) / E. `binary_cross_entropy_with_logits`, in PyKEEN too,
@@ -65,7 +68,11 @@ def one_vs_all_loss(
     weight.index_add_(0, query, (1 / among).to(dtype))
     if per_query and binary:  # every tail is a target of its own
         among = among / counts
-    truth = query, tail, among, weight, smoothing, binary
+    share = torch.full_like(weight, smoothing, dtype=torch.float64)
+    if added:
+        tails = ones.new_zeros(shape[0]).index_add_(0, query, ones)
+        share = (1 - 1 / shape[1]) / ((1 - smoothing) * tails + 1)
+    truth = query, tail, among, weight, share, binary
     loss: Tensor = _OneVsAll.apply(scores, shape, truth, *sources)
     return loss
 
@@ -96,8 +103,8 @@ class _OneVsAll(Function):
     ) -> Tensor:
         rows, entities = shape
         query, tail, among, weight, smoothing, binary = truth
-        other, dtype = smoothing / (entities - 1), weight.dtype
-        true = ((1 - smoothing - other) / among).to(dtype)
+        other_of_row, dtype = smoothing / (entities - 1), weight.dtype
+        true = ((1 - smoothing - other_of_row)[query] / among).to(dtype)
         partition = _softplus if binary else _softmax
         total, gradients = weight.new_zeros(()), [torch.zeros_like(source) for source in sources]
         leaves = [
@@ -111,8 +118,9 @@ class _OneVsAll(Function):
             scores = made.detach().to(torch.promote_types(made.dtype, torch.float32))
             share = weight[start : start + size].to(scores)
             value, derivative = partition(scores, share)
+            other = other_of_row[start : start + size].to(scores)
             total += share @ (value - other * scores.sum(1))
-            derivative.sub_(other * share.unsqueeze(1))
+            derivative.sub_((other * share).unsqueeze(1))
             # every block looks at all triples, so that their number in it need not be known
             row = query - start
             inside = (true * ((row >= 0) & (row < len(share))).to(dtype)).to(scores)

@@ -12,6 +12,7 @@ from curvlab.data.datasets.triples import MASKS, triple_numbers
 from curvlab.data.loaders.batches import MiniBatchDataModule, pass_generator, step_parts
 from curvlab.data.loaders.datamodule import load_source
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
+from curvlab.errors import UsageError
 from curvlab.options import PositiveInt
 
 Training = Literal["one_vs_all", "k_vs_all", "negative_sampling"]
@@ -27,8 +28,8 @@ class TripleDataModule(MiniBatchDataModule):
 
     Args:
         size: largest number of triples of a batch.
-        shuffle: unit that a pass permutes: triples, or pairs of head and relation (fewer scores a
-            step).
+        shuffle: unit that a pass permutes: `triples`; `pairs` of head and relation (fewer scores a
+            step); `sides`, triples that their inverses follow.
         inverse_relations: add the triple (t, r + relations, h) to every triple (h, r, t), in the
             same part, so that ranking tails ranks heads too.
         training: comparison that the task makes. For `k_vs_all` a batch has all training tails of
@@ -45,7 +46,7 @@ class TripleDataModule(MiniBatchDataModule):
     """
 
     size: PositiveInt = 512
-    shuffle: Literal["triples", "pairs"] = "triples"
+    shuffle: Literal["triples", "pairs", "sides"] = "triples"
     inverse_relations: bool = False
     training: Training = "one_vs_all"
     corruption: Corruption = "uniform"
@@ -78,6 +79,12 @@ class TripleDataModule(MiniBatchDataModule):
         return -(-int(self.graph.train_mask.sum()) // self.size)
 
     def prepare_batches(self) -> None:
+        if self.shuffle == "sides" and not self.inverse_relations:
+            raise UsageError(
+                "batching.shuffle=sides needs inverse relations: set task.inverse_relations=true"
+            )
+        if self.shuffle == "sides" and self.size % 2:
+            raise UsageError(f"batching.size={self.size} must be even for batching.shuffle=sides")
         _ = self._pairs
 
     def batch(self, nodes: Tensor) -> Data:
@@ -122,11 +129,14 @@ class TripleDataModule(MiniBatchDataModule):
     def rounds(self, number: int, batches: int) -> list[tuple[Tensor, ...]]:
         pair, _ = self._pairs
         generator = pass_generator(self.seed, number)
-        order = generator.permutation(len(pair))
+        steps = step_parts(len(pair), self.size, batches)
+        order = generator.permutation(len(pair) // (2 if self.shuffle == "sides" else 1))
         if self.shuffle == "pairs":
             _, group = np.unique(pair.numpy(), return_inverse=True)
             order = order[np.argsort(generator.permutation(group.max() + 1)[group[order]])]
-        parts = torch.from_numpy(order).tensor_split(step_parts(len(pair), self.size, batches))
+        parts = torch.from_numpy(order).tensor_split(steps)
+        if self.shuffle == "sides":  # the second half of the triples is the inverse of the first
+            parts = tuple(torch.cat([part, part + len(order)]) for part in parts)
         return [parts[i : i + batches] for i in range(0, len(parts), batches)]
 
     @cached_property
