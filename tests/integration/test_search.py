@@ -427,7 +427,10 @@ def test_a_study_goes_on_and_says_what_its_json_says(study_here, monkeypatch, ca
         runs = folder / "runs" / "kappa_gcn" / f"{row['space']}_4"
         assert row["scores"] == [read_result(runs / f"seed{seed}").score for seed in (0, 1)]
     assert found["facts"]["delta"] == [0, 0]
+    points = read_result(runs / "seed0").references
+    assert found["references"] == pytest.approx(points)
     said = " ".join(capsys.readouterr().out.split())
+    assert f"reference: degree product {points['degree product']:.1f}" in said
     assert found["answer"] in said
     assert report["text"] in said
     assert (folder / "study.png").stat().st_size > 5000

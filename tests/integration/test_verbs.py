@@ -121,14 +121,20 @@ def test_triples_are_completed_from_a_file(run_here, tmp_path, capsys):
 
 
 def test_runs_are_compared_over_their_seeds(run_here, tmp_path, capsys):
-    scores = {"gcn": [], "mlp": []}
+    scores, votes = {"gcn": [], "mlp": []}, {}
     for model, of_model in scores.items():
         for seed in range(3):
             words = (*WORDS, f"model={model}", f"seed={seed}", "trainer.max_steps=10")
-            of_model.append(run_here(*words, folder=f"{model}/seed{seed}").score)
+            result = run_here(*words, folder=f"{model}/seed{seed}")
+            of_model.append(result.score)
+            votes[seed] = result.references["neighbours' vote"]
     output = tmp_path / "t.csv"
     words = (tmp_path / "gcn", f"{tmp_path}/ml*", "--output", output)
+    capsys.readouterr()
     assert verb("compare", *words) == 0
+    said = capsys.readouterr().out
+    assert said.count("reference: majority ") == 1
+    assert f", neighbours' vote {np.mean([*votes.values()]):.1f}, linear model " in said
     table = pd.read_csv(output)
     assert table["label"].tolist() == ["gcn", "mlp"]
     assert table["common"].tolist() == [0, 3]
