@@ -220,9 +220,11 @@ def test_scores_do_not_depend_on_other_options_that_are_incidental(run_here, tmp
 def test_compiled_scores_are_the_same(run_here, watch, task):
     parts = []
     watch(Compilable, "compile", lambda part, *_: parts.append(type(part).__name__))
-    expected = run_here(*words_of(task), "model=fpst", folder="plain")
+    # In single precision sixty steps amplify the rounding of another order of sums.
+    words = ("model=fpst", "trainer.precision=64-true")
+    expected = run_here(*words_of(task), *words, folder="plain")
     assert not parts
-    found = run_here(*words_of(task, "compile"), "model=fpst", folder="compiled")
+    found = run_here(*words_of(task, "compile"), *words, folder="compiled")
     assert "FPSTBlock" in parts
     check(found, expected, rounding=True)
 
