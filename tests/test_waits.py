@@ -11,7 +11,7 @@ from curvlab.callbacks import RunProgress, progress
 from curvlab.cli.help import page
 from curvlab.config.schema import options_of
 from curvlab.errors import UsageError
-from curvlab.run.sections import SearchOptions
+from curvlab.run.sections import SearchOptions, seeds_from
 from curvlab.search import space
 
 
@@ -61,6 +61,8 @@ def test_a_number_of_seeds_counts_from_the_seed_as_in_a_study():
     config = composed("search=fpst", "dataset=texas", "seed=4", "search.seeds=2")
     assert space.seeds_of(config) == [4, 5]
     space.check_search(config)
+    study = composed("study=spaces", "seed=4", "study.seeds=2")
+    assert seeds_from(study.study.seeds, study.seed) == [4, 5]
     repeated = composed("search=fpst", "dataset=texas", "search.seeds=[1,0,1]")
     assert space.seeds_of(repeated) == [1, 0]
     for seeds in ("0", "[]"):

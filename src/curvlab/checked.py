@@ -25,7 +25,7 @@ Check = Callable[[str, Any, dict[str, Any]], None]
 
 STRICT = ConfigDict(strict=True, allow_inf_nan=False)
 UNIONS = (typing.Union, types.UnionType)
-PART = "keys of its own"
+PART = "a mapping of keys"
 PLAIN = {
     int: "a whole number",
     float: "a number",

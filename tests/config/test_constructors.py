@@ -38,7 +38,7 @@ def test_every_option_has_a_kind_and_a_line(target):
         assert option.doc, name
         assert option.says not in ("any value", ""), name
         if target.startswith("curvlab.data") and name != "dataset":  # a class of PyG
-            assert option.says != "keys of its own", name
+            assert option.says != "a mapping of keys", name
 
 
 WRONG = (-1, 0, "no/such?choice")

@@ -105,7 +105,7 @@ def test_attributes_and_classes_above():
         ("dropout", "a number of at least 0 and less than 1", [0, 0.9], [1, -0.1]),
         ("widths", "a list, each a whole number of at least 1", [[1, 2], []], [[0], 3, ["a"]]),
         ("threads", "a whole number of at least 1, or null", [1, None], [0, "many"]),
-        ("layer", "keys of its own, or null", [{"_target_": "x"}, None], [3, "GCNConv"]),
+        ("layer", "a mapping of keys, or null", [{"_target_": "x"}, None], [3, "GCNConv"]),
     ],
 )  # fmt: skip
 def test_annotations_say_in_words_what_a_value_may_be(name, says, right, wrong):

@@ -55,6 +55,8 @@ def test_what_the_command_line_says_wins():
         ("study.models=[]", "must name choices of model="),
         ("study.models=[gcn,gcn]", "must be different models"),
         ("study.seeds=1", "gives no interval"),
+        ("study.seeds=[3,3]", "gives no interval"),
+        ("study.seeds=[0,-1]", "seed=-1"),
         ("study.seeds=0", "study.seeds=0 must be a whole number of at least 1"),
         ("study.steps=many", "study.steps"),
         ("study.sedes=3", "no key study.sedes"),

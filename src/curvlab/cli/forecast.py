@@ -25,6 +25,7 @@ from curvlab.results.folder import RunDirectory, folders_by_hash
 from curvlab.results.result import CONCLUSIVE, SET_ASIDE, load, result_files
 from curvlab.run.cells import SEED, Cells
 from curvlab.run.command import Command, complete, finished
+from curvlab.run.sections import seeds_from
 from curvlab.search.space import seeds_of
 from curvlab.study.flat_counterpart import overrides_of_runs, spaces_of
 
@@ -63,7 +64,7 @@ class Forecast:
                 (*one.overrides, f"seed={seed}")
                 for cell in cells
                 for one in _study_runs(complete(cell))
-                for seed in range(self.base.study.seeds)
+                for seed in seeds_from(self.base.study.seeds, self.base.seed)
             ]
         elif "search" in self.base:
             cells = cells * (self.base.search.trials * len(seeds_of(self.base)))

@@ -26,6 +26,20 @@ VERBS = {
 }
 
 
+SEARCH = """usage: curvlab search NAME [KEY=VALUE ...]
+
+Search a model's hyperparameters by validation scores. The test nodes are never scored.
+
+curvlab search fpst dataset=texas                    100 combinations, three seeds each
+curvlab search gcn dataset=cora search.trials=20 search.seeds=2
+curvlab search gcn dataset=cora search.minutes=60    ends after an hour; the same command continues
+curvlab search fpst dataset=texas --dry-run          number of runs and estimated hours
+curvlab adopt search/node_classification/fpst/texas  the winner becomes the default
+
+Searches:
+"""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a verb with its arguments; return the exit code."""
     verb, *rest = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
@@ -43,6 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name, *overrides = rest or [""]
         verb, rest = "train", ["-m", f"search={name}", *overrides]
         if name in ("--help", "-h"):
+            print(SEARCH)
             rest = ["help=search"]
         elif not name or "=" in name or name.startswith("-"):
             example = "name a search first, as in curvlab search fpst dataset=texas"

@@ -3,11 +3,13 @@
 import json
 import struct
 from collections.abc import Iterator
+from math import floor, log10
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
+from matplotlib.ticker import NullFormatter
 
 from curvlab.analysis.style import legend_below, panels, save_figure, styled
 from curvlab.cli.wandb_keys import COSTS, STEP
@@ -15,6 +17,9 @@ from curvlab.errors import UsageError
 
 BLOCK, HEADER = 32768, struct.Struct("<IHB")
 """Bytes of a block of a `.wandb` file, and checksum, length and kind of a piece in it."""
+
+LOGARITHMIC = 20
+"""Ratio of the largest value of a panel to the smallest beyond which its axis is logarithmic."""
 
 ENDS = (1, 4)  # kinds of pieces that end a record: a whole one, the last of several
 
@@ -79,8 +84,12 @@ def draw_dashboard(folder: Path, file: Path) -> Path:
         means = runs.pivot_table(name, "dataset", "model")
         color = [colors[str(model)] for model in means]
         means.plot.bar(ax=axis, title=heading, xlabel="", rot=0, legend=False, color=color)
-        if name != "score":
+        low, high = runs[name].min(), runs[name].max()
+        if high > LOGARITHMIC * low > 0:
             axis.set_yscale("log")
+            axis.set_ylim(bottom=10 ** floor(log10(low)))  # bars begin at a power of ten
+            axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_formatter(NullFormatter())
     for axis, dataset in zip(axes[len(bars) :], datasets, strict=True):
         lines = curved[curved["dataset"] == dataset].pivot_table("kappa", STEP, "model")
         color = [colors[str(model)] for model in lines]

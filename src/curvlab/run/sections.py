@@ -25,6 +25,17 @@ Metric = Literal[
 ]  # fmt: skip
 
 
+def seeds_from(seeds: Any, first: int) -> list[int]:
+    """The seeds of `search.seeds` or `study.seeds`.
+
+    A number counts from `first` on; of a list each seed counts once. Empty for other values.
+    """
+    if isinstance(seeds, int):
+        return list(range(first, first + seeds))
+    is_list = isinstance(seeds, Sequence) and not isinstance(seeds, str)
+    return list(dict.fromkeys(seeds)) if is_list else []
+
+
 @dataclass
 class RunOptions:
     """Options of the whole run.
@@ -208,7 +219,8 @@ class StudyOptions:
         spaces: lists of overrides by the name of a kind of space; a model takes the first list of
             a kind that it can be built with.
         models: choices of `model=`, each compared with itself in flat space.
-        seeds: number of runs of each model in each space, from `seed` on; the tests pair them.
+        seeds: number of seeds of each model in each space, from `seed` on, or a list of seeds; the
+            tests pair them.
         steps: training steps; null: the task's default.
         dim: width of every model; null: the model's default.
         overrides: default overrides of every run; the command line wins.
@@ -216,7 +228,7 @@ class StudyOptions:
 
     spaces: Mapping[str, Any]
     models: Sequence[str] = ("fpst", "kappa_gcn")
-    seeds: PositiveInt = 6
+    seeds: PositiveInt | Sequence[int] = 6
     steps: PositiveInt | None = 300
     dim: PositiveInt | None = None
     overrides: Sequence[str] = ()

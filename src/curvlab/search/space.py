@@ -9,6 +9,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from curvlab.config.validation import check_setting, leaves
 from curvlab.errors import UsageError
+from curvlab.run.sections import seeds_from
 
 SPACE = "search.space"
 PACKAGES = ("optuna", "ruamel.yaml")
@@ -21,11 +22,8 @@ def values_by_key(config: DictConfig) -> dict[str, list[Any]]:
 
 
 def seeds_of(config: DictConfig) -> list[Any]:
-    """Seeds of each combination: those of `search.seeds`, each once, or as many from `seed` on."""
-    seeds = config.search.seeds
-    if isinstance(seeds, int):
-        return list(range(config.seed, config.seed + seeds))
-    return list(dict.fromkeys(seeds)) if isinstance(seeds, ListConfig) else []
+    """Seeds of each combination."""
+    return seeds_from(config.search.seeds, config.seed)
 
 
 def defaults(config: DictConfig) -> dict[str, Any] | None:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.compose import compose
-from curvlab.config.validation import check_space, is_of_triples
+from curvlab.config.validation import check_setting, check_space, is_of_triples
 from curvlab.errors import UsageError
+from curvlab.run.sections import seeds_from
 
 FLAT = "flat"
 
@@ -84,8 +85,13 @@ def check_study(config: DictConfig, overrides: Sequence[str], models: Sequence[s
         )
     if len(set(options.models)) < len(options.models):
         raise UsageError(f"study.models={list(options.models)} must be different models")
-    if options.seeds < 2:
-        raise UsageError("study.seeds=1 gives no interval: use at least 2, better 6")
+    seeds = seeds_from(options.seeds, config.seed)
+    if len(seeds) < 2:
+        raise UsageError(
+            f"study.seeds={options.seeds} gives no interval: use at least 2 seeds, better 6"
+        )
+    for seed in seeds:
+        check_setting("seed", config, seed)
     if is_of_triples(config):
         raise UsageError(
             f"study= compares models of graphs; dataset={config.dataset.name} has triples"

@@ -27,6 +27,7 @@ from curvlab.run.group import end_with_parent, start_context
 from curvlab.run.hardware import choose_device, prepare_process
 from curvlab.run.parts import build_data
 from curvlab.run.reporting import relative_path
+from curvlab.run.sections import seeds_from
 from curvlab.run.train import conclude, train_in
 from curvlab.study.flat_counterpart import ModelInSpace, overrides_of_runs, spaces_of
 from curvlab.study.page import console, publish
@@ -62,6 +63,7 @@ def study(command: Command) -> Result:
 
 def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
     options = config.study
+    seeds = seeds_from(options.seeds, config.seed)
     device = choose_device(config.trainer.accelerator, config.trainer.precision)
     prepare_process(config.trainer.threads, device)
     spaces = {model: spaces_of(model, overrides, options) for model in options.models}
@@ -73,9 +75,8 @@ def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
         console.print(f"  {line}")
     for model, models in spaces.items():
         names = ", ".join(one.space for one in models)
-        console.print(f"{model} on {config.dataset.label}: {options.seeds} runs in {names}")
+        console.print(f"{model} on {config.dataset.label}: {len(seeds)} runs in {names}")
     console.print(f"runs are in {relative_path(folder / 'runs')}")
-    seeds = range(config.seed, config.seed + options.seeds)
     cells = [
         (one.config(seed), folder / "runs" / model / f"{one.space}_{one.dim}" / f"seed{seed}")
         for model, models in spaces.items()
@@ -95,7 +96,7 @@ def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
         "label": config.dataset.label,
         "task": first.task.name,
         "metric": str(first.task.get("metric") or "map"),
-        "seeds": options.seeds,
+        "seeds": len(seeds),
         "steps": int(first.trainer.max_steps),
         "overrides": list(overrides),
         "models": list(options.models),
