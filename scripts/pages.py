@@ -1,4 +1,9 @@
-"""Pages of the site that the source writes: models, geometry, the API. A hook of mkdocs.yml."""
+"""Pages of the site that the source writes: models, geometry, the API. A hook of mkdocs.yml.
+
+    python scripts/pages.py [NAME ...]
+
+runs the scripts in examples/ and stores what they print in examples/printed; pages show it.
+"""
 
 import inspect
 import json
@@ -152,12 +157,25 @@ def _tutorial(path: Path) -> str:
 
 
 def _output_of(path: Path) -> str:
-    """The first lines that a script prints."""
+    """The first lines that a script prints; it runs only if they are not stored."""
+    if not _printed(path).exists():
+        store_output(path)
+    lines = _printed(path).read_text(encoding="utf-8").rstrip().splitlines()
+    return "\n".join([*lines[:LINES], *(["..."] if len(lines) > LINES else [])])
+
+
+def _printed(script: Path) -> Path:
+    return script.parent / "printed" / f"{script.stem}.txt"
+
+
+def store_output(path: Path) -> None:
+    """Run a script and store what it prints."""
     with TemporaryDirectory() as folder:
         command = [sys.executable, str(path), folder]
-        ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    lines = ran.stdout.replace(f"{folder}/", "").rstrip().splitlines()
-    return "\n".join([*lines[:LINES], *(["..."] if len(lines) > LINES else [])])
+        ran = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    lines = ran.stdout.replace(f"{folder}/", "").splitlines()
+    text = "\n".join(line.rstrip() for line in lines)
+    _printed(path).write_text(f"{text}\n", encoding="utf-8")
 
 
 def _notebook(path: Path) -> str:
@@ -202,3 +220,9 @@ def _reference() -> dict[str, str]:
 def _described(path: str, members: list[str]) -> str:
     head = f"# {path}\n\n{inspect.getdoc(import_module(path))}\n"
     return "\n".join([head, *(f"::: {member}\n\n{example(member)}\n" for member in members)])
+
+
+if __name__ == "__main__":
+    for example_path in sorted((ROOT / "examples").glob("*.py")):
+        if example_path.stem in sys.argv[1:] or len(sys.argv) == 1:
+            store_output(example_path)

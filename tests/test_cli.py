@@ -31,7 +31,7 @@ WRONG = {
     "model=lrn dataset=airport model.manifold=foo": "no key model.manifold.* mean manifold",
     "model.dim=abc": "model.dim=abc must be a whole number of at least 1",
     "trainer.precision=16": "trainer.precision=16 must be one of 32-true",
-    "model=lrn dataset=airport model.residual=null": "model.residual=null must be a mapping of keys",
+    "model=lrn dataset=airport model.residual=null": "residual=null must be a mapping of keys",
     "model=gcn dataset=cora batching=neighbours batching.fan_outs=null": "must be a list, each a",
     "dataset.tasks=[link_prediction]": "has no task reconstruction; it has link_prediction",
     "model=gcn manifold=poincare": "model=gcn cannot be built with manifold=poincare.* euclidean",

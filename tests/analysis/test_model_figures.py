@@ -1,11 +1,13 @@
 """Pictures of embeddings: names of the nodes of small graphs, whole numbers of neighbours."""
 
 import matplotlib.pyplot as plt
+import pandas as pd
 import pytest
 import torch
 from torch_geometric.utils import to_undirected
 
 from curvlab.analysis.embeddings import Embedding
+from curvlab.analysis.figures import curves_figure
 from curvlab.analysis.model_figures import NAMED_NODES, embedding_figure
 from curvlab.analysis.style import panels, save_figure
 from curvlab.manifolds.euclidean_space import Euclidean
@@ -22,6 +24,17 @@ def test_nodes_of_small_graphs_are_named_and_degrees_are_whole(nodes):
     named = [text.get_text() for text in axis.texts]
     assert named == (ids if nodes <= NAMED_NODES else [])
     assert all(tick == round(tick) for tick in bar.get_yticks())
+    plt.close(figure)
+
+
+@pytest.mark.parametrize("steps", [3, 20, 30, 250, 10_000])
+def test_labels_of_steps_are_the_whole_numbers_of_their_ticks(steps):
+    metrics = pd.DataFrame({"step": [1, steps], "loss": [2.0, 1.0], "map": [50.0, 60.0]})
+    figure = curves_figure(metrics, "title")
+    figure.canvas.draw()
+    axis = figure.axes[-1].xaxis
+    labels = [float(label.get_text().replace(",", "")) for label in axis.get_ticklabels()]
+    assert labels == list(axis.get_ticklocs())
     plt.close(figure)
 
 

@@ -51,6 +51,15 @@ def test_script_runs(script, tmp_path, monkeypatch, capsys):
     assert SAYS[script.stem] in capsys.readouterr().out
 
 
+PRINTED = sorted((ROOT / "examples" / "printed").glob("*.txt"))
+
+
+@pytest.mark.parametrize("stored", PRINTED, ids=lambda path: path.stem)
+def test_the_output_that_the_site_shows_is_that_of_a_script(stored):
+    """`python scripts/pages.py` writes it."""
+    assert SAYS[stored.stem] in stored.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("book", sorted((ROOT / "examples").glob("*.ipynb")), ids=lambda p: p.stem)
 def test_a_notebook_prints_what_it_stores(book, tmp_path, monkeypatch):
     """Where it trains, but for the numbers, which include times."""

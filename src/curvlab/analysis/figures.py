@@ -186,6 +186,7 @@ def _line(
 def _steps(axis: Axes) -> None:
     axis.set_xlabel("optimiser step")
     axis.set_xlim(left=0)
+    axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
