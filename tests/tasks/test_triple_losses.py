@@ -62,6 +62,18 @@ def test_a_loss_is_the_papers(expected):
         torch.testing.assert_close(loss(TRUE, left_out, 0.7, 0.5), expected())
 
 
+@pytest.mark.parametrize("name", SAMPLED)
+def test_a_triple_whose_samples_are_all_known_keeps_its_own_term(name):
+    true, samples = TRUE.clone().requires_grad_(), torch.full((2, 3), -torch.inf).double()
+    samples.requires_grad_()
+    loss = SAMPLED[name](true, samples, 0.7, 0.5)
+    own = {"bce": F.softplus(-TRUE), "self_adversarial": F.softplus(-0.7 - TRUE) / 2}
+    torch.testing.assert_close(loss, own.get(name, torch.zeros_like(TRUE))[:, 0])
+    slopes = torch.autograd.grad(loss.sum(), (true, samples))
+    assert all(slope.isfinite().all() for slope in slopes)
+    assert not slopes[1].any()
+
+
 def test_regularisers_by_hand():
     moduli = torch.tensor([[[1.0, 2.0]], [[3.0, 0.5]], [[0.0, 1.0]]])
     query = torch.tensor([[3.0, 4.0]])

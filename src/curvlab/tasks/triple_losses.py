@@ -140,6 +140,12 @@ class _OneVsAll(Function):
         return (None,) * 3 + tuple(gradients[0] * made for made in ctx.saved_tensors)
 
 
+def adversarial_weights(scores: Tensor, temperature: float) -> Tensor:
+    """Softmax of scores `[triples, negatives]` as constants; 0 where every score is -inf."""
+    weights = (temperature * scores).softmax(1).detach()
+    return weights.masked_fill((scores == -torch.inf).all(1, keepdim=True), 0)
+
+
 SAMPLED: Mapping[str, Callable[..., Tensor]] = {
     "softmax": lambda p, n, *_: torch.cat([p, n], 1).logsumexp(1) - p[:, 0],
     "bce": lambda p, n, *_: F.softplus(-p)[:, 0] + F.softplus(n).sum(1),
@@ -148,7 +154,7 @@ SAMPLED: Mapping[str, Callable[..., Tensor]] = {
     "self_adversarial": lambda p, n, margin, temperature: (
         (
             F.softplus(-margin - p)[:, 0]
-            + ((temperature * n).softmax(1).detach() * F.softplus(margin + n)).sum(1)
+            + (adversarial_weights(n, temperature) * F.softplus(margin + n)).sum(1)
         )
         / 2
     ),
