@@ -30,11 +30,11 @@ SEARCH = """usage: curvlab search NAME [KEY=VALUE ...]
 
 Search a model's hyperparameters by validation scores. The test nodes are never scored.
 
-curvlab search fpst dataset=texas                    100 combinations, three seeds each
+curvlab search fpst dataset=cora                     100 combinations, three seeds each
 curvlab search gcn dataset=cora search.trials=20 search.seeds=2
 curvlab search gcn dataset=cora search.minutes=60    ends after an hour; the same command continues
-curvlab search fpst dataset=texas --dry-run          number of runs and estimated hours
-curvlab adopt search/node_classification/fpst/texas  the winner becomes the default
+curvlab search fpst dataset=cora --dry-run           number of runs and estimated hours
+curvlab adopt search/node_classification/fpst/cora   the winner becomes the default
 
 Searches:
 """
