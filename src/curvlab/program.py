@@ -2,17 +2,23 @@
 
 import re
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+Part = TypeVar("Part")
+
 PATIENCE = 2.0
 """Seconds without a line after which a command says what it does."""
+
+PAUSE = 10.0
+"""Seconds between lines on the progress of a loop."""
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters with which a name could steer a terminal, or reorder its text; not line breaks."""
@@ -38,6 +44,17 @@ def say_if_slow(what: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+def with_progress(parts: Sequence[Part], what: str) -> Iterator[Part]:
+    """Yield parts, and print to the standard error every ten seconds which share is done."""
+    said = start = time.monotonic()
+    for done, part in enumerate(parts):
+        if time.monotonic() - said > PAUSE:
+            said = time.monotonic()
+            left = (said - start) * (len(parts) - done) / done
+            print(f"{what}: {done / len(parts):.0%}, {format_time(left)} left", file=sys.stderr)
+        yield part
 
 
 def plain_console(**options: Any) -> "Console":
