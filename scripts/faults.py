@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Try faults on real runs: kills, damaged files, full disks.
+"""Try faults on real runs: kills, damaged files, full disks and shared memory, killed verbs.
 
 scripts/faults.py --minutes 60                        every kind; prints what broke something
 scripts/faults.py --minutes 1 --kind flip --seed 7    the same seed tries the same faults
@@ -21,7 +21,7 @@ import pandas as pd
 from curvlab.files import atomic_write
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
-KINDS = ("kill", "flip", "disk")
+KINDS = ("kill", "flip", "disk", "memory", "verb")
 
 
 def main() -> int:

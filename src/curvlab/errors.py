@@ -14,6 +14,10 @@ LONGEST = 400
 FAULT = "\n  - "  # the begin of each fault in an error with several of them
 
 NO_ROOM = "Free disk space, or name another folder that can be written."
+NO_SHARED_MEMORY = (
+    "shared memory (/dev/shm) is full, which holds the batches of worker processes: enlarge it "
+    "(docker run --shm-size=1g), or set batching.workers=0"
+)
 NO_HANDLES = "Raise the limit of open files (ulimit -n)."
 
 
@@ -74,6 +78,13 @@ def import_message(error: Exception) -> str:
     package = [name for name in names if name not in sys.stdlib_module_names][-1]
     reason = f"{type(error).__name__}: {shorten_sentence(str(error))}"
     return f"{package} cannot be imported ({reason}): repair its installation"
+
+
+def lacks_shared_memory(error: Exception) -> bool:
+    """Whether worker processes found no room for a batch in shared memory, by torch's message."""
+    text = str(error)
+    full = "shared memory" in text and "No space left" in text
+    return full or "out of shared memory" in text or "insufficient shared memory" in text
 
 
 def system_remedy(error: OSError) -> str:

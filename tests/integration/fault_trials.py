@@ -1,4 +1,4 @@
-"""Faults of three kinds, tried on real runs: kills, flipped bytes, full disks.
+"""Faults of five kinds: kills, damaged files, full disks, full shared memory, and verbs.
 
 Each function tries one fault that a generator of random numbers chooses, and returns what came of
 it. A fault *held* if nothing is lost and no score is wrong: the same command ends with the numbers
@@ -12,6 +12,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -42,6 +43,7 @@ RUNS: Mapping[str, tuple[str, ...]] = {
     "triples": ("model=distmult", *TRIPLES, "trainer.epochs=8", *QUIET),
     "partition": ("model=gcn", *TREE, *MANY, "batching=partition", "batching.size=30", *QUIET),
     "tokens": ("model=polyformer", *LARGE, *TOKENS, *QUIET),
+    "workers": ("model=polyformer", *LARGE, *TOKENS[:2], "batching.workers=2", TOKENS[3], *QUIET),
     "pictures": ("model=gcn", *TREE, *MANY, "trainer.progress=false"),
     "seeds": ("-m", "seed=0,1,2", "hydra/launcher=joblib", "model=mlp", *TREE, *MANY, *QUIET),
     "sweep": ("-m", "model=mlp,gcn", "seed=0,1", *TREE, *MANY, *QUIET),
@@ -58,7 +60,7 @@ RUNS: Mapping[str, tuple[str, ...]] = {
 class Outcome:
     """What came of a fault."""
 
-    kind: str  # `kill`, `flip` or `disk`
+    kind: str  # a name of `FAULTS`
     of: str  # the name of the run
     what: str  # the fault
     result: str  # `same score`, `refused`, or what went wrong
@@ -103,6 +105,16 @@ def scores(command: Command) -> dict[str, Any]:
     return found
 
 
+def products(command: Command) -> dict[str, str]:
+    """All files below the outputs by their paths; of tables the content as well."""
+    found = (path for path in command.outputs.rglob("*") if path.is_file())
+    kept = (path for path in found if not {"previous", ".hydra"} & {*path.parts})
+    return {
+        str(path.relative_to(command.outputs)): path.read_text() if path.suffix == ".csv" else ""
+        for path in kept
+    }
+
+
 def judged(kind: str, name: str, what: str, command: Command, done: Done) -> Outcome:
     """Compare what a command left with the run that nothing disturbed."""
     if done.returncode:
@@ -110,8 +122,10 @@ def judged(kind: str, name: str, what: str, command: Command, done: Done) -> Out
     here = scores(command)
     if here != (expected := whole(name)[0]):
         return Outcome(kind, name, what, "wrong score", json.dumps([expected, here], default=str))
-    left = [path.name for end in ("*.lease*", "*.part") for path in command.outputs.rglob(end)]
-    return Outcome(kind, name, what, "left behind" if left else "same score", " ".join(left))
+    files, whole_files = products(command), products(Command(whole(name)[2]))
+    if others := [name for name, _ in files.items() ^ whole_files.items()]:
+        return Outcome(kind, name, what, "other files", " ".join(sorted(set(others))))
+    return Outcome(kind, name, what, "same score")
 
 
 def refusal(done: Done) -> tuple[str, str]:
@@ -227,7 +241,89 @@ def disk(chance: random.Random) -> Outcome:
             return outcome
 
 
-FAULTS = {function.__name__: function for function in (kill, flip, disk)}
+def memory(chance: random.Random) -> Outcome:
+    """Prepare batches by workers where `/dev/shm` is too small; then, with space, once more."""
+    if os.geteuid() or shutil.which("unshare") is None:
+        raise PermissionError("mounting a small /dev/shm needs root")
+    size, name = chance.choice([4, 16, 64]), "workers"
+    inside = f'mount -t tmpfs -o size={size}k tmpfs /dev/shm && exec "$@"'
+    with site() as command:
+        first = subprocess.run(
+            ("unshare", "-m", "sh", "-c", inside, "sh", sys.executable, *command.line(*RUNS[name])),
+            check=False,
+            cwd=command.folder,
+            env=command.environment,
+            capture_output=True,
+            text=True,
+        )
+        if first.returncode and (answer := refusal(first))[0] != "refused":
+            return Outcome("memory", name, f"{size} kB", *answer)
+        done = command.start(*RUNS[name]).done()
+        return judged("memory", name, f"{size} kB", command, done)
+
+
+LARGER = (
+    *("model=gcn", "dataset=synthetic_large", "dataset.source.num_nodes=100000"),
+    *("dataset.source.classes=3", "dataset.source.features=8", "trainer.accelerator=cpu"),
+    *("trainer.max_steps=2", "trainer.steps_per_epoch=1", *QUIET),
+)
+WRITTEN = {"predict": "predictions.csv", "export": "embeddings.csv"}
+
+
+@cache
+def larger() -> Path:
+    """The folder of a finished run on a graph of 100,000 nodes."""
+    command = Command(Path(mkdtemp(prefix="faults-larger-")))
+    command(*LARGER)
+    return next(command.outputs.rglob("result.json")).parent
+
+
+@cache
+def written(name: str) -> tuple[dict[str, bytes], float]:
+    """What a verb writes of this run, and its seconds."""
+    with site() as command:
+        start = time.monotonic()
+        done = command.verb(name, str(larger()), "--output", str(command.outputs / WRITTEN[name]))
+        assert done.returncode == 0, done.stderr
+        return contents(command.outputs), time.monotonic() - start
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All files of a folder by their names."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def verb(chance: random.Random) -> Outcome:
+    """Kill `predict` or `export`, or let it write to a full disk; then repeat it."""
+    name = chance.choice([*WRITTEN])
+    expected, seconds = written(name)
+    size = sum(map(len, expected.values())) // 1024
+    with site() as command:
+        line = (name, str(larger()), "--output", str(command.outputs / WRITTEN[name]))
+        if chance.random() < 0.5:
+            what = "full disk"
+            with small_disk(command.outputs, max(4, int(size * chance.uniform(0, 0.9)))):
+                first = command.verb(*line)
+                answer = refusal(first)
+                left = contents(command.outputs)
+            if first.returncode == 0 or answer[0] != "refused" or left:
+                return Outcome("verb", name, what, answer[0], f"{answer[1]} {[*left]}")
+        else:
+            moment = chance.uniform(0, seconds)
+            what = f"killed after {moment:.2f} s"
+            process = command.start_verb(*line)
+            time.sleep(moment)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+        done = command.verb(*line)
+        if done.returncode:
+            return Outcome("verb", name, what, *refusal(done))
+        found = contents(command.outputs)
+        same = all(found.get(file) == content for file, content in expected.items())
+        return Outcome("verb", name, what, "same score" if same else "wrong file")
+
+
+FAULTS = {function.__name__: function for function in (kill, flip, disk, memory, verb)}
 
 
 def attempts(kind: str, seed: int, seconds: float, most: int | None = None) -> Iterator[Outcome]:

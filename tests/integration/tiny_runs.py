@@ -110,10 +110,14 @@ class Command:
         said, errors = process.communicate()
         return process.returncode, said, errors
 
-    def verb(self, *words: str) -> subprocess.CompletedProcess:
-        """`python -m curvlab VERB ...`."""
+    def start_verb(self, *words: str) -> Process:
+        """Start `python -m curvlab VERB ...` and do not wait."""
         line = [str(ROOT / "src/curvlab/__main__.py"), *words]
-        return Process(line, self.folder, self.environment).done()
+        return Process(line, self.folder, self.environment)
+
+    def verb(self, *words: str) -> subprocess.CompletedProcess:
+        """Run `python -m curvlab VERB ...` to its end."""
+        return self.start_verb(*words).done()
 
     def results(self) -> dict[str, dict]:
         """All result files below the outputs, by their folders."""

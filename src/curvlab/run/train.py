@@ -34,9 +34,11 @@ from curvlab.config.trust import trust
 from curvlab.cpp import choose_kernels, kernels_used
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import (
+    NO_SHARED_MEMORY,
     CheckpointError,
     DivergedError,
     UsageError,
+    lacks_shared_memory,
     one_sentence,
     system_message,
 )
@@ -280,6 +282,8 @@ def _fit(
     except MisconfigurationException as error:  # of a callback or a key of the user's
         raise UsageError(f"Lightning refuses this: {one_sentence(error)}") from error
     except Exception as error:
+        if lacks_shared_memory(error):
+            raise UsageError(NO_SHARED_MEMORY) from error
         if checkpoint is None or last.started:
             raise
         raise CheckpointError(f"{checkpoint} does not fit: {one_sentence(error)}") from error
