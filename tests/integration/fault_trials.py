@@ -122,9 +122,13 @@ def judged(kind: str, name: str, what: str, command: Command, done: Done) -> Out
     here = scores(command)
     if here != (expected := whole(name)[0]):
         return Outcome(kind, name, what, "wrong score", json.dumps([expected, here], default=str))
-    files, whole_files = products(command), products(Command(whole(name)[2]))
-    if others := [name for name, _ in files.items() ^ whole_files.items()]:
-        return Outcome(kind, name, what, "other files", " ".join(sorted(set(others))))
+    left = [path.name for end in ("*.lease*", "*.part") for path in command.outputs.rglob(end)]
+    if left:
+        return Outcome(kind, name, what, "left behind", " ".join(left))
+    files, expected_files = products(command), products(Command(whole(name)[2]))
+    others = {file for file, _ in files.items() ^ expected_files.items()}
+    if kind == "kill" and others:  # what is damaged may be a picture of a finished run
+        return Outcome(kind, name, what, "other files", " ".join(sorted(others)))
     return Outcome(kind, name, what, "same score")
 
 
