@@ -65,7 +65,8 @@ def mirror() -> Path:
 
 @pytest.fixture(autouse=True)
 def _seed() -> None:
-    """Let torch draw the same numbers in a test whichever ran before it."""
+    """Let torch draw the same numbers, of the same type, in a test whichever ran before it."""
+    torch.set_default_dtype(torch.float32)
     torch.manual_seed(0)
 
 

@@ -56,6 +56,15 @@ def leaves(node, path=""):
             yield own, value
 
 
+def is_key(own, plain, run):
+    """Whether a class takes an option, or one whose value is a mapping that has this name."""
+    path, _, name = own.rpartition(".")
+    block = OmegaConf.select(run, path)
+    if option_of(block, path, name) or own in keys_of(plain) or name in MADE_OF:
+        return True
+    return "." in path and "_target_" not in block and is_key(path, plain, run)
+
+
 @pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("names", list(with_few_of_every_key()))
@@ -69,9 +78,7 @@ def test_a_recipe_has_what_differs_in_keys_that_there_are_and_a_run_takes_it(nam
     parts = (plain.task.name, plain.model.name, plain.dataset.name, plain.split.get("name"))
     assert recipe(*parts) == "/".join(names)
     for own, value in leaves(recipes()[names]):
-        path, _, name = own.rpartition(".")
-        known = option_of(OmegaConf.select(run, path), path, name)
-        assert known or own in keys_of(plain) or name in MADE_OF, own
+        assert is_key(own, plain, run), own
         if not (isinstance(value, str) and "${" in value):
             assert OmegaConf.select(plain, own) != value, own
     OmegaConf.to_container(run, resolve=True)

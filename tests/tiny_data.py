@@ -1,9 +1,10 @@
 """Small graphs with the schema of a run's dataset: what recipes and cells are tried on."""
 
 import math
+from types import SimpleNamespace
 
 import torch
-from omegaconf import OmegaConf, open_dict, read_write
+from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 from torch_geometric.data import Data
 
 from composing import composed, tasks_of
@@ -85,7 +86,9 @@ def shrink(config, folder):
             if "dataset" in (config.task.get("split") or {}):
                 config.task.split.dataset = "tiny"  # which has none of the named one's self-loops
     if "negatives" in config.task:
-        config.task.negatives = min(config.task.negatives, 8)
+        drawn = config.task.negatives
+        by_side = isinstance(drawn, DictConfig)
+        config.task.negatives = {"head": 8, "tail": 8} if by_side else min(drawn, 8)
 
 
 def _labelled(dataset, on_disk):
@@ -104,7 +107,9 @@ def built(config):
     data = build_data(config)
     data.setup()
     task = build_task(config, data)
+    task._trainer = SimpleNamespace(max_steps=20, check_val_every_n_epoch=1)
     made = task.configure_optimizers()
+    task._trainer = None
     return data, task, made["optimizer"] if isinstance(made, dict) else made
 
 

@@ -11,6 +11,7 @@ from numbers import Number
 from typing import Any, ClassVar, ParamSpec, TypeVar, get_args, get_origin, get_type_hints
 
 from annotated_types import BaseMetadata, GroupedMetadata, Predicate
+from omegaconf import OmegaConf
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import core_schema
 
@@ -115,10 +116,16 @@ def check_values(owner: str, annotated: Any, given: Mapping[str, Any]) -> None:
     """Refuse values that are out of bounds or not among the choices."""
     for name, kind in _bounded_annotations(annotated).items():
         value = given.get(name)
-        plain = value.item() if isinstance(value, Number) and hasattr(value, "item") else value
-        if name in given and not valid(kind, plain):
+        if name in given and not valid(kind, _plain(value)):
             says = describe_type(kind).replace("null", "None")
             raise UsageError(f"{owner}: {name}={value!r} must be {says}")
+
+
+def _plain(value: Any) -> Any:
+    """The value of a number of numpy's or torch's, and lists and mappings of a configuration."""
+    if OmegaConf.is_config(value):
+        return OmegaConf.to_container(value, resolve=True)
+    return value.item() if isinstance(value, Number) and hasattr(value, "item") else value
 
 
 @cache

@@ -46,6 +46,7 @@ VALUES = {
     "cuda_graph": True,
     "progress": True,
     "plots": True,
+    "references": False,
 }
 """For each incidental option of the trainer a value other than in `SHORT`."""
 

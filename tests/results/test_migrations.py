@@ -38,6 +38,9 @@ RESULTS = CONFIGS.parent / "docs" / "results" / "tables"
 REPEATING = "polyformer/table6/minesweeper/nagphormer/seed0"
 """A run on a grid, whose eigenvalues repeat: its features were of another basis."""
 
+RETRAINED = ("complex__published", "distmult__published", "rotate__published", "transe__published")
+"""Models whose published training was another one: those rows are called after LibKGE today."""
+
 FIELDS = ("metrics", "score", "val_score", "steps", "ms_per_step", "wall_seconds", "git_commit")
 WEB = "fpst/fig3/power/gcn/seed0"
 
@@ -56,8 +59,9 @@ def leave(row, folder):
 def test_a_migrated_result_is_what_its_command_runs_today(run, tmp_path):
     leave(ROWS[run], tmp_path / run)
     why = [reason for _, _, reason in outdated_cells(CONFIGS, tmp_path)]
-    assert len(why) == (run == REPEATING)
-    assert all(reason == "model.revision 2 -> 3" for reason in why), why
+    retrained = run.split("/")[-2] in RETRAINED
+    assert len(why) == (run == REPEATING or retrained)
+    assert retrained or all(reason == "model.revision 2 -> 3" for reason in why), why
 
 
 def test_a_migration_changes_names_and_keeps_what_was_measured():
