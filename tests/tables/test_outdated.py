@@ -14,7 +14,7 @@ EVERY = 11
 """Cells, and the listed: all take minutes, and `scripts/tables.py outdated` looks at them."""
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_results_have_the_identity_of_their_command_or_are_listed_as_outdated(configs):
     results = configs.parent / "docs" / "results" / "tables"
     with (results.parent / "outdated.csv").open(encoding="utf-8") as file:
