@@ -51,15 +51,22 @@ def meanings(text: str) -> dict[str, str]:
     return {name: " ".join(said.split()) for name, said in found}
 
 
-def constructors(owner: type) -> Iterator[Callable[..., None]]:
-    """Constructors whose arguments a class takes: the first, and those that options go on to."""
+def constructors(owner: type) -> Iterator[tuple[Callable[..., None], list[str]]]:
+    """Constructors whose arguments a class takes, with these arguments' names.
+
+    They are the first one, and those that it passes options on to: all of theirs, or those that
+    its `Unpack` of a TypedDict names.
+    """
+    passed: set[str] | None = None
     for above in owner.__mro__:
         function = vars(above).get("__init__")
         if above is object or not inspect.isfunction(function):
             continue
-        yield function
+        named = named_arguments(function)
+        yield function, [name for name in named if passed is None or name in passed]
         if not passes_options_on(function):
             break
+        passed = _passed_on(type_hints(function))
 
 
 def passes_options_on(function: Callable[..., Any]) -> bool:
@@ -91,13 +98,10 @@ def _with_arguments(owner: type, text: str) -> str:
     for above in reversed(owner.__mro__):
         said |= meanings(docstring(above)) if above is not object else {}
     lines: dict[str, list[str]] = {}
-    passed: set[str] | None = None  # names that the constructor before passes on; None: any
-    for function in constructors(owner):
-        hints = type_hints(function)
-        for name, argument in named_arguments(function).items():
-            if name not in lines and (passed is None or name in passed):
-                lines[name] = _argument(argument, hints.get(name, Any), said.get(name, ""))
-        passed = _passed_on(hints)
+    for function, names in constructors(owner):
+        hints, arguments = type_hints(function), named_arguments(function)
+        for name in (name for name in names if name not in lines):
+            lines[name] = _argument(arguments[name], hints.get(name, Any), said.get(name, ""))
     if not lines:
         return text
     section = "\n".join(["Args:", *(line for each in lines.values() for line in each), ""])

@@ -264,8 +264,9 @@ def _inspect(found: Any) -> Signature:
     classes = [c for c in found.__mro__ if c is not object]
     options: dict[str, Option] = {}
     passed_on = False
-    for function in constructors(found):
-        options = _arguments(function, *classes) | options
+    for function, names in constructors(found):
+        found_here = _arguments(function, *classes)
+        options = {name: found_here[name] for name in names} | options
         passed_on = passes_options_on(function)
     attributes = {
         name: value

@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -20,6 +20,15 @@ from curvlab.options import Dropout, EmbeddingInit, PositiveFloat, PositiveInt
 
 SMALLEST = 1e-12
 """Smallest squared distance: below it the derivative of the root would be large."""
+
+
+class TableOptions(TypedDict, total=False):
+    """Options of the tables of embeddings, see `_FlatScorer`."""
+
+    tail_dropout: bool
+    init: EmbeddingInit
+    reciprocal: bool
+    sparse: bool
 
 
 class _FlatScorer(FlatEncoder, TripleScorer):
@@ -70,7 +79,7 @@ class _FlatScorer(FlatEncoder, TripleScorer):
         return self.drop_tail(self.entities.weight if index is None else self.entities(index))
 
     def is_inverse(self, relation: Tensor) -> Tensor:
-        """Whether relations are inverse ones without parameters of their own `[queries, 1]`."""
+        """Whether relations are inverses that share parameters with theirs `[queries, 1]`."""
         return (relation >= self.relation_rows).unsqueeze(-1)
 
     def modulus(self, numbers: Tensor) -> Tensor:
@@ -100,13 +109,9 @@ class DistMult(_FlatScorer, DotProductScorer):
         dim: PositiveInt = 64,
         dropout: Dropout = 0.2,
         relation_dropout: Dropout | None = None,
-        tail_dropout: bool = False,
-        init: EmbeddingInit = None,
-        reciprocal: bool = True,
-        sparse: bool = False,
+        **tables: Unpack[TableOptions],
     ) -> None:
-        dropouts = dropout, relation_dropout, tail_dropout
-        super().__init__(num_entities, num_relations, dim, *dropouts, init, reciprocal, sparse)
+        super().__init__(num_entities, num_relations, dim, dropout, relation_dropout, **tables)
 
     def forward(self, batch: Data) -> Tensor:
         head = self.drop(self.entities(batch.head))
@@ -163,14 +168,10 @@ class _DistanceScorer(_FlatScorer):
         dim: PositiveInt = 64,
         dropout: Dropout = 0.0,
         relation_dropout: Dropout | None = None,
-        tail_dropout: bool = False,
-        init: EmbeddingInit = None,
-        reciprocal: bool = True,
-        sparse: bool = False,
         norm: Literal[1, 2] = 2,
+        **tables: Unpack[TableOptions],
     ) -> None:
-        dropouts = dropout, relation_dropout, tail_dropout
-        super().__init__(num_entities, num_relations, dim, *dropouts, init, reciprocal, sparse)
+        super().__init__(num_entities, num_relations, dim, dropout, relation_dropout, **tables)
         self.norm = norm
 
     @abstractmethod
@@ -349,18 +350,12 @@ class RotatE(_DistanceScorer):
         num_relations: int,
         dim: PositiveInt = 64,
         dropout: Dropout = 0.0,
-        tail_dropout: bool = False,
-        init: EmbeddingInit = None,
-        reciprocal: bool = True,
-        sparse: bool = False,
         norm: Literal[1, 2] = 2,
         angle_scale: PositiveFloat = 1.0,
+        **tables: Unpack[TableOptions],
     ) -> None:
         self.angle_scale = angle_scale
-        dropouts = dropout, None, tail_dropout
-        super().__init__(
-            num_entities, num_relations, dim, *dropouts, init, reciprocal, sparse, norm
-        )
+        super().__init__(num_entities, num_relations, dim, dropout, norm=norm, **tables)
 
     def add_relations(self, dim: int, init: EmbeddingInit, sparse: bool) -> None:  # noqa: ARG002
         largest = math.pi / self.angle_scale
