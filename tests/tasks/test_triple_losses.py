@@ -311,7 +311,7 @@ def test_filtered_samples_are_no_training_triples(monkeypatch):
         return drawn[0]
 
     monkeypatch.setitem(SAMPLED, "softmax", loss)
-    monkeypatch.setattr("curvlab.tasks.kg_completion.corrupt", kept)
+    monkeypatch.setattr("curvlab.tasks.triple_sampling.corrupt", kept)
     task.training_step(batch, 0)
     known = torch.isin(
         triple_numbers(*drawn[0], entities), triple_numbers(*data.train_triples, entities)

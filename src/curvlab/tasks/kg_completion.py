@@ -1,7 +1,6 @@
 """Knowledge-graph completion: which entity is the tail of a head and a relation."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,7 +12,7 @@ from torch_geometric.data import Data
 
 from curvlab.analysis.ranks import rank_table, save_ranks
 from curvlab.analysis.routing import FILE, TABLE, Routing, routing_table, save_routing
-from curvlab.data.datasets.triples import MASKS, KnownTails, triple_numbers
+from curvlab.data.datasets.triples import MASKS, KnownTails
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.loaders.triple_batches import Corruption, Training
 from curvlab.errors import DivergedError, UsageError
@@ -27,7 +26,6 @@ from curvlab.metrics.ranking import (
     rank_counts,
     ranking_metrics,
     ranks,
-    ranks_among,
 )
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.models.triples.floors import RelationFrequency, ReverseLookup
@@ -40,24 +38,18 @@ from curvlab.options import (
     TableWeights,
 )
 from curvlab.process import all_reduce_sum, own_share
-from curvlab.tasks.predictions import ENTRIES, PredictionQuery, Query, Trained, positions_of
+from curvlab.tasks.predictions import PredictionQuery, Trained
 from curvlab.tasks.references import MOST_SCORES, TooLargeError
 from curvlab.tasks.task import SelectedTask
 from curvlab.tasks.triple_losses import (
     REGULARIZERS,
-    SAMPLED,
-    corrupt,
     dura,
     one_vs_all_loss,
 )
+from curvlab.tasks.triple_predictions import TriplePredictor
+from curvlab.tasks.triple_sampling import NegativeSampling, triples_of
 
 RAW = ("mrr", "hits10")
-
-Columns = tuple[Tensor, Tensor, Tensor]
-"""Heads, relations and tails of triples."""
-
-PREDICTED = ["head", "relation", "tail", "rank", "score", "probability", "known"]
-"""Columns of predictions."""
 
 # Scores held at a time in evaluation.
 EVALUATION_ENTRIES = 2**22
@@ -151,12 +143,24 @@ class KnowledgeGraphCompletion(SelectedTask):
         self.ties = ties
         self.hits = sorted({*HITS, *hits})
         self.compared, self.loss = training, loss
-        self.sampling = negatives, corruption, filtered
-        self.shared_negatives = shared_negatives
-        self.margin, self.temperature = margin, temperature
+        self.sampling: NegativeSampling | None = None
+        if training == "negative_sampling":
+            self.sampling = NegativeSampling(
+                encoder,
+                loss=loss,
+                negatives=negatives,
+                corruption=corruption,
+                filtered=filtered,
+                shared=shared_negatives,
+                margin=margin,
+                temperature=temperature,
+                subsampling=subsampling,
+                inverse_relations=inverse_relations,
+            )
+        else:
+            _check_no_sampling(loss, negatives, subsampling)
         self.regularizer, self.regularization = regularizer, regularization
         self.regularized_rows = regularized_rows
-        self.subsampling = subsampling
         self._check_training()
         self._evaluated: dict[str, dict[str, Tensor]] = {}
         self._counts: dict[str, dict[str, RankCounts]] = {}
@@ -165,8 +169,8 @@ class KnowledgeGraphCompletion(SelectedTask):
         return self.encoder.triple_loss(lambda: self._loss(batch))
 
     def _loss(self, batch: Data) -> Tensor:
-        if self.compared == "negative_sampling":
-            loss = self._sampled_loss(batch)
+        if self.sampling is not None:
+            loss = self.sampling(batch)
         else:
             batch = self.encoder.sort_queries(batch)
             scores, sources = self.encoder.block_scores(batch)
@@ -186,7 +190,7 @@ class KnowledgeGraphCompletion(SelectedTask):
     def _regularization(self, batch: Data) -> Tensor:
         assert self.regularizer is not None
         if self.regularizer == "dura":
-            triples = _triples_of(batch)
+            triples = triples_of(batch)
             costs = dura(self.encoder.moduli(triples), self.encoder(triples))
             return self.table_weights["entities"] * costs.mean()
         cost = REGULARIZERS[self.regularizer]
@@ -194,7 +198,7 @@ class KnowledgeGraphCompletion(SelectedTask):
             moduli = self.encoder.table_moduli()
             parts = [self.table_weights[name] * cost(m).sum() for name, m in moduli.items()]
             return torch.stack(parts).sum()
-        head, relation, tail = cost(self.encoder.moduli(_triples_of(batch)))
+        head, relation, tail = cost(self.encoder.moduli(triples_of(batch)))
         ends = self.table_weights["entities"] * (head + tail)
         return (ends + self.table_weights["relations"] * relation).mean()
 
@@ -204,63 +208,6 @@ class KnowledgeGraphCompletion(SelectedTask):
         if isinstance(self.regularization, Mapping):
             return self.regularization
         return dict.fromkeys(("entities", "relations"), self.regularization)
-
-    def _sampled_loss(self, batch: Data) -> Tensor:
-        triples = _triples_of(batch)
-        triples.weight = batch.weight if self.subsampling else torch.ones_like(batch.tail)
-        if isinstance(self.sampling[0], Mapping):
-            parts = [self._side_losses(triples, batch, side) for side in ("tail", "head")]
-        else:
-            parts = [self._drawn_losses(triples, batch, self.sampling[0])]
-        losses, weights = (torch.cat(columns) for columns in zip(*parts, strict=True))
-        if not self.subsampling:
-            return losses.mean()
-        weights = weights.to(losses)
-        return (weights * losses).sum() / weights.sum()
-
-    def _drawn_losses(self, triples: Data, batch: Data, negatives: int) -> tuple[Tensor, Tensor]:
-        """Losses `[triples]` by samples of either end, and the triples' weights."""
-        _, corruption, _ = self.sampling
-        columns = torch.stack([triples.head, triples.relation, triples.tail])
-        entities = self.encoder.num_entities
-        if self.shared_negatives:
-            tail = torch.randint(entities, (negatives,), device=columns.device)
-            sampled = self.encoder.scores(batch, tail)[batch.query]
-            drawn = columns[0].unsqueeze(1), columns[1].unsqueeze(1), tail
-            true = self.encoder.triple_scores(triples).unsqueeze(1)
-        else:
-            drawn = corrupt(columns, negatives, entities, batch.corrupt_head, corruption == "both")
-            true, sampled = self.encoder.sampled_scores(triples, drawn, corruption == "both")
-        return self._losses(true, self._without_known(sampled, drawn, batch)), triples.weight
-
-    def _side_losses(self, triples: Data, batch: Data, side: str) -> tuple[Tensor, Tensor]:
-        """Losses `[triples]` by samples of one side of the triples that predict it, and weights."""
-        assert isinstance(self.sampling[0], Mapping)
-        rows, entities = batch[f"{side}_rows"], self.encoder.num_entities
-        part = Data(**{name: triples[name][rows] for name in ("head", "relation", "tail")})
-        head, relation, tail = (c.unsqueeze(1) for c in (part.head, part.relation, part.tail))
-        shape = len(rows), self.sampling[0][side]
-        ends = torch.randint(entities, shape, device=rows.device)
-        if side == "tail" or self.inverse_relations:
-            drawn = head, relation, ends
-            scores = self.encoder.tail_scores(part, torch.cat([tail, ends], 1))
-            true, sampled = scores[:, :1], scores[:, 1:]
-        else:
-            drawn = ends, relation.expand(shape), tail.expand(shape)
-            true, sampled = self.encoder.sampled_scores(part, drawn)
-        losses = self._losses(true, self._without_known(sampled, drawn, batch))
-        return losses, triples.weight[rows]
-
-    def _losses(self, true: Tensor, sampled: Tensor) -> Tensor:
-        return SAMPLED[self.loss](true, sampled, self.margin, self.temperature)
-
-    def _without_known(self, sampled: Tensor, drawn: Columns, batch: Data) -> Tensor:
-        """Scores of samples; -inf for training triples if `filtered`."""
-        if not self.sampling[2]:
-            return sampled
-        numbers = triple_numbers(*drawn, self.encoder.num_entities)
-        place = torch.searchsorted(batch.known, numbers).clamp(max=len(batch.known) - 1)
-        return sampled.where(batch.known[place] != numbers, -torch.inf)
 
     def _check_training(self) -> None:
         if not (self.inverse_relations or self.encoder.reciprocal):
@@ -274,37 +221,6 @@ class KnowledgeGraphCompletion(SelectedTask):
             )
         if self.smoothing == "added" and self.label_smoothing == 0:
             raise UsageError("task.smoothing=added needs a task.label_smoothing greater than 0")
-        if self.compared != "negative_sampling":
-            self._check_no_sampling()
-            if self.loss in ("margin", "self_adversarial"):
-                raise UsageError(
-                    f"task.loss={self.loss} compares samples: set task.training=negative_sampling"
-                )
-        elif self.shared_negatives and self.sampling[1] != "tail":
-            raise UsageError("task.shared_negatives=true replaces tails: set task.corruption=tail")
-        elif isinstance(self.sampling[0], Mapping):
-            if self.shared_negatives:
-                raise UsageError(
-                    "task.negatives={head, tail} draws samples for each triple: set "
-                    "task.shared_negatives=false, or give one number"
-                )
-            if self.sampling[1] in ("bernoulli", "both"):
-                raise UsageError(
-                    f"task.negatives={{head, tail}} replaces one end at a time, which "
-                    f"task.corruption={self.sampling[1]} does not: set task.corruption=uniform"
-                )
-
-    def _check_no_sampling(self) -> None:
-        """Refuse options of negative samples without them."""
-        sampled = {
-            "task.negatives={head, tail}": isinstance(self.sampling[0], Mapping),
-            "task.subsampling=true": self.subsampling,
-        }
-        for option, given in sampled.items():
-            if given:
-                raise UsageError(
-                    f"{option} needs negative samples: set task.training=negative_sampling"
-                )
 
     def _check_regularizer(self) -> None:
         rows = self.regularized_rows
@@ -331,111 +247,11 @@ class KnowledgeGraphCompletion(SelectedTask):
     on_test_start = on_train_batch_start
 
     def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
-        """Table of the best answers of each query, with rank, score and probability.
-
-        Answers with equal scores have the rank that the option `ties` gives them. The probability
-        is the share of the answer among all entities in the softmax of a query's scores.
-        """
+        """Table of the best answers of each query, with rank, score and probability."""
         if graph is not None:
             run.check_inductive()
-        if any(relation is None for _, relation, _ in query.queries):
-            return self._predict_relations(run, query)
-        if not query.queries:
-            raise UsageError(
-                "give pairs to complete: a head and a relation, or a relation and a tail, by name; "
-                "or triples to score"
-            )
-        entities = run.ids()
-        end, relation, answer = self._query_numbers(run, query.queries, entities)
-        known, rows = None, []
-        with suppress(UsageError):  # the files are not here
-            data = run.data.graph
-            heads, tails = data.edge_index.cpu()
-            known = KnownTails(heads, data.edge_type.cpu(), tails, len(data.relation_names))
-        for at in torch.arange(len(end)).split(max(1, ENTRIES // len(entities))):
-            batch = Data(head=end[at], relation=relation[at]).to(str(run.device))
-            scores = self.encoder.scores(batch).float().cpu()
-            there = torch.zeros(scores.shape, dtype=torch.bool)
-            others = None if known is None else known.lookup(end[at], relation[at])
-            if others is not None:
-                there[others] = True
-            place_of = ranks(rank_counts(scores, answer[at].clamp(min=0), others)[0], self.ties)
-            ranked = scores if query.known is not False else scores.masked_fill(there, -torch.inf)
-            best, places = ranked.topk(min(query.k, len(entities)), dim=1)
-            best_ranks = ranks_among(best, ranked, self.ties).tolist()
-            shares = scores.softmax(1)
-            for i, row in enumerate(at.tolist()):
-                likeliest = places[i][best[i] != -torch.inf].tolist()
-                listed = list(zip(best_ranks[i], likeliest, strict=False))
-                if answer[row] >= 0:
-                    listed = [(float(place_of[i]), int(answer[row]))]
-                head, name, tail = query.queries[row]
-                for rank, place in listed:
-                    ends = head or entities[place], name, tail or entities[place]
-                    found = float(scores[i, place]), float(shares[i, place])
-                    is_known = None if known is None else bool(there[i, place])
-                    rows.append((*ends, rank, *found, is_known))
-        return pd.DataFrame(rows, columns=PREDICTED)
-
-    def _predict_relations(self, run: Trained, query: PredictionQuery) -> pd.DataFrame:
-        """Relations of pairs of a head and a tail, by the scores of the triples."""
-        if any(relation or not (head and tail) for head, relation, tail in query.queries):
-            raise UsageError(
-                "relations are predicted of a head and a tail, both by name, and apart from other "
-                "queries"
-            )
-        entities, names = run.ids(), [*(run.vocabulary.relations or ())]
-        names = names[: len(names) // 2] if self.inverse_relations else names
-        triples = set[tuple[int, int, int]]()
-        with suppress(UsageError):  # the files are not here
-            data = run.data.graph.cpu()
-            columns = torch.stack([data.edge_index[0], data.edge_type, data.edge_index[1]])
-            triples.update((h, r, t) for h, r, t in columns.T.tolist())
-        rows = []
-        for head, _, tail in query.queries:
-            ends = positions_of([str(head), str(tail)], entities, "entity")
-            relations = torch.arange(len(names))
-            batch = Data(head=torch.full_like(relations, ends[0]), relation=relations)
-            scores = self.encoder.scores(batch.to(str(run.device))).float().cpu()
-            score, share = scores[:, ends[1]], scores.softmax(1)[:, ends[1]]
-            is_known = torch.tensor([(ends[0], r, ends[1]) in triples for r in range(len(names))])
-            if query.known is False:
-                score = score.masked_fill(is_known, -torch.inf)
-            order = score.argsort(descending=True, stable=True)
-            order = order[score[order] != -torch.inf][: query.k]
-            place_of = ranks_among(score[order].unsqueeze(0), score.unsqueeze(0), self.ties)[0]
-            for rank, number in zip(place_of.tolist(), order.tolist(), strict=True):
-                found = float(score[number]), float(share[number])
-                known = bool(is_known[number]) if triples else None
-                rows.append((head, names[number], tail, rank, *found, known))
-        return pd.DataFrame(rows, columns=PREDICTED)
-
-    def _query_numbers(
-        self, run: Trained, queries: Sequence[Query], entities: list[str]
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Ends, relations and tails `[queries]`, -1 for none; heads are the inverse's tails."""
-        names = list(run.vocabulary.relations or ())
-        both = self.inverse_relations
-        forward = names[: len(names) // 2] if both else names
-        for head, relation, tail in queries:
-            if head is None and tail is None:
-                raise UsageError(f"give the head or the tail that belongs to {relation!r}, or both")
-            if head is None and not both:
-                raise UsageError(
-                    "the run ranks tails alone, so that no heads can be asked for: train one with "
-                    "task.inverse_relations=true"
-                )
-        ends = [tail if head is None else head for head, _, tail in queries]
-        end = torch.tensor(positions_of([str(name) for name in ends], entities, "entity"))
-        relation_numbers = positions_of(
-            [str(relation) for _, relation, _ in queries], forward, "relation"
-        )
-        of_heads = torch.tensor([head is None for head, _, _ in queries])
-        answer = torch.full((len(queries),), -1)
-        given = [i for i, query in enumerate(queries) if None not in query]
-        tails = positions_of([str(queries[i][2]) for i in given], entities, "entity")
-        answer[given] = torch.tensor(tails, dtype=torch.long)
-        return end, torch.tensor(relation_numbers) + of_heads * len(forward), answer
+        predictor = TriplePredictor(self.encoder, self.inverse_relations, self.ties)
+        return predictor.predict(run, query)
 
     def write_files(self, graph: Data, folder: Path) -> None:
         """Write the ranks of the test queries and, of a router, `routing.npz` and `routing.csv`."""
@@ -579,10 +395,17 @@ def _known_tails(batch: Data) -> KnownTails:
     return KnownTails(head, batch.edge_type, tail, len(batch.relation_names))
 
 
-def _triples_of(batch: Data) -> Data:
-    """The triples of a batch of queries, one head, relation and tail each."""
-    row = batch.query
-    return Data(head=batch.head[row], relation=batch.relation[row], tail=batch.tail)
+def _check_no_sampling(loss: str, negatives: int | SideCounts, subsampling: bool) -> None:
+    """Refuse options of negative samples without them."""
+    given = {
+        "task.negatives={head, tail}": isinstance(negatives, Mapping),
+        "task.subsampling=true": subsampling,
+    }
+    wrong = [option for option, is_given in given.items() if is_given]
+    if wrong:
+        raise UsageError(f"{wrong[0]} needs negative samples: set task.training=negative_sampling")
+    if loss in ("margin", "self_adversarial"):
+        raise UsageError(f"task.loss={loss} compares samples: set task.training=negative_sampling")
 
 
 def queries_of(
