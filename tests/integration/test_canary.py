@@ -137,7 +137,7 @@ def test_twenty_steps_on_two_threads_repeat_the_stored_numbers(case, tmp_path):
 @pytest.mark.parametrize("model", choices(CONFIGS, "model"))
 def test_every_model_has_a_canary(model):
     if not any(case.split("/")[1] == model for case in STORED):
-        pytest.skip(f"store one: python {FILE.with_suffix('.py').name} TASK/{model}")
+        pytest.skip(f"store one: PYTHONPATH=tests python {Path(__file__).name} TASK/{model}")
 
 
 def test_every_canary_is_of_a_model():

@@ -189,7 +189,7 @@ class Run:
     def embed_relations(self) -> pd.DataFrame:
         """Parameters of a knowledge graph's relations: `id`, and a column for each number.
 
-        The rows of inverse relations, if they have parameters of their own, follow those of the
+        The rows of inverse relations, if these have parameters, follow those of the
         relations.
 
         Raises:
@@ -197,7 +197,7 @@ class Run:
         """
         tables = {} if self._scorer is None else self._scorer.relation_tables
         if not tables:
-            raise UsageError(f"model={self.config.model.name} has no embeddings of relations")
+            raise UsageError(f"model={self.config.model.name} does not embed relations")
         rows = max(len(values) for values in tables.values())
         names = list(self.vocabulary.relations or map(str, range(rows)))
         names += [f"{name} (inverse)" for name in names]

@@ -237,7 +237,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         tables = self.encoder.table_moduli()
         if "relations" not in tables and self.table_weights["relations"]:
             raise UsageError(
-                f"{type(self.encoder).__name__} has no table of relations to regularise: set "
+                f"{type(self.encoder).__name__} regularises entities alone: set "
                 "task.regularization={entities: ..., relations: 0.0}"
             )
 
