@@ -18,6 +18,7 @@ from curvlab.data.datasets.graph_folder import GraphFolder
 from curvlab.data.datasets.networkx_graph import NetworkXGraph
 from curvlab.data.datasets.pyg_object import PyGObject
 from curvlab.data.datasets.reading import read_graph
+from curvlab.data.datasets.triple_folder import TripleFolder
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.splits.links import LinkSplit
 from curvlab.data.splits.nodes import OwnSplit
@@ -779,3 +780,26 @@ def test_a_graph_of_networkx_saved_as_data_keeps_classes_and_weights(tmp_path):
     assert "weighted=true" in " ".join(plain.remarks)
     wrong = PyGObject(str(tmp_path / "karate.pt"), label="team")
     assert sentence(wrong.load).match("label=team names no attribute")
+
+
+@pytest.mark.parametrize("given", ["", "edges.csv"])
+def test_data_files_of_the_folder_that_are_not_read_are_named(tmp_path, given):
+    texts = {
+        "edges.csv": "source,target\na,b\nb,c\n",
+        "nodes.csv": "id,age\na,1\nb,2\nc,3\n",
+        "labels.csv": "node,team\na,0\nb,1\nc,1\n",
+        "more.xlsx": "",
+        "notes.md": "not data",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    said = []
+    GraphFolder(str(tmp_path / given)).load(said.append)
+    assert "not read: labels.csv, more.xlsx (dataset.source.nodes=FILE names" in said[0]
+
+
+def test_files_of_a_folder_of_triples_that_are_not_read_are_named(tmp_path):
+    for name in ("train.txt", "valid.txt", "test.txt", "dev.txt", "entities.tsv"):
+        (tmp_path / name).write_text("a r b\nb r c\nc r a\n")
+    source = TripleFolder(str(tmp_path))
+    assert "not read: dev.txt, entities.tsv (triples are in" in source.report(source.read())

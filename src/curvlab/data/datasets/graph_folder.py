@@ -9,7 +9,7 @@ from scipy.sparse import load_npz
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.graph_tables import TableGraph
-from curvlab.data.readers.endings import refuse_ending
+from curvlab.data.readers.endings import refuse_ending, say_unread
 from curvlab.data.readers.lists import edge_columns, read_header
 from curvlab.data.readers.tables import Separator, check_file, read_table
 from curvlab.errors import UsageError
@@ -65,12 +65,23 @@ class GraphFolder(TableGraph):
         self.remarks.append(line)
         return self.from_tables(edges, nodes, array, self.id)
 
+    def report(self, data: Data) -> str:
+        lines = [super().report(data)]
+        if self._folder.is_dir():
+            remedy = "dataset.source.nodes=FILE names a table of nodes other than nodes.csv"
+            lines += say_unread(self._folder, self._files().values(), remedy)
+        return "\n  ".join(lines)
+
+    @property
+    def _folder(self) -> Path:
+        """The folder of the graph; the path itself if it is a table by another name."""
+        named = self.place.is_file() and self.place.name in EDGES
+        return self.place.parent if named else self.place
+
     def _files(self) -> dict[str, Path]:
         """The existing files, by `edges`, `nodes` and `features`."""
-        place, files = self.place, dict[str, Path]()
+        place, files = self._folder, dict[str, Path]()
         refuse_ending(self.path or "")
-        if place.is_file() and place.name in EDGES:
-            place = place.parent
         if place.is_file():
             files["edges"] = place
         elif not place.is_dir():

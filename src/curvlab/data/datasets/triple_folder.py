@@ -15,7 +15,7 @@ from curvlab.checked import CheckedFields
 from curvlab.checksums import checksum
 from curvlab.data.datasets.own_graph import say_once
 from curvlab.data.datasets.triples import MASKS, check_names, check_triples
-from curvlab.data.readers.endings import refuse_ending
+from curvlab.data.readers.endings import refuse_ending, say_unread
 from curvlab.data.readers.lists import triple_table
 from curvlab.data.readers.tables import Separator
 from curvlab.data.vocabulary import Vocabulary
@@ -136,7 +136,12 @@ class TripleFolder(CheckedFields):
         sizes = " / ".join(f"{int((triples.part == part).sum()):,}" for part in PARTS)
         entities = pd.unique(triples[["head", "tail"]].to_numpy(object).ravel())
         counts = f"{len(entities):,} entities, {triples.relation.nunique():,} relations"
-        return f"{self.folder}: {counts}, {sizes} triples\n  triples: {triples.attrs['said']}"
+        lines = [f"{self.folder}: {counts}, {sizes} triples"]
+        lines.append(f"triples: {triples.attrs['said']}")
+        if self.folder.is_dir():
+            remedy = "triples are in train.txt, valid.txt and test.txt"
+            lines += say_unread(self.folder, self.files().values(), remedy)
+        return "\n  ".join(lines)
 
     def read(self) -> pd.DataFrame:
         self.download()

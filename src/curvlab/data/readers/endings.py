@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from textwrap import shorten
 
 from curvlab.errors import UsageError
 
@@ -69,3 +70,23 @@ def refuse_ending(path: str | Path) -> None:
         raise UsageError(f"{path} is an address: download the file, and give its path.")
     if way := WAYS_OUT.get(ending_of(path)):
         raise UsageError(f"{path} is not read as a graph: {way}.")
+
+
+def say_unread(folder: Path, files: Iterable[Path], remedy: str) -> list[str]:
+    """A line on the data files of a folder that are not among `files`; none if there are none.
+
+    Args:
+        folder: Folder of a graph.
+        files: Files that are read.
+        remedy: What names a file so that it is read.
+    """
+    endings = {ending for endings in READERS.values() for ending in endings} | {*WAYS_OUT}
+    read = {path.resolve() for path in files}
+    others = [
+        path.name
+        for path in sorted(folder.iterdir())
+        if path.is_file() and ending_of(path) in endings and path.resolve() not in read
+    ]
+    if not others:
+        return []
+    return [f"not read: {shorten(', '.join(others), 160, placeholder=' ...')} ({remedy})"]
