@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import signal
 import time
 from statistics import mean
@@ -305,6 +306,26 @@ def test_the_winner_becomes_the_default_but_the_command_line_wins(
     }
     assert found["trials"]["of"] == 8
     assert found.keys() > {"study", "date", "commit"}
+
+
+def test_the_winner_on_a_graph_given_by_its_path_is_a_command_and_no_recipe(
+    search_here, scored, folder, tmp_path, capsys
+):
+    place = tmp_path / "texas"  # a data set of this name must not get the recipe
+    place.mkdir()
+    (place / "edges.csv").write_text("a,b\nb,c\nc,d\nd,e\n")
+    (place / "nodes.csv").write_text("id,label\na,0\nb,1\nc,0\nd,1\ne,0\n")
+    graph = ("dataset=graph_folder", f"dataset.path={place}", "task=node_classification")
+    search_here("search=gcn", *graph, "search.seeds=[0]", "search.trials=4")
+    (line,) = re.findall("train +curvlab train (.*)", capsys.readouterr().out)
+    winner = composing.composed(*shlex.split(line))
+    best = max(scored, key=lambda call: 90 - 50 * call[0] - 5 * abs(call[1] - 2) + call[2])
+    assert (winner.model.dropout, winner.model.layers) == best[:2]
+    assert winner.dataset.source.path == str(place)
+    configs = tmp_path / "configs"
+    with pytest.raises(UsageError, match=rf"given by its path.*curvlab train {re.escape(line)}"):
+        adopt(folder, configs)
+    assert not configs.exists()
 
 
 def test_only_a_search_that_has_ended_is_adopted(search_here, scored, folder, monkeypatch):

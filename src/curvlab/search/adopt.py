@@ -28,8 +28,10 @@ from curvlab.search.run import (
     best_first,
     count,
     ended,
+    has_no_name,
     minutes,
     read_study,
+    winner_command,
 )
 from curvlab.search.space import seeds_of
 
@@ -51,6 +53,11 @@ def adopt(folder: Path, configs: Path, force: bool = False) -> str:
             f"another winner: it is running, or one of the files is damaged; to end it: {command}"
         )
     _check_names(folder, result, best_first(study)[0].params)
+    if has_no_name(result):
+        raise UsageError(
+            f"the search in {place} is on a graph that was given by its path, and a recipe belongs "
+            f"to a data set by name; to train the winner: {winner_command(study, result)}"
+        )
     new = _recipe(result, study, _drop_recipe(folder, result, configs))
     split = result.config.get("split")
     key = name_of_recipe(result.task, result.dataset, split["name"] if split else None)

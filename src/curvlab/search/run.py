@@ -234,12 +234,30 @@ def _write(study: optuna.Study, result: Result, folder: Path) -> None:
     result.write(folder)
     ends = ", ".join(f"{number} {end}" for end, number in count(trials).items())
     metric, best = result.config["task"]["metric"], ranking[0]
+    use = f"adopt    curvlab adopt {relative_path(folder)}"
+    if has_no_name(result):
+        use = f"train    {winner_command(study, result)}"
     say(
         f"{result.model} on {result.dataset}: mean validation {metric} {best.value:.2f} by trial "
         f"{best.number} of {len(trials)} ({ends}) in {minutes(trials):.1f} minutes\n"
         f"  winner   {_as_overrides(best.params)}\n"
-        f"  adopt    curvlab adopt {relative_path(folder)}"
+        f"  {use}"
     )
+
+
+def has_no_name(result: Result) -> bool:
+    """Whether a graph was given by its path, so that no `dataset=NAME` stands for it."""
+    return bool(result.dataset != result.config["dataset"]["name"])
+
+
+def winner_command(study: optuna.Study, result: Result) -> str:
+    """The command that trains the winner of a search."""
+    words = shlex.split(study.user_attrs[COMMAND])[2:]
+    kept = [word for word in words if word != "-m" and not word.startswith("search")]
+    if not any(word.startswith("model=") for word in kept):
+        kept.insert(0, f"model={result.model}")
+    winner = _as_overrides(best_first(study)[0].params)
+    return f"curvlab train {shlex.join(kept)} {winner}".rstrip()
 
 
 def _as_overrides(params: Mapping[str, Any]) -> str:
