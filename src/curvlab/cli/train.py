@@ -64,7 +64,8 @@ def run_command(command: Command) -> float | None:
         end_with_parent()
         if signals.last_signal() or is_over():
             return None
-    from curvlab.run.train import RunFailedError, train
+    from curvlab.run.endings import RunFailedError
+    from curvlab.run.train import train
 
     try:
         if "search" in command.config:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from annotated_types import Ge
 
-from curvlab.checked import Checked
+from curvlab.checked import CheckedFields
 from curvlab.options import (
     FilterPair,
     Incidental,
@@ -114,8 +114,7 @@ class DatasetOptions:
     features: Callable[..., Any] | None = None
 
 
-@dataclass
-class FixedSteps(Checked):
+class FixedSteps(CheckedFields):
     """A fixed number of steps; the last weights count.
 
     Attributes:
@@ -157,7 +156,6 @@ class FixedSteps(Checked):
     references: Incidental[bool] = True
 
 
-@dataclass
 class EarlyStopping(FixedSteps):
     """At most `max_steps` steps; the weights of the best validation score count.
 
@@ -174,7 +172,6 @@ class EarlyStopping(FixedSteps):
     min_steps: PositiveInt = 100
 
 
-@dataclass
 class Passes(EarlyStopping):
     """Passes over the triples of a knowledge graph, with a validation after each.
 

@@ -1,17 +1,15 @@
 """One run, from a configuration to its result file, with one process per device."""
 
 import os
-import traceback
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 import lightning
 import torch
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from lightning import Callback, LightningModule, Trainer
-from lightning.pytorch.loggers import Logger
+from lightning import Callback, Trainer
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig
 
@@ -40,16 +38,15 @@ from curvlab.errors import (
     UsageError,
     lacks_shared_memory,
     one_sentence,
-    system_message,
 )
-from curvlab.files import atomic_write
 from curvlab.leases import SUFFIX, Holder, fenced
 from curvlab.process import default_dtype
 from curvlab.program import say_if_slow
-from curvlab.results.folder import EARLIER, LAST, TRACEBACK, Claim, RunDirectory
-from curvlab.results.result import FILE, INTERRUPTED, Result
+from curvlab.results.folder import EARLIER, LAST, Claim, RunDirectory
+from curvlab.results.result import Result
 from curvlab.run import reporting, signals
 from curvlab.run.command import Command
+from curvlab.run.endings import EndsBySignal, RunFailedError, early_ends_written
 from curvlab.run.group import launch, local_devices
 from curvlab.run.hardware import choose_device, peak_memory_mb, prepare_process
 from curvlab.run.messages import write_run
@@ -72,10 +69,6 @@ KERNEL_STEPS = 500
 """Fewest steps of a run for which C++ kernels are compiled, which takes some seconds."""
 
 
-class RunFailedError(RuntimeError):
-    """A single run ended without a score; its result file says how."""
-
-
 def train(command: Command) -> Result:
     """Train, evaluate once, plot, and write the result, as a job of Hydra's.
 
@@ -89,14 +82,15 @@ def train(command: Command) -> Result:
 
 def train_in(command: Command, folder: RunDirectory, multirun: bool) -> Result:
     """`train` in a given folder; a run of a sweep does not wait for another process."""
-    config, result = command.config, command.initial_result()
+    config = command.config
+    result = command.initial_result()
 
     def wait(holder: Holder) -> None:
         say(f"{holder} is at work in {relative_path(folder.path)}: waiting for its end")
 
     with folder.locked(None if multirun else wait):
         _link_latest(folder.path, Path(config.paths.output_dir))
-        try:
+        with early_ends_written(result, folder, multirun):
             check_user_files(config)
             claim = folder.claim(result, command.outputs, config.rerun)
             if claim.source is not None:
@@ -105,18 +99,6 @@ def train_in(command: Command, folder: RunDirectory, multirun: bool) -> Result:
                 return _ended_before(claim.result, folder.path, multirun)
             command.check()
             _run_from(claim, config, result, folder)
-        except signals.Interrupted as error:
-            write_interrupted(error, result, folder)
-            raise
-        except Exception as error:
-            refused = isinstance(error, UsageError | RunFailedError)
-            if refused and not multirun:
-                raise
-            conclude(result, error, folder)
-            if not multirun:
-                if result.status == "failed" and not isinstance(error, OSError):
-                    raise
-                raise RunFailedError(result.error) from error
         reporting.report_run(result, folder.path, in_sweep=multirun)
     return result
 
@@ -165,15 +147,91 @@ def run(config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Pa
         prepare_data(config)  # once, so that the processes find files and caches
     arguments = config, result, folder, checkpoint
     message = write_run(*arguments)
-    vars(result).update(
-        vars(launch(run_process, config.trainer.devices, *arguments, message=message))
-    )
+    finished = launch(run_process, config.trainer.devices, *arguments, message=message)
+    vars(result).update(vars(finished))
 
 
 def run_process(
     rank: int, config: DictConfig, result: Result, folder: RunDirectory, checkpoint: Path | None
 ) -> Result:
-    """Build, fit, evaluate, write: in each process; only the first one writes."""
+    """Build, fit, evaluate, write: in each process; only the first one prints and writes."""
+    first = rank == 0
+    options = config.trainer
+    label = f"{config.model.label} on {config.dataset.label}, seed {config.seed}"
+    with _process_of_run(config, folder) as device:
+        # Build.
+        with say_if_slow(f"{label}: preparing the data"):
+            data = build_data(config)
+            task = build_task(config, data)
+        if options.compile:
+            compile_parts(task, device)
+        if first:  # not before: what cannot be built displaces no other result
+            folder.prepare(result, fresh=config.rerun)
+        start = "resuming from the last checkpoint" if checkpoint else "starting"
+        say(f"{label}, {result.manifold}: {start} in {relative_path(folder.path)}")
+        curves = Curves(folder.path / "metrics.csv")
+        timer = StepTimer()
+        best = build_selection(config, data) if task.selects_checkpoint else None
+        facts = {name: getattr(result, name) for name in ("config", "schema", "revisions")}
+        last = LastCheckpoint(folder.path / LAST, folder.path / EARLIER, facts)
+        callbacks = [
+            curves,
+            timer,
+            RandomState(same_on_all_ranks=task.shares_loss and options.devices > 1),
+            EncoderStatistics(),
+            FiniteGuard(options.steps_per_epoch),
+            RunProgress(curves, label, visible=options.progress and first),
+            *([best] if best else []),
+            *_cuda_graphs(options.cuda_graph, device),
+            last,  # after those whose state it holds
+            EndsBySignal(),
+        ]
+        logger_options = config.logger if first else None
+        resumed_at = folder.step() if checkpoint and first else None
+        open_logger = build_logger(logger_options, result, folder.path, resumed_at)
+        with open_logger as logger, reporting.quiet():
+            # Fit.
+            trainer = build_trainer(config, device, folder.path, callbacks, logger)
+            _fit(trainer, task, data, checkpoint, last)
+            result.best_step = result.steps = trainer.global_step
+            if best:
+                result.best_step = best.step
+                best.restore(task)
+            check_weights(task)
+
+            # Evaluate.
+            with say_if_slow(f"{label}: evaluating"):
+                result.metrics = evaluate_parts(trainer, task, data)
+            if not first:
+                return result
+            result.score = result.metrics["test"][task.score]
+            tail = None if best else curves.tail_mean(task.score)
+            if best:
+                result.val_score = result.metrics["val"][task.score]
+            if tail is not None:
+                result.metrics["test"][f"{task.score}_tail"] = tail
+            if options.references:
+                result.references = references_of(task, data, result, config)
+
+            # Write.
+            result.device = str(trainer.strategy.root_device)
+            _note_costs(result, task, timer)
+            task.write_files(data.graph, folder.path)
+            with signals.wait():
+                save_best(folder.path, task, data, config, result)
+                result.status = "finished"
+                result.write(folder.path)
+            if logger is not None:
+                reporting.log_result(result, logger)
+            if options.plots:
+                with say_if_slow(f"{label}: drawing"):
+                    reporting.draw(label, folder.path, logger)
+    return result
+
+
+@contextmanager
+def _process_of_run(config: DictConfig, folder: RunDirectory) -> Iterator[torch.device]:
+    """Prepare this process for a run, and yield the device that it uses within the block."""
     register_resolvers()
     trust(config)
     options = config.trainer
@@ -185,87 +243,7 @@ def run_process(
     fence = fenced(folder.path / SUFFIX)  # of the lease that the run's first process holds
     with fence, default_dtype(options.precision), name_keys_in_errors(*parts):
         lightning.seed_everything(config.seed, workers=True, verbose=False)
-        _train_once(rank == 0, device, config, result, folder, checkpoint)
-    return result
-
-
-def _train_once(
-    first: bool,
-    device: torch.device,
-    config: DictConfig,
-    result: Result,
-    folder: RunDirectory,
-    checkpoint: Path | None,
-) -> None:
-    """Build, fit, evaluate, write."""
-    options = config.trainer
-    label = f"{config.model.label} on {config.dataset.label}, seed {config.seed}"
-    with say_if_slow(f"{label}: preparing the data") if first else nullcontext():
-        data = build_data(config)
-        task = build_task(config, data)
-    if options.compile:
-        compile_parts(task, device)
-    if first:  # not before: what cannot be built displaces no other result
-        folder.prepare(result, fresh=config.rerun)
-    start = "resuming from the last checkpoint" if checkpoint else "starting"
-    say(f"{label}, {result.manifold}: {start} in {relative_path(folder.path)}")
-
-    curves = Curves(folder.path / "metrics.csv")
-    timer = StepTimer()
-    best = build_selection(config, data) if task.selects_checkpoint else None
-    facts = {name: getattr(result, name) for name in ("config", "schema", "revisions")}
-    last = LastCheckpoint(folder.path / LAST, folder.path / EARLIER, facts)
-    callbacks = [
-        curves,
-        timer,
-        RandomState(same_on_all_ranks=task.shares_loss and options.devices > 1),
-        EncoderStatistics(),
-        FiniteGuard(options.steps_per_epoch),
-        RunProgress(curves, label, visible=options.progress and first),
-        *([best] if best else []),
-        *_cuda_graphs(options.cuda_graph, device),
-        last,  # after those whose state it holds
-        EndsBySignal(),
-    ]
-    open_logger: AbstractContextManager[Logger | None] = nullcontext()
-    if first:
-        resumed_at = folder.step() if checkpoint else None
-        open_logger = build_logger(config.logger, result, folder.path, resumed_at)
-    with open_logger as logger, reporting.quiet():
-        trainer = build_trainer(config, device, folder.path, callbacks, logger)
-        _fit(trainer, task, data, checkpoint, last)
-
-        result.best_step = result.steps = trainer.global_step
-        if best:
-            result.best_step = best.step
-            best.restore(task)
-        check_weights(task)
-        with say_if_slow(f"{label}: evaluating") if first else nullcontext():
-            result.metrics = evaluate_parts(trainer, task, data)
-        if not first:
-            return
-        result.score = result.metrics["test"][task.score]
-        if best:
-            result.val_score = result.metrics["val"][task.score]
-        else:
-            tail = curves.tail_mean(task.score)
-            if tail is not None:
-                result.metrics["test"][f"{task.score}_tail"] = tail
-        if options.references:
-            result.references = references_of(task, data, result, config)
-        result.device = str(trainer.strategy.root_device)
-        _note_costs(result, task, timer)
-
-        task.write_files(data.graph, folder.path)
-        with signals.wait():
-            save_best(folder.path, task, data, config, result)
-            result.status = "finished"
-            result.write(folder.path)
-        if logger is not None:
-            reporting.log_result(result, logger)
-        if options.plots:
-            with say_if_slow(f"{label}: drawing"):
-                reporting.draw(label, folder.path, logger)
+        yield device
 
 
 def _fit(
@@ -307,63 +285,3 @@ def _note_costs(result: Result, task: Task, timer: StepTimer) -> None:
     result.threads = torch.get_num_threads()
     result.kernels = kernels_used()
     result.deterministic = torch.are_deterministic_algorithms_enabled()
-
-
-class EndsBySignal(Callback):
-    """Ends training after a signal, when the next checkpoint is written."""
-
-    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Restore the handlers that Lightning has replaced."""
-        signals.restore()
-
-    def on_train_batch_end(self, trainer: Trainer, pl_module: Any, *_: Any, **__: Any) -> None:
-        """End without a checkpoint if the signal's time is over."""
-        signals.check()
-
-    on_validation_batch_end = on_train_batch_end
-
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """End after the checkpoint if a process of the group has received a signal."""
-        received = int(signals.last_signal() or 0)
-        numbers = torch.tensor(received, device=trainer.strategy.root_device)
-        number = int(trainer.strategy.reduce(numbers, reduce_op="max"))
-        if number:
-            raise signals.Interrupted(number)
-
-
-def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
-    """Write how an unfinished run ended, unless the folder has a result of a higher rank."""
-    out_of_memory = isinstance(error, torch.OutOfMemoryError | MemoryError)
-    result.status = "failed"
-    if isinstance(error, DivergedError):
-        result.status = "diverged"
-    elif out_of_memory or "can't allocate memory" in str(error):
-        result.status = "out_of_memory"
-    result.error = one_sentence(error)
-    if isinstance(error, OSError):
-        step = folder.step()
-        state = f"the state after step {step} is kept" if step else "there is no earlier state"
-        remedy = "fix this and run the same command to resume"
-        result.error = f"{system_message(error, folder.path)}; {state}: {remedy}"
-    if isinstance(error, UsageError) and folder.conclusion():
-        return
-    with suppress(OSError):
-        folder.prepare(result, fresh=False)
-        if result.status == "failed" and not isinstance(error, UsageError):
-            atomic_write(folder.path / TRACEBACK, "".join(traceback.format_exception(error)))
-        result.write(folder.path)
-        folder.restore_finished(result.config_hash)
-
-
-def write_interrupted(error: signals.Interrupted, result: Result, folder: RunDirectory) -> None:
-    """Write and report that a signal has ended a run that has no result yet."""
-    name = error.signal.name
-    if folder.conclusion(result.config_hash) is not None:
-        signals.say(f"ended by {name} after {folder.path / FILE} was written")
-        return
-    result.status = INTERRUPTED
-    result.steps = folder.step()
-    result.error = f"{name} ended it; the same command resumes from step {result.steps}"
-    signals.say(f"ended by {name}; the same command resumes from step {result.steps}")
-    if folder.config_hash == result.config_hash:
-        result.write(folder.path)

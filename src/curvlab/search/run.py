@@ -32,11 +32,11 @@ from curvlab.leases import SUFFIX, HeldError, Holder, look, take
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import Result, git_commit
 from curvlab.run.command import Command
+from curvlab.run.endings import conclude
 from curvlab.run.hardware import choose_device, prepare_process
 from curvlab.run.parts import build_data, build_selection, build_task, build_trainer
 from curvlab.run.reporting import quiet, relative_path, report_run, say
 from curvlab.run.sweep import POLL_SECONDS
-from curvlab.run.train import conclude
 from curvlab.search.space import check_search, defaults, seeds_of, values_by_key
 
 JOURNAL, CHECKSUM_FILE = "study.journal", "study.checksum"

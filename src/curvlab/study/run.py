@@ -23,12 +23,13 @@ from curvlab.results.folder import TRACEBACK, RunDirectory
 from curvlab.results.references import mean_references
 from curvlab.results.result import Result
 from curvlab.run.command import Command
+from curvlab.run.endings import conclude
 from curvlab.run.group import end_with_parent, start_context
 from curvlab.run.hardware import choose_device, prepare_process
 from curvlab.run.parts import build_data
 from curvlab.run.reporting import relative_path
 from curvlab.run.sections import seeds_from
-from curvlab.run.train import conclude, train_in
+from curvlab.run.train import train_in
 from curvlab.study.flat_counterpart import ModelInSpace, overrides_of_runs, spaces_of
 from curvlab.study.page import console, publish
 from curvlab.study.verdict import Report, compare, recommend
