@@ -249,9 +249,10 @@ def test_files_that_are_not_there_are_an_error(words, tmp_path):
     write_graph(tmp_path / "g")
     (tmp_path / "empty").mkdir()
     config = composed("model=gcn", *words)
-    assert "missing" in stored_config(config)["files"].values()
+    files = stored_config(config)["files"]
+    assert "missing" in files.values()
     with pytest.raises(UsageError, match=r"nowhere|empty|path=null"):
-        check_user_files(config)
+        check_user_files(config, files)
 
 
 def test_graphs_of_one_name_have_folders_of_their_own(tmp_path):

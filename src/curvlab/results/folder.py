@@ -95,8 +95,10 @@ class RunDirectory:
                         self.write_config(run)
                 return Claim(done, source=source)
         damaged = self.discard_damaged()
-        own = self.config_hash == run.config_hash and not rerun
-        return Claim(None, self.newest if own else None, source, damaged)
+        checkpoint = None if rerun else self.newest
+        if checkpoint is not None and self.config_hash != run.config_hash:
+            checkpoint = None
+        return Claim(None, checkpoint, source, damaged)
 
     def conclusion(self, config_hash: str | None = None) -> Result | None:
         """The final result of an earlier run of a configuration; None for any configuration."""
@@ -167,7 +169,7 @@ class RunDirectory:
     def restore(self, config_hash: str) -> None:
         """Move back from `previous/HASH` what a run of this configuration left there."""
         aside = self.aside(config_hash).path
-        if self.config_hash != config_hash and aside.is_dir():
+        if aside.is_dir() and self.config_hash != config_hash:
             self._make_room()
             _move_products(aside, self.path)
             aside.rmdir()
@@ -190,8 +192,10 @@ class RunDirectory:
 
     def discard_damaged(self) -> dict[Path, str]:
         """Delete a damaged result and damaged checkpoints; return the reasons."""
-        own, damaged = self.config_hash, {}
-        for path in filter(Path.exists, (self.path / FILE, *self._states)):
+        present = [path for path in (self.path / FILE, *self._states) if path.exists()]
+        own = self.config_hash if present else None
+        damaged = {}
+        for path in present:
             try:
                 if path.name == FILE:
                     read_json(path, required=False)

@@ -27,6 +27,7 @@ from curvlab.config.validation import DECISIVE, is_if_needed, mappings
 
 PLACES = ("data_dir", "mirror")  # arguments that name folders of this machine
 FILES = "files"  # key of the checksums of the files that a configuration names
+MISSING_FILE = "missing"  # in place of the checksum of a file that does not exist
 Node = Mapping[str, Any]
 
 
@@ -38,7 +39,7 @@ def stored_config(config: DictConfig) -> dict[str, Any]:
     container = OmegaConf.to_container(config, resolve=True)
     assert isinstance(container, dict)
     plain = {str(key): value for key, value in container.items()}
-    named = {key: content or "missing" for key, content in user_files(plain).items()}
+    named = {key: content or MISSING_FILE for key, content in user_files(plain).items()}
     if contents := named | dataset_files(plain):
         plain[FILES] = contents
     return decisive_parts(plain)

@@ -51,6 +51,9 @@ class Command:
     full: DictConfig | None = None
     checked: bool = field(default=False, init=False)
 
+    def __post_init__(self) -> None:
+        trust(self.config)  # it is the user's own
+
     @classmethod
     def from_overrides(cls, overrides: Sequence[str], hydra: Sequence[str] = ()) -> "Command":
         """Compose overrides as they are, and those of Hydra's keys."""
@@ -96,7 +99,6 @@ class Command:
     def initial_result(self) -> Result:
         """The result of the run before it has started."""
         config = self.config
-        trust(config)  # it is the user's own
         return Result(
             status="failed",
             model=config.model.name,

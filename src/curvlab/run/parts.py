@@ -23,7 +23,7 @@ from torch_geometric.data import Data
 from curvlab.callbacks import BestValidation, PlainFiles
 from curvlab.config.building import build, build_group, name_keys_in_errors
 from curvlab.config.compose import compose
-from curvlab.config.file_contents import user_file_checksums, user_files
+from curvlab.config.file_contents import user_file_checksums
 from curvlab.config.folder import CONFIGS, choices
 from curvlab.config.schema import attribute, options_of
 from curvlab.config.validation import is_if_needed
@@ -36,7 +36,7 @@ from curvlab.finite import Scores, finite_scores
 from curvlab.models.encoder import Encoder
 from curvlab.options import FROM_DATA
 from curvlab.results.folder import BEST
-from curvlab.results.identity import FILES
+from curvlab.results.identity import FILES, MISSING_FILE
 from curvlab.results.result import Result, package_versions
 from curvlab.run.group import local_devices
 from curvlab.run.hardware import trainer_devices
@@ -49,11 +49,14 @@ def build_source(dataset: DictConfig, paths: Mapping[str, Any] | DictConfig) -> 
     return build(dataset.source, **{k: v for k, v in places.items() if k in signature})
 
 
-def check_user_files(config: DictConfig) -> None:
-    """Refuse a run without the user's files, whose content identifies it."""
-    plain = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(plain, dict)
-    missing = [key for key, content in user_files(plain).items() if content is None]
+def check_user_files(config: DictConfig, checksums: Mapping[str, str]) -> None:
+    """Refuse a run without the user's files, whose content identifies it.
+
+    Args:
+        config: the run's configuration.
+        checksums: checksums of its files by key, as its result has them.
+    """
+    missing = [key for key, checksum in checksums.items() if checksum == MISSING_FILE]
     if not missing:
         return
     source = config.dataset.source

@@ -43,6 +43,7 @@ from curvlab.leases import SUFFIX, Holder, fenced
 from curvlab.process import default_dtype
 from curvlab.program import say_if_slow
 from curvlab.results.folder import EARLIER, LAST, Claim, RunDirectory
+from curvlab.results.identity import FILES
 from curvlab.results.result import Result
 from curvlab.run import reporting, signals
 from curvlab.run.command import Command
@@ -91,7 +92,7 @@ def train_in(command: Command, folder: RunDirectory, multirun: bool) -> Result:
     with folder.locked(None if multirun else wait):
         _link_latest(folder.path, Path(config.paths.output_dir))
         with early_ends_written(result, folder, multirun):
-            check_user_files(config)
+            check_user_files(config, result.config.get(FILES, {}))
             claim = folder.claim(result, command.outputs, config.rerun)
             if claim.source is not None:
                 say(f"copying the same run from {relative_path(claim.source)}")

@@ -30,9 +30,10 @@ def load_source(source: GraphSource) -> Data:
     Raises:
         UsageError: it would not fit into memory.
     """
-    remedy = "choose a smaller one, or a model of polynomial tokens with batching=tokens"
-    needed = getattr(source, "memory_bytes", 0)
-    check_memory("the graph", needed, torch.device("cpu"), remedy)
+    needed = getattr(source, "memory_bytes", 0)  # of a source that knows its size
+    if needed:
+        remedy = "choose a smaller one, or a model of polynomial tokens with batching=tokens"
+        check_memory("the graph", needed, torch.device("cpu"), remedy)
     with default_dtype("32-true"):
         return source.load()
 
