@@ -13,6 +13,7 @@ from torch_geometric.utils import index_to_mask
 
 from curvlab.checked import CheckedFields
 from curvlab.data.datasets.labelled import GIVEN
+from curvlab.data.datasets.own_graph import say_once
 from curvlab.data.files.cleaning import check_labels
 from curvlab.errors import UsageError
 from curvlab.options import Fraction, Incidental, NonNegativeInt
@@ -205,10 +206,8 @@ class OwnSplit(RandomSplit):
 
     def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
         if data.get("given") is None:
-            log.info(
-                "split drawn: %.0f %% for validation, %.0f %% for the test (split.val, split.test)",
-                *(100 * self.val, 100 * self.test),
-            )
+            sizes = f"{100 * self.val:.0f} % for validation, {100 * self.test:.0f} % for the test"
+            say_once(f"split drawn: {sizes} (split.val, split.test)", log.info)
             return super().parts(data, draw)
         single = data[GIVEN[0]].shape[1] == 1
         return GivenSplit(self.name).parts(data, 0 if single else draw)
