@@ -62,7 +62,7 @@ def authors(args: argparse.Namespace) -> None:
         files = ", ".join(sorted({each.file for each in COMPARISONS}))
         raise UsageError(f"--code {folder}: no code of a model is known here; looked for {files}")
     rows = [_compare(each, folder, args) for each in known]
-    title = f"Training steps, CPU time on {torch.get_num_threads()} threads, gradients clipped"
+    title = f"Training steps, CPU time, threads: {torch.get_num_threads()}, gradients clipped"
     print_table(title, COLUMNS, rows)
     if args.write:
         _write(Path(args.write), args, rows)
@@ -80,7 +80,7 @@ def _write(page: Path, args: argparse.Namespace, rows: list[list[str]]) -> None:
     if not mark or not end:
         raise UsageError(f"--write {page}: the page has no marks {BEGIN} and {END}")
     machine = f"1,024 x 1,024 float32 product {args.product_ms:.1f} ms, torch {torch.__version__}"
-    how = f"{date.today()}, {torch.get_num_threads()} threads, {args.runs} turns, {machine}."
+    how = f"{date.today()}, threads: {torch.get_num_threads()}, {args.runs} turns, {machine}."
     lines = ["| " + " | ".join(row) + " |" for row in (COLUMNS, ["---"] * len(COLUMNS), *rows)]
     block = "\n".join((BEGIN, "", *lines, "", how, "", END))
     page.write_text(before + block + after, encoding="utf-8")

@@ -103,6 +103,15 @@ def _page_of(target: str) -> str:
     return f"models/{target.rpartition('.')[2].lower()}.md"
 
 
+def pages_by_group() -> dict[str, list[str]]:
+    """The pages of each group of models, in the order of the index."""
+    models = _models()
+    return {
+        title: [_page_of(target) for target in models if _group(target) == title]
+        for title in GROUPS
+    }
+
+
 def _index(models: dict[str, list[str]]) -> str:
     """All models by geometry and task, one line each."""
     parts = ["# Models\n\nEach page has commands, equations with their lines of code, and tests."]
@@ -283,7 +292,8 @@ def _written(target: str) -> dict[str, str]:
     text = NAMED.sub(_place, MATH.sub(_formula, text))
     pieces = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
     return {
-        title: piece.strip() for title, piece in zip(["", *pieces[1::2]], pieces[::2], strict=True)
+        title: piece.strip("\n")  # code that begins a section keeps its indentation
+        for title, piece in zip(["", *pieces[1::2]], pieces[::2], strict=True)
     }
 
 
@@ -354,7 +364,8 @@ def _citation(target: str) -> str:
 def _options(target: str) -> str:
     rows = []
     for name, option in complete_options(target).items():
-        default = "" if option.default is MISSING else f"`{option.default}`"  # made by the class
+        made_by_class = option.default is MISSING
+        default = "" if made_by_class else f"`{format_value(option.default)}`"
         doc = option.doc.replace("|", "\\|").replace("[", "\\[")
         rows.append(f"| `{name}` | {option.says} | {default} | {doc} |")
     head = ["Each is `model.OPTION=VALUE` on the command line.", ""]

@@ -23,7 +23,7 @@ from mkdocs.structure.pages import Page
 
 from curvlab.tables import table_names
 from curvlab.tables.page import page as page_of
-from model_pages import CONFIGS, DOCS, ROOT, docstring, model_pages
+from model_pages import CONFIGS, DOCS, ROOT, docstring, model_pages, pages_by_group
 from reference_examples import PACKAGES, example, public_members
 
 PLACED = ("index.md", "install.md", "errata.md", "protocol.md", "speed.md")
@@ -34,13 +34,33 @@ LINK = re.compile(r"(!?)\[([^\]\n]+)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 COMMENTED = re.compile(r"^( {4}+)((?:python|curvlab|pip|make) .*?) {2,}# (.*)$", re.MULTILINE)
 """Commands with their comment in the same line, which a narrow page cuts off."""
 
+COMMENT = re.compile(r"<!--.*?-->")
+"""Marks of generated numbers; at the start of a line they would end its paragraph."""
+
+CODE = re.compile(r"<code>([^<]+)</code>")
+SHORT = 30
+"""Most characters of a name that a narrow column must not break."""
+
 VERDICTS = "<!-- verdicts -->"
 """Where a page has the README's table of verdicts."""
 
 LINES = 40
 """Most lines of a tutorial's output."""
 
-GEOMETRY = """Curvature is the signed `kappa`: negative hyperbolic, zero flat, positive spherical.
+LISTED = "<!-- pages -->"
+"""Where an index has the list of its pages."""
+
+API = f"""# API
+
+{LISTED}
+"""
+
+GEOMETRY = f"""# Geometry
+
+Curvature is the signed `kappa`: negative hyperbolic, zero flat, positive spherical.
+
+{LISTED}
+
 A benchmark compares the functions with geoopt:
 
 [geometry.txt](../results/speed/geometry.txt)
@@ -55,7 +75,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     sections: dict[str, list[Any]] = {
         "Tutorials": [n for n in names if n.startswith("tutorials/")],
         "How-to guides": guides,
-        "Models": [n for n in names if n.startswith("models/")],
+        "Models": ["models/index.md", *({t: pages} for t, pages in pages_by_group().items())],
         "Geometry": [n for n in names if n.startswith("geometry/")],
         "API": [n for n in names if n.startswith("api/")],
         "Results": sorted(papers, key=lambda name: (not name.endswith("README.md"), name)),
@@ -98,7 +118,7 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
     if (place.parent / heat).as_posix() in _heatmaps():
         title, rest = markdown.split("\n", 1)
         markdown = f"{title}\n\n[**Heat maps: each cell with its runs**]({heat})\n{rest}"
-    markdown = markdown.replace(VERDICTS, _verdicts())
+    markdown = COMMENT.sub("", markdown.replace(VERDICTS, _verdicts()))
     here = posixpath.dirname(page.file.src_uri)
     markdown = COMMENTED.sub(r"\1# \3\n\1\2", markdown)
     markdown = STORED.sub(lambda m: _stored(posixpath.join(here, m[1])), markdown)
@@ -114,6 +134,23 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
         return f"{text} (`{place}`)" if place not in text else f"`{place}`"
 
     return LINK.sub(written, markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Say where code in cells of tables may break."""
+    cells = re.compile(r"<td>.*?</td>", re.DOTALL)
+    return cells.sub(lambda cell: CODE.sub(_breakable, cell[0]), html)
+
+
+def _breakable(code: re.Match[str]) -> str:
+    """A short name stays whole, a command gets room, a path breaks between its parts."""
+    text = code[1]
+    if " " in text:
+        return f'<code class="command">{text}</code>'
+    if len(text) <= SHORT:
+        return f'<code class="whole">{text}</code>'
+    parts = re.sub("(::|/|_)", r"\1<wbr>", text)
+    return f"<code>{parts}</code>"
 
 
 def _verdicts() -> str:
@@ -204,17 +241,23 @@ def _stored(place: str) -> str:
 @cache
 def _reference() -> dict[str, str]:
     """Pages of the public names: functions of geometry a module a page, else a package a page."""
-    pages = {"geometry/index.md": f"# Geometry\n\n{GEOMETRY}\n\n"}
+    pages: dict[str, str] = {}
     for package in PACKAGES:
         folder = "geometry" if package == "curvlab.manifolds" else "api"
         for module, members in public_members(package).items():
             title = module.rpartition(".")[2]
             name = "classes" if module == "curvlab.manifolds" else title
             pages[f"{folder}/{name}.md"] = _described(module, members)
-    for folder, head in (("geometry", pages.pop("geometry/index.md")), ("api", "# API\n\n")):
-        listed = [f"- [{Path(n).stem}]({Path(n).name})" for n in pages if n.startswith(folder)]
-        pages[f"{folder}/index.md"] = head + "\n".join(listed) + "\n"
+    for folder, head in (("geometry", GEOMETRY), ("api", API)):
+        listed = [_entry(name, text) for name, text in pages.items() if name.startswith(folder)]
+        pages[f"{folder}/index.md"] = head.replace(LISTED, "\n".join(listed))
     return dict(sorted(pages.items(), key=lambda page: not page[0].endswith("index.md")))
+
+
+def _entry(name: str, text: str) -> str:
+    """A page of the reference in the list of its folder, with the first line of its text."""
+    title, _, described = text.removeprefix("# ").partition("\n\n")
+    return f"- [`{title}`]({Path(name).name}): {described.partition(chr(10))[0]}"
 
 
 def _described(path: str, members: list[str]) -> str:

@@ -9,7 +9,9 @@ import sys
 import tomllib
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -156,13 +158,53 @@ def test_a_models_page_is_a_drawing_and_equations_with_their_code(page):
         assert get_object(name[1])
 
 
-@pytest.fixture(scope="module")
-def model_pages():
+def imported(script):
     for package in ("latex2mathml", "mkdocs"):
         pytest.importorskip(package)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "scripts")
-        return importlib.import_module("model_pages")
+        return importlib.import_module(script)
+
+
+@pytest.fixture(scope="module")
+def model_pages():
+    return imported("model_pages")
+
+
+def rendered(page):
+    """The HTML of a page of docs/, as the site has it."""
+    markdown = pytest.importorskip("markdown")
+    pages = imported("pages")
+    source = page.relative_to(ROOT / "docs").as_posix()
+    place = SimpleNamespace(file=SimpleNamespace(src_uri=source))
+    included = SimpleNamespace(inclusion=SimpleNamespace(is_excluded=lambda: False))
+    files = SimpleNamespace(get_file_from_path=lambda path: included)
+    text = pages.on_page_markdown(page.read_text("utf-8"), page=place, files=files)
+    html = markdown.markdown(text, extensions=["attr_list", "tables", "pymdownx.superfences"])
+    return pages.on_page_content(html)
+
+
+def test_a_paragraph_with_generated_numbers_is_one_paragraph_of_the_site():
+    page = ROOT / "docs" / "results" / "README.md"
+    blocks = re.split(r"<(?:p|h\d|table|ul|pre)\b", rendered(page))
+    shown = {" ".join(re.sub(r"^[^<]*?>|<[^>]+>", "", block).split()) for block in blocks}
+    paragraphs = re.split(r"\n\n", page.read_text("utf-8"))
+    generated = [p for p in paragraphs if re.search(r"<!-- (cell|claim|leaders) ", p)]
+    assert generated
+    for paragraph in generated:
+        plain = re.sub(r"<!--.*?-->|[`*[]|\]\([^)]+\)", "", paragraph)
+        assert escape(" ".join(plain.split()), quote=False) in shown
+
+
+def test_commands_of_each_models_page_are_code(model_pages):
+    for name, text in model_pages.model_pages().items():
+        if name != "models/index.md":
+            assert "\n## Run it\n\n    curvlab train " in text, name
+
+
+def test_the_navigation_has_each_models_page_in_one_group(model_pages):
+    grouped = [page for pages in model_pages.pages_by_group().values() for page in pages]
+    assert sorted([*grouped, "models/index.md"]) == sorted(model_pages.model_pages())
 
 
 def test_each_models_page_says_how_to_run_it(model_pages):

@@ -242,7 +242,7 @@ def test_a_page_has_all_tables_with_the_runs_of_each_cell(configs, spec, write_r
     blocks = [table.report.title for name in names for table in load_table(configs, name)]
     assert [unescape(title) for title in re.findall("<h2>(.*?)</h2>", text)] == blocks
     lines = re.search(r'title="FPS-T, Web-Edu\n(.*?)"', text, re.DOTALL)[1].splitlines()
-    assert lines[:2] == ["ours: 98.88", "printed: 99.00 ± 0.08"]
+    assert lines[:2] == ["ours: 98.88", "published: 99.00 ± 0.08"]
     assert [line.partition(",")[0] for line in lines[-2:]] == ["seed 0: 98.77", "seed 1: 99.00"]
     assert all(line.endswith("result.json") for line in lines[-2:])
     assert "http" not in text

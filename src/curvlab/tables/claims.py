@@ -35,9 +35,11 @@ CLAIMS_LEGEND = (
     f"margin. The margin is {MARGINS}, and never less than half of the published difference. "
     "*Undecided*: the interval is wider. *Not run*: no common seed. Hours are those that would "
     "decide the open comparisons on this machine, by the cost of stored runs and the spread so "
-    "far. A plus: for some there is no stored run. Lines that begin with ↳ do not count. They "
-    "repeat a comparison on another split, have no published number, have both methods off the "
-    "table's protocol in the same way, or the paper prints the second method as better."
+    "far. A plus sign: some comparisons have no stored run and are not in the hours. "
+    "`curvlab tables decide NAME` with a name of the last column prints the commands. Lines that "
+    "begin with ↳ do not count. They repeat a comparison on another split, have no published "
+    "number, have both methods off the table's protocol in the same way, or the paper prints the "
+    "second method as better."
 )
 BELOW = "↳"
 SECONDS = 3600.0
@@ -259,7 +261,7 @@ def _row(claim: Claim, comparisons: Sequence[Comparison]) -> dict[str, str]:
         "comparisons": str(len(comparisons)),
         **{word: str(words.count(word) or "") for word in WORDS},
         "hours": f"{known:.1f}{unknown}" if open_ones else "",
-        "decide": f"`curvlab tables decide {claim.name}`" if open_ones else "",
+        "decide": f"`{claim.name}`" if open_ones else "",
     }
 
 

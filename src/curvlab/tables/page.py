@@ -65,7 +65,7 @@ def _details(cell: dict[Any, Any], runs: list[dict[Any, Any]], report: Report) -
     digits = report.decimals
     facts = {
         "ours": plus_minus(cell["our_mean"], cell["our_pm"], digits),
-        "printed": plus_minus(cell["paper_mean"], cell["paper_pm"], digits),
+        "published": plus_minus(cell["paper_mean"], cell["paper_pm"], digits),
         "difference": decimal(cell["difference"], digits, "+"),
         "protocol": cell["deviation"],
     }
