@@ -92,8 +92,14 @@ def test_the_overall_answer_names_the_best_model_and_who_gains():
     stays = report(("flat", scores(90)), ("hyperbolic", scores(50, 1)), label="GCN")
     answer = overall([gains, stays])
     assert "worth it for FPST." in answer
-    assert "GCN in flat space, 9" in answer
+    assert answer.endswith("The highest mean is 90.00, of GCN in flat space.")
     assert "not found to be worth it" in overall([stays])
+
+
+def test_the_highest_mean_is_named_also_where_flat_space_is_recommended():
+    found = report(("flat", few(50, 8, -8)), ("learned", few(86, 0, 0)))
+    assert (found.space, found.score, found.decided) == ("flat", 50, False)
+    assert overall([found]).endswith("The highest mean is 86.00, of FPST in learned space.")
 
 
 @pytest.mark.nightly

@@ -40,6 +40,12 @@ class Report:
         """Mean score in the recommended space."""
         return float(self.table.loc[self.table["space"] == self.space, "mean"].iloc[0])
 
+    @property
+    def highest(self) -> tuple[float, str]:
+        """The highest mean score, and its space."""
+        row = _best(self.table.dropna(subset="scores"))
+        return float(row["mean"]), str(row["space"])
+
 
 def compare(table: pd.DataFrame) -> pd.DataFrame:
     """Compare spaces with flat space, paired by seed."""
@@ -109,8 +115,9 @@ def _may_gain(row: Any) -> bool:
 
 
 def overall(reports: Sequence[Report]) -> str:
-    """The recommendation over all models, in a sentence: the best one in its best space."""
-    best = max(reports, key=lambda report: report.score)
+    """Whether curvature is worth it for any model, and where the highest mean is."""
+    best = max(reports, key=lambda report: report.highest)
+    score, space = best.highest
     gains = [report.label for report in reports if report.space != FLAT]
     undecided = [report.label for report in reports if not report.decided]
     curved = "Curvature was not found to be worth it on this graph."
@@ -118,8 +125,7 @@ def overall(reports: Sequence[Report]) -> str:
         curved = f"Whether curvature is worth it is undecided for {_list_names(undecided)}."
     if gains:
         curved = f"Curvature is worth it for {_list_names(gains)}."
-    score = f"{best.label} in {best.space} space, {best.score:.2f} on average"
-    return f"{curved} The best score of all has {score}."
+    return f"{curved} The highest mean is {score:.2f}, of {best.label} in {space} space."
 
 
 def _best(rows: pd.DataFrame) -> Any:
