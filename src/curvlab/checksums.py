@@ -61,7 +61,8 @@ def check_archive(path: Path) -> dict[str, Any]:
     """Compare an archive with its index's checksums, as `torch.load` does not; return its facts."""
     try:
         with zipfile.ZipFile(path) as archive:
-            broken, names = archive.testzip(), archive.namelist()
+            broken = archive.testzip()
+            names = archive.namelist()
             facts = [json.loads(archive.read(n)) for n in names if n.endswith(f"/{FACTS}")]
     except OSError as error:
         raise DamagedError(error.strerror or str(error)) from error
@@ -94,16 +95,16 @@ def files_of(place: str, *names: str) -> dict[str, Path]:
 
 def raw_files(folder: Path) -> list[Path]:
     """The files below a folder in order, without those that libraries derived from them."""
-    found, seen = list[Path](), set[str]()
+    paths, visited = list[Path](), set[str]()
     for place, folders, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(place)
-        if real in seen:  # a link that leads back
+        if real in visited:  # a link that leads back
             folders.clear()
             continue
-        seen.add(real)
+        visited.add(real)
         folders[:] = sorted(name for name in folders if name != MADE)
-        found += [Path(place, name) for name in files if Path(place, name).is_file()]
-    return sorted(found)
+        paths += [Path(place, name) for name in files if Path(place, name).is_file()]
+    return sorted(paths)
 
 
 def checksum(paths: Sequence[Path], names: Sequence[str] | None = None) -> str | None:

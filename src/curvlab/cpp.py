@@ -137,5 +137,5 @@ def differentiate_plain(
         needs = (needs or ctx.needs_input_grad)[: ctx.inputs]
         needed = [x for x, need in zip(inputs, needs, strict=True) if need]
         outputs = plain(*inputs)
-        found = iter(torch.autograd.grad(outputs, needed, grads, create_graph=again))
-    return [next(found) if need else None for need in needs]
+        gradients = iter(torch.autograd.grad(outputs, needed, grads, create_graph=again))
+    return [next(gradients) if need else None for need in needs]

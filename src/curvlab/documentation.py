@@ -47,8 +47,8 @@ def docstring(documented: Any) -> str:
 def meanings(text: str) -> dict[str, str]:
     """What a docstring says of each argument or attribute, by name."""
     section = SECTION.search(f"{text}\n")
-    found = ARGUMENT.findall(section[1]) if section else ()
-    return {name: " ".join(said.split()) for name, said in found}
+    arguments = ARGUMENT.findall(section[1]) if section else ()
+    return {name: " ".join(said.split()) for name, said in arguments}
 
 
 def constructors(owner: type) -> Iterator[tuple[Callable[..., None], list[str]]]:
@@ -105,8 +105,8 @@ def _with_arguments(owner: type, text: str) -> str:
     if not lines:
         return text
     section = "\n".join(["Args:", *(line for each in lines.values() for line in each), ""])
-    before, found, after = _split(text)
-    return f"{before}{section}{after}".rstrip() if found else f"{text}\n\n{section}".rstrip()
+    before, has_section, after = _split(text)
+    return f"{before}{section}{after}".rstrip() if has_section else f"{text}\n\n{section}".rstrip()
 
 
 def _passed_on(hints: dict[str, Any]) -> set[str] | None:
@@ -157,15 +157,15 @@ def describe(hint: Any) -> str:
 
 def _bounds(hint: Any) -> list[str]:
     marks = get_args(hint)[1:] if get_origin(hint) is typing.Annotated else ()
-    found = [
+    bounds = [
         f"{BOUNDS[name]} {getattr(mark, name)}"
         for mark in marks
         for name in BOUNDS
         if getattr(mark, name, None) is not None
     ]
     for inner in get_args(hint) if get_origin(hint) in (*UNIONS, typing.Annotated) else ():
-        found += _bounds(inner)
-    return found
+        bounds += _bounds(inner)
+    return bounds
 
 
 def _default(value: Any) -> str:

@@ -50,7 +50,8 @@ def refuse(what: str, name: str, names: Iterable[str]) -> NoReturn:
 
 def shorten_sentence(text: str) -> str:
     """Shorten a long sentence by leaving out its middle."""
-    text, end = " ".join(text.split()), LONGEST // 3
+    text = " ".join(text.split())
+    end = LONGEST // 3
     return text if len(text) <= LONGEST else f"{text[: LONGEST - end - 5]} ... {text[-end:]}"
 
 

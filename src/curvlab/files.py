@@ -44,7 +44,8 @@ def arriving(target: Path) -> Iterator[Path]:
         with suppress(OSError):  # another process deletes it too
             if time.time() - left.stat().st_mtime > LEFT_SECONDS:
                 remove(left)
-    prefix, partial = f".{target.name}.", None
+    prefix = f".{target.name}."
+    partial = None
     try:
         handle, name = tempfile.mkstemp(".part", prefix, target.parent)
         os.close(handle)

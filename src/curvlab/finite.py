@@ -14,10 +14,10 @@ Scores = dict[str, dict[str, float]]
 BETWEEN = "all outputs of modules are"  # where it began, if no module's output is to blame
 
 
-def finite_or_nan(metric: Callable[..., Tensor], scores: Tensor, *others: Tensor) -> Tensor:
+def finite_or_nan(metric: Callable[..., Tensor], scores: Tensor, *targets: Tensor) -> Tensor:
     """Compute a metric of scores; NaN if one is not finite. Does not synchronise the device."""
-    found = metric(scores.nan_to_num(0, 0, 0), *others)
-    return torch.where(scores.isfinite().all(), found, torch.nan)
+    value = metric(scores.nan_to_num(0, 0, 0), *targets)
+    return torch.where(scores.isfinite().all(), value, torch.nan)
 
 
 def first_non_finite(module: nn.Module, act: Callable[[], Any]) -> str:
@@ -59,10 +59,10 @@ def check_finite(what: str, values: Any, module: nn.Module, act: Callable[[], An
 
 def finite_scores(module: nn.Module, score: str, evaluate: Callable[[], Scores]) -> Scores:
     """Evaluate a model: metrics of each part; `score` is finite."""
-    found = evaluate()
-    for part, metrics in found.items():
+    scores = evaluate()
+    for part, metrics in scores.items():
         check_finite(f"{part}/{score}", metrics.get(score, 0.0), module, evaluate)
-    return found
+    return scores
 
 
 def _is_finite(tensor: Tensor) -> bool:

@@ -107,7 +107,8 @@ def look(path: Path) -> Holder | None:
         renewed = path.stat().st_mtime
     except (FileNotFoundError, NotADirectoryError):
         return None
-    owner, age = SoftFileLease(path).owner, now_on_disk(path.parent) - renewed
+    owner = SoftFileLease(path).owner
+    age = now_on_disk(path.parent) - renewed
     if age < -RENEWED:  # the clock was set back: the age counts from now
         age = -age
         with suppress(OSError):
@@ -117,7 +118,8 @@ def look(path: Path) -> Holder | None:
         return None
     if owner is None:
         return Holder()
-    host, alive = owner.hostname.partition("?")[0], age < MISSED
+    host = owner.hostname.partition("?")[0]
+    alive = age < MISSED
     if owner.hostname == _machine():
         try:
             process = psutil.Process(owner.pid)

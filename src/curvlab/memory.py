@@ -99,10 +99,10 @@ def _droppable(statistics: Path) -> int:
     """Bytes of file pages that have not been used lately."""
     try:
         pairs = (line.split() for line in statistics.read_text().splitlines())
-        found = {name: int(value) for name, value in pairs}
+        bytes_by_name = {name: int(value) for name, value in pairs}
     except (OSError, ValueError):
         return 0
-    return found.get("total_inactive_file", found.get("inactive_file", 0))
+    return bytes_by_name.get("total_inactive_file", bytes_by_name.get("inactive_file", 0))
 
 
 def _address_space() -> Iterator[tuple[int, int]]:

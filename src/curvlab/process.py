@@ -55,14 +55,15 @@ def all_reduce_sum(table: Tensor) -> Tensor:
     return table
 
 
-def all_gather_pieces(own: Sequence[Tensor], device: torch.device) -> list[Tensor]:
+def all_gather_pieces(pieces: Sequence[Tensor], device: torch.device) -> list[Tensor]:
     """Gather the results of all processes for the pieces of `own_share`, in their order."""
     if not is_distributed():
-        return list(own)
+        return list(pieces)
     shares: list[Any] = [None] * world_size()
-    torch.distributed.all_gather_object(shares, [piece.cpu() for piece in own])
+    torch.distributed.all_gather_object(shares, [piece.cpu() for piece in pieces])
     rounds = zip_longest(*shares)
-    return [piece.to(device) for pieces in rounds for piece in pieces if piece is not None]
+    gathered = (piece for each_round in rounds for piece in each_round)
+    return [piece.to(device) for piece in gathered if piece is not None]
 
 
 @contextmanager

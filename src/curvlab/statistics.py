@@ -100,7 +100,8 @@ def welch_pm(ours: Summary, std: float, runs: float, rounding: float = 0.0) -> f
     """
     if isnan(ours.std) or isnan(std):
         return nan
-    one, two = ours.std**2 / ours.seeds, std**2 / runs
+    one = ours.std**2 / ours.seeds
+    two = std**2 / runs
     half = 0.0
     if one + two:
         freedom = (one + two) ** 2 / (one**2 / (ours.seeds - 1) + two**2 / (runs - 1))
@@ -149,9 +150,9 @@ class Paired:
         return f"{self.mean - self.pm:+.2f} to {self.mean + self.pm:+.2f}"
 
 
-def compare_pairs(values: Sequence[float], others: Sequence[float]) -> Paired:
+def compare_pairs(values: Sequence[float], baseline: Sequence[float]) -> Paired:
     """Compare values with others, pair by pair; the difference is value minus other."""
-    difference = differences(values, others)
+    difference = differences(values, baseline)
     n = len(difference)
     mean = float(difference.mean()) if n else nan
     pairs = tuple(difference.tolist())
@@ -166,22 +167,22 @@ def compare_pairs(values: Sequence[float], others: Sequence[float]) -> Paired:
     return Paired(n, mean, float(student(n - 1) * error), std, p, pairs)
 
 
-def paired_by_seed(scores: Mapping[int, float], others: Mapping[int, float]) -> Paired:
+def paired_by_seed(scores: Mapping[int, float], baseline: Mapping[int, float]) -> Paired:
     """Compare scores seed by seed, over the common seeds."""
-    common = sorted(scores.keys() & others.keys())
-    return compare_pairs([scores[seed] for seed in common], [others[seed] for seed in common])
+    common = sorted(scores.keys() & baseline.keys())
+    return compare_pairs([scores[seed] for seed in common], [baseline[seed] for seed in common])
 
 
-def differences(values: Sequence[float], others: Sequence[float]) -> np.ndarray:
+def differences(values: Sequence[float], baseline: Sequence[float]) -> np.ndarray:
     """Differences of pairs; those that differ by rounding alone become equal.
 
     Scores are computed in float32. Two differences whose sizes are within 1e-4 points of each other
     (1e-6 for fractions of one) have the mean of both, and within that of 0 they are 0.
     """
-    difference = np.subtract(values, others, dtype=float)
+    difference = np.subtract(values, baseline, dtype=float)
     if len(difference) == 0:
         return difference
-    tolerance = 10.0 ** (-2 - decimals([*values, *others]))
+    tolerance = 10.0 ** (-2 - decimals([*values, *baseline]))
     size = np.abs(difference)
     order = np.argsort(size)
     group = np.empty(len(size), dtype=int)
@@ -239,8 +240,8 @@ def required_runs(difference: float, std: float, level: float = LEVEL) -> int | 
         return None
     if power(difference, std, 2, level) >= POWER:
         return 2
-    found = scipy.optimize.brentq(lambda n: power(difference, std, n, level) - POWER, 2, 100_000)
-    return ceil(found)
+    runs = scipy.optimize.brentq(lambda n: power(difference, std, n, level) - POWER, 2, 100_000)
+    return ceil(runs)
 
 
 def metric_margin(metric: str) -> float:
@@ -277,24 +278,24 @@ class Verdict:
         return f"{self.word} ({more} more seed{'s' * (self.more != 1)})"
 
 
-def judge_pairs(found: Paired, p: float, margin: float, tests: int = 1) -> Verdict:
+def judge_pairs(paired: Paired, p: float, margin: float, tests: int = 1) -> Verdict:
     """Judge the statement that a difference is positive.
 
     *Confirmed* and *contradicted*: p, corrected for all tests, is below 5 %. *Level*: the 95 %
     interval of the difference lies within the margin. *Undecided*: neither, or fewer than three
     pairs. *Not run*: no pair.
     """
-    if found.pairs == 0:
+    if paired.pairs == 0:
         return Verdict(NOT_RUN, FEWEST)
-    if found.pairs < FEWEST:
-        return Verdict(UNDECIDED, FEWEST - found.pairs)
+    if paired.pairs < FEWEST:
+        return Verdict(UNDECIDED, FEWEST - paired.pairs)
     if p < LEVEL:
-        return Verdict(CONFIRMED if found.mean > 0 else CONTRADICTED)
-    all_equal = found.std == 0 and found.mean == 0
-    if all_equal or abs(found.mean) + found.pm <= margin:
+        return Verdict(CONFIRMED if paired.mean > 0 else CONTRADICTED)
+    all_equal = paired.std == 0 and paired.mean == 0
+    if all_equal or abs(paired.mean) + paired.pm <= margin:
         return Verdict(LEVEL_WORD)
-    needed = deciding_pairs(found.mean, found.std, margin, LEVEL / tests)
-    return Verdict(UNDECIDED, None if needed is None else max(1, needed - found.pairs))
+    needed = deciding_pairs(paired.mean, paired.std, margin, LEVEL / tests)
+    return Verdict(UNDECIDED, None if needed is None else max(1, needed - paired.pairs))
 
 
 def deciding_pairs(mean: float, std: float, margin: float, level: float = LEVEL) -> int | None:
@@ -309,8 +310,8 @@ def deciding_pairs(mean: float, std: float, margin: float, level: float = LEVEL)
     if room <= 0:
         return tested
     narrow = interval_pairs(std, room)
-    found = [count for count in (tested, narrow) if count is not None]
-    return min(found, default=None)
+    counts = [count for count in (tested, narrow) if count is not None]
+    return min(counts, default=None)
 
 
 def interval_pairs(std: float, half_width: float) -> int | None:

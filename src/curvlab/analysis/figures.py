@@ -56,10 +56,11 @@ def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
     figure, axes = panels(len(drawn), 7, 2.3, title, sharex=True)
     table = metrics.set_index("step")
     for axis, (kind, names) in zip(axes, drawn.items(), strict=True):
-        for name, look in looks(names).items():
+        for name, style in looks(names).items():
             label = metric_name(name.removeprefix("val/")).removeprefix("curvature κ of ")
-            _line(axis, table[name].dropna(), {**look, "marker": "o"}, label, [-1])
-        first, digits = table[names[0]].dropna(), 4 if fractions else 2
+            _line(axis, table[name].dropna(), {**style, "marker": "o"}, label, [-1])
+        first = table[names[0]].dropna()
+        digits = 4 if fractions else 2
         best = f"{metric_name(names[0].removeprefix('val/'))} of these points"
         label, heading = {
             "map": ("mAP (%)", f"mean average precision, last {first.iloc[-1]:.2f}"),
@@ -89,10 +90,12 @@ def comparison_figure(curves: pd.DataFrame, metric: str) -> Figure:
     Runs that differ in their seed alone are one line, their mean, in a band of its 95 % interval.
     """
     runs = curves.drop_duplicates("name")
-    line, alike = "name", ["model", "dataset", "seed"]
+    line = "name"
+    run_key = ["model", "dataset", "seed"]
     figure, (axis,) = panels(1, 7, 4.3)
-    if runs["model"].ne("").all() and not runs.duplicated(alike).any():
-        line, datasets = "line", list(runs["dataset"].unique())
+    if runs["model"].ne("").all() and not runs.duplicated(run_key).any():
+        line = "line"
+        datasets = list(runs["dataset"].unique())
         several = " on " + curves["dataset"] if len(datasets) > 1 else ""
         curves = curves.assign(line=curves["model"] + several)
         seeds = sorted(set(runs["seed"]), key=str)
@@ -102,15 +105,18 @@ def comparison_figure(curves: pd.DataFrame, metric: str) -> Figure:
     spread = curves.groupby([line, "step"])["value"].agg(["mean", "sem", "size"])
     lines = {}
     for name in curves[line].unique():
-        own = spread.loc[name]
-        lines[name] = own[own["size"] == own["size"].max()]  # steps that all its runs have
+        curve = spread.loc[name]
+        lines[name] = curve[curve["size"] == curve["size"].max()]  # steps that all its runs have
     order = sorted(lines, key=lambda name: lines[name]["mean"].iloc[-1], reverse=True)
-    for name, look in looks(order).items():
-        mean, steps = lines[name]["mean"], lines[name].index.to_numpy(float)
+    for name, style in looks(order).items():
+        mean = lines[name]["mean"]
+        steps = lines[name].index.to_numpy(float)
         label = f"{name}: {mean.iloc[-1]:.4g}"
-        _line(axis, mean, look, label, max(1, len(mean) // 12))
+        _line(axis, mean, style, label, max(1, len(mean) // 12))
         pm = (lines[name]["sem"] * student(lines[name]["size"] - 1)).fillna(0)
-        axis.fill_between(steps, mean - pm, mean + pm, color=look["color"], alpha=0.15, linewidth=0)
+        axis.fill_between(
+            steps, mean - pm, mean + pm, color=style["color"], alpha=0.15, linewidth=0
+        )
     _steps(axis)
     axis.set_ylabel(metric_name(metric))
     legend_below(figure, axis)
@@ -126,14 +132,14 @@ def scaling_figure(costs: Mapping[str, pd.DataFrame], key: str) -> Figure:
     figure, axes = panels(len(drawn), 7, 2.8, sharex=True)
     for axis, (title, lines) in zip(axes, drawn.items(), strict=True):
         axis.set(xscale="log", yscale="log", title=title)
-        for label, look in looks(map(str, lines)).items():
+        for label, style in looks(map(str, lines)).items():
             values = lines[label].dropna()
             slope = ""
             if len(values) > 1:
                 sizes = np.log(values.index.to_numpy(float))
                 slope = f" (slope {np.polyfit(sizes, np.log(values.to_numpy(float)), 1)[0]:.2f})"
             if len(values):
-                _line(axis, values, look, label + slope)
+                _line(axis, values, style, label + slope)
         axis.legend()
     axes[-1].set_xlabel(key_name(key))
     return figure
@@ -142,23 +148,23 @@ def scaling_figure(costs: Mapping[str, pd.DataFrame], key: str) -> Figure:
 @styled
 def depth_figure(title: str, lines: pd.DataFrame, diverged: pd.DataFrame) -> Figure:
     """Scores by depth minus those of the first column; crosses where runs `diverged`."""
-    reference, *others = lines.columns
-    differences = lines[others].sub(lines[reference], axis=0)
+    reference, *methods = lines.columns
+    differences = lines[methods].sub(lines[reference], axis=0)
     if differences.isna().all(axis=None):
         raise UsageError(f"no depth has a number of {reference} and of another: nothing to draw")
     figure, (axis,) = panels(1, 7, 4.3)
     axis.axhline(0, color=MUTED, linewidth=0.8)
     height = 0.03
-    for label, look in looks(others).items():
+    for label, style in looks(methods).items():
         if differences[label].notna().any():
-            _line(axis, differences[label].dropna(), look, label)
+            _line(axis, differences[label].dropna(), style, label)
         ended = diverged.index[diverged[label] > 0]
         if len(ended):
             across = axis.get_xaxis_transform()  # the height is a share of the axis
             heights = [height] * len(ended)
-            crosses = axis.plot(ended, heights, "x", color=look["color"], transform=across)
+            crosses = axis.plot(ended, heights, "x", color=style["color"], transform=across)
             crosses[0].set_gid(f"not finite: {label}")
-            place: dict[str, Any] = {"fontsize": 7, "color": look["color"], "va": "center"}
+            place: dict[str, Any] = {"fontsize": 7, "color": style["color"], "va": "center"}
             axis.text(0.01, height, label, transform=axis.transAxes, **place)
             height += 0.05
     if height > 0.03:
@@ -175,11 +181,12 @@ def depth_figure(title: str, lines: pd.DataFrame, diverged: pd.DataFrame) -> Fig
 
 
 def _line(
-    axis: Axes, values: "pd.Series[float]", look: dict[str, str], label: str, every: Any = 1
+    axis: Axes, values: "pd.Series[float]", style: dict[str, str], label: str, every: Any = 1
 ) -> None:
     """Draw values against their index, with a marker at each `every`-th point."""
-    x, y = values.index.to_numpy(float), values.to_numpy(float)
-    options: dict[str, Any] = {**look, "markevery": every, "label": label}
+    x = values.index.to_numpy(float)
+    y = values.to_numpy(float)
+    options: dict[str, Any] = {**style, "markevery": every, "label": label}
     axis.plot(x, y, **options)
 
 
@@ -215,8 +222,8 @@ def groups(board: "Leaderboard") -> list[tuple[int, int]]:
     """First and last of the longest runs of models within the critical difference, by rank."""
     ranks = board.mean_ranks.to_numpy()
     reach = [int(np.searchsorted(ranks, r + board.critical_difference, "right")) - 1 for r in ranks]
-    found = [(i, end) for i, end in enumerate(reach) if end > i]
-    return [pair for i, pair in enumerate(found) if i == 0 or pair[1] > found[i - 1][1]]
+    runs = [(i, end) for i, end in enumerate(reach) if end > i]
+    return [pair for i, pair in enumerate(runs) if i == 0 or pair[1] > runs[i - 1][1]]
 
 
 def _draw_ranks(axis: Axes, board: "Leaderboard") -> None:
@@ -238,11 +245,13 @@ def _draw_ranks(axis: Axes, board: "Leaderboard") -> None:
 
 def _draw_pairs(axis: Axes, pairs: pd.DataFrame, measure: str, label: str) -> None:
     axis.axhline(0, color=MUTED, linewidth=0.8)
-    look = looks(pairs["curved"])
-    for names, own in pairs.dropna(subset=measure).groupby(["curved", "flat"], sort=False):
-        options: Any = {**look[str(names[0])], "linestyle": "", "elinewidth": 1}
+    styles = looks(pairs["curved"])
+    for names, points in pairs.dropna(subset=measure).groupby(["curved", "flat"], sort=False):
+        options: Any = {**styles[str(names[0])], "linestyle": "", "elinewidth": 1}
         name = " minus ".join(map(str, names))
-        axis.errorbar(own[measure], own["difference"], own["pm"].fillna(0), label=name, **options)
+        axis.errorbar(
+            points[measure], points["difference"], points["pm"].fillna(0), label=name, **options
+        )
     axis.set(xlabel=label, ylabel="curved minus flat")
 
 
@@ -250,7 +259,8 @@ def _draw_pairs(axis: Axes, pairs: pd.DataFrame, measure: str, label: str) -> No
 def grid_figure(cells: pd.DataFrame, x: str, y: str, title: str) -> Figure:
     """A map of `cells_of` studies: colours are differences from flat, frames those found."""
     table = cells.pivot(index="row", columns="column", values="difference")
-    rows, columns = list(table.index), list(table.columns)
+    rows = list(table.index)
+    columns = list(table.columns)
     size = max(1.6 + 1.15 * len(columns), 5.5), max(1.4 + 0.8 * len(rows), 2.7)
     figure, (axis,) = panels(1, *size, title)
     most = max(float(cells["difference"].abs().max()), 1e-9)
@@ -285,7 +295,8 @@ def curvature_figure(curvatures: Mapping[str, tuple[np.ndarray, float]]) -> Figu
     title = "Sectional curvature of triples"
     figure, axes = panels(len(curvatures), 4 + 3 / columns, 1.6, title, columns, sharex=True)
     everything = np.concatenate([values for values, _ in curvatures.values()])
-    low, high = np.floor(everything.min() / BIN), np.ceil(everything.max() / BIN)
+    low = np.floor(everything.min() / BIN)
+    high = np.ceil(everything.max() / BIN)
     bins = np.arange(low, high + 1.5) * BIN  # 0 is an edge
     colors = np.where(bins[:-1] < -BIN / 2, NEGATIVE, POSITIVE)
     for i, (axis, (label, (values, mean))) in enumerate(zip(axes, curvatures.items(), strict=True)):

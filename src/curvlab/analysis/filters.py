@@ -56,7 +56,11 @@ def filter_clusters(coefficients: np.ndarray, basis: str, count: int) -> list[Fi
         members = KMeans(count, n_init=4, random_state=0).fit_predict(responses)
     clusters = []
     for label in np.unique(members):
-        own = responses[members == label]
-        low, high = np.percentile(own, [10, 90], axis=0)
-        clusters.append(FilterCluster(len(own) / len(responses), own.mean(0), low, high))
+        members_responses = responses[members == label]
+        low, high = np.percentile(members_responses, [10, 90], axis=0)
+        clusters.append(
+            FilterCluster(
+                len(members_responses) / len(responses), members_responses.mean(0), low, high
+            )
+        )
     return sorted(clusters, key=lambda cluster: -cluster.share)

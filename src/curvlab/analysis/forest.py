@@ -101,7 +101,8 @@ def _draw(axis: Axes, claim: "Claim") -> None:
 def _draw_line(axis: Axes, place: int, one: "Comparison") -> None:
     low = place - 0.36, 0.72
     axis.broken_barh([(-one.margin, 2 * one.margin)], low, color=BAND, zorder=0)
-    word, pairs = one.verdict.word, one.pairs
+    word = one.verdict.word
+    pairs = one.pairs
     text = INK if one.counted else FADED
     if word != NOT_RUN:
         marker, color = LOOKS[word]

@@ -69,7 +69,9 @@ def graph_facts(graph: Data, seed: int = 0) -> GraphFacts:
     adjacency = adjacency_matrix(graph.edge_index, nodes)
     network = nx.from_scipy_sparse_array(adjacency)
     degrees = np.diff(adjacency.indptr)
-    curvature, counts, ends = np.empty(0), np.empty(0, int), np.empty(0)
+    curvature = np.empty(0)
+    counts = np.empty(0, int)
+    ends = np.empty(0)
     if degrees.max() > 1:
         curvature = sectional_curvature(graph.edge_index, nodes).per_node
         curvature = curvature[np.isfinite(curvature)]

@@ -97,9 +97,9 @@ def four_point_delta(distance: np.ndarray) -> float:
     (Cohen, Coudert and Lancin, 2015).
     """
     far = np.ones(distance.shape, dtype=bool)  # pairs that no third point prolongs at one end
-    others = distance > 0  # else two points at distance 0 would rule each other out
+    distinct = distance > 0  # else two points at distance 0 would rule each other out
     for point, row in enumerate(distance):
-        prolonged = (row[None, :] == row[:, None] + distance) & others
+        prolonged = (row[None, :] == row[:, None] + distance) & distinct
         far[point] &= ~prolonged.any(axis=1)
     x, y = np.nonzero(np.triu(far & far.T, k=1))
     order = np.argsort(-distance[x, y], kind="stable")
@@ -130,7 +130,8 @@ def mean_delta(adjacency: csr_array, seed: int = 0) -> tuple[float, float]:
 
     Source: Albert, DasGupta and Mobasheri 2014, arXiv:1403.1228, for means instead of the worst.
     """
-    components, generator = largest_components(adjacency), np.random.default_rng(seed)
+    components = largest_components(adjacency)
+    generator = np.random.default_rng(seed)
     size = components[0].shape[0]
     if size < 4:
         return 0.0, 0.0

@@ -29,7 +29,8 @@ def embedding_figure(embedding: Embedding, title: str) -> Figure:
     """Scatter of two principal components, coloured by class or degree, edges drawn lightly."""
     coordinates = tangent_coordinates(embedding.points, embedding.space)
     components, (first, second) = principal_components(coordinates)
-    points, edge_index = components.numpy(), embedding.edge_index.numpy()
+    points = components.numpy()
+    edge_index = embedding.edge_index.numpy()
     figure, (axis,) = panels(1, 7, 5.5, title)
     subtitle = embedding.space.describe(embedding.points.shape[1])
     axis.set_title(subtitle, fontsize=9, color=MUTED)
@@ -38,7 +39,8 @@ def embedding_figure(embedding: Embedding, title: str) -> Figure:
     options: dict[str, Any] = {"colors": MUTED, "linewidths": 0.4, "alpha": alpha, "zorder": 1}
     axis.add_collection(LineCollection(list(lines), **options))
     if embedding.classes is not None:
-        values, names = np.asarray(embedding.classes), embedding.class_names
+        values = np.asarray(embedding.classes)
+        names = embedding.class_names
         count = int(values.max()) + 1
         order = np.random.default_rng(0).permutation(len(values))  # no class on top
         palette: Colormap = colormaps["tab10" if count <= 10 else "tab20"].resampled(count)
@@ -47,7 +49,8 @@ def embedding_figure(embedding: Embedding, title: str) -> Figure:
     else:
         values = np.bincount(edge_index[0], minlength=len(points)).clip(1)  # of a log scale
         order = np.argsort(values, kind="stable")  # large values on top
-        low, high = values.min(), max(values.max(), values.min() + 1)
+        low = values.min()
+        high = max(values.max(), values.min() + 1)
         palette = colormaps["viridis"]
         norm = (LogNorm if values.max() > 20 * low else Normalize)(low, high)
     size = float(np.clip(30_000 / len(points), 4, 40))

@@ -51,7 +51,7 @@ def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
 
 def run_curves(folders: Sequence[Path], metric: str) -> pd.DataFrame:
     """A metric of the runs in and below folders, except those set aside: `comparison_figure`."""
-    found: dict[str, pd.DataFrame] = {}
+    curves_by_name: dict[str, pd.DataFrame] = {}
     for folder in folders:
         runs = sorted({*(p.parent for p in folder.rglob(CURVES)), *runs_in_tables(folder)})
         runs = [run for run in runs if SET_ASIDE not in run.relative_to(folder).parts]
@@ -64,15 +64,15 @@ def run_curves(folders: Sequence[Path], metric: str) -> pd.DataFrame:
                 known = ", ".join(name for name in curves.columns if name != "step")
                 raise UsageError(f"the curves of {run} have no {metric}: they have {known}.")
             name = run_title(run) if result else str(run)
-            name = f"{name} ({run})" if name in found else name
+            name = f"{name} ({run})" if name in curves_by_name else name
             model, dataset = _labels(result)
-            found[name] = (
+            curves_by_name[name] = (
                 curves[["step", metric]]
                 .set_axis(["step", "value"], axis=1)
                 .dropna()
                 .assign(name=name, model=model, dataset=dataset, seed=result.get("seed"))
             )
-    return pd.concat(found.values(), ignore_index=True)
+    return pd.concat(curves_by_name.values(), ignore_index=True)
 
 
 def filter_panel(run_dir: Path, clusters: int | None = None) -> FilterPanel:
@@ -112,5 +112,5 @@ def _result(run_dir: Path) -> dict[str, Any]:
 
 def _labels(result: dict[str, Any]) -> tuple[str, str]:
     parts = {part: result.get("config", {}).get(part, {}) for part in ("model", "dataset")}
-    model, dataset = (str(own.get("label") or result.get(k, "")) for k, own in parts.items())
+    model, dataset = (str(part.get("label") or result.get(k, "")) for k, part in parts.items())
     return model, dataset

@@ -30,7 +30,8 @@ def rank_table(
     """
     names = graph.relation_names
     base = len(names) // (2 if graph.get("inverse_relations") else 1)
-    ends, relation = graph.edge_index.cpu().numpy(), graph.edge_type.cpu().numpy()
+    ends = graph.edge_index.cpu().numpy()
+    relation = graph.edge_type.cpu().numpy()
     train = graph.train_mask.cpu().numpy() & (relation < base)
     category = _categories(ends[:, train], relation[train], base)
     rows, of_head = part.cpu().numpy(), head_side.cpu().numpy()
@@ -53,11 +54,11 @@ def rank_table(
     return pd.concat(
         queries.assign(
             type=kind,
-            optimistic=ranks(found, "optimistic").cpu().numpy(),
-            pessimistic=ranks(found, "pessimistic").cpu().numpy(),
-            candidates=found.candidates.long().cpu().numpy(),
+            optimistic=ranks(rank_counts, "optimistic").cpu().numpy(),
+            pessimistic=ranks(rank_counts, "pessimistic").cpu().numpy(),
+            candidates=rank_counts.candidates.long().cpu().numpy(),
         )
-        for kind, found in counts.items()
+        for kind, rank_counts in counts.items()
     )
 
 
@@ -66,8 +67,8 @@ def _categories(ends: np.ndarray, relation: np.ndarray, relations: int) -> np.nd
     groups = triples.drop_duplicates().groupby("relation")
     sizes = groups[["tail", "head"]].nunique()
     side = np.where(sizes.rdiv(groups.size(), axis=0) >= MANY, "N", "1")
-    found = pd.Series([f"{heads}-{tails}" for heads, tails in side], index=sizes.index)
-    return found.reindex(range(relations), fill_value="1-1").to_numpy(object)
+    categories = pd.Series([f"{heads}-{tails}" for heads, tails in side], index=sizes.index)
+    return categories.reindex(range(relations), fill_value="1-1").to_numpy(object)
 
 
 def ranking_table(
@@ -83,7 +84,8 @@ def ranking_table(
     Source: Berrendorf et al. 2020, arXiv:2002.06914; Hoyt et al. 2022, arXiv:2203.07544.
     """
     sides = [table, table.assign(side="both")] if table["side"].nunique() > 1 else [table]
-    frame, found = pd.concat(sides, ignore_index=True), {}
+    frame = pd.concat(sides, ignore_index=True)
+    tables = {}
     for ties, share in TIES.items():
         rank = frame["optimistic"] + share * (frame["pessimistic"] - frame["optimistic"])
         values = {"mrr": 1 / rank, "rank": rank, "log": np.log(rank)}
@@ -103,9 +105,9 @@ def ranking_table(
         for k in hits:
             hit, chance = mean[f"hits{k}"], mean[f"chance{k}"]
             columns |= {f"hits{k}": hit, f"adjusted_hits{k}": (hit - chance) / (1 - chance)}
-        found[ties] = pd.DataFrame(columns)
-    return pd.concat(found, names=["ties"]).reset_index()[
-        [*by, "side", "type", "ties", *next(iter(found.values())).columns]
+        tables[ties] = pd.DataFrame(columns)
+    return pd.concat(tables, names=["ties"]).reset_index()[
+        [*by, "side", "type", "ties", *next(iter(tables.values())).columns]
     ]
 
 
@@ -115,8 +117,8 @@ def save_ranks(folder: Path, table: pd.DataFrame, ties: str, hits: Sequence[int]
         table.to_csv(partial, index=False, compression={"method": "gzip", "mtime": 0})
     groups = [table.assign(by=by, group=table.get(by, "all")) for by in ("all", *GROUPS[1:])]
     whole = pd.concat(ranking_table(group, ["by", "group"], hits) for group in groups)
-    found = ranking_table(table[table["type"] != "raw"], ["relation", "category"], hits)
-    found = found[found["ties"] == ties].drop(columns=["type", "ties"])
-    found = found.sort_values(["queries", "relation"], ascending=[False, True])
-    for name, metrics in ((TABLE, whole), (RELATIONS, found)):
+    by_relation = ranking_table(table[table["type"] != "raw"], ["relation", "category"], hits)
+    by_relation = by_relation[by_relation["ties"] == ties].drop(columns=["type", "ties"])
+    by_relation = by_relation.sort_values(["queries", "relation"], ascending=[False, True])
+    for name, metrics in ((TABLE, whole), (RELATIONS, by_relation)):
         atomic_write(folder / name, metrics.to_csv(index=False, float_format="%.6g"))

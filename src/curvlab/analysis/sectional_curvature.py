@@ -48,14 +48,15 @@ def sectional_curvature(edge_index: Tensor, num_nodes: int) -> SectionalCurvatur
     Source: Gu et al. 2019; FPS-T Eq. 12, which drops the weight and keeps a = m.
     """
     adjacency = adjacency_matrix(edge_index, num_nodes)
-    degree, neighbour = np.diff(adjacency.indptr), adjacency.indices
+    degree = np.diff(adjacency.indptr)
+    neighbour = adjacency.indices
     centres = np.flatnonzero(degree > 1)
     if len(centres) == 0:
         raise UsageError("sectional curvature needs a node with two neighbours; there is none.")
     owner = np.repeat(np.arange(num_nodes), degree)
     # Of each node the number of a and the sums of D_am / 2 and 1 / (2 D_am), of each edge (m, b)
     # that of D_ab^2 / (2 D_am).
-    others, constant, weight = np.zeros((3, num_nodes))
+    reached, constant, weight = np.zeros((3, num_nodes))
     spread = np.zeros(len(neighbour))
     chunk = max(ENTRIES_PER_CHUNK // SOURCE_BLOCK, 1)
     for first in range(0, num_nodes, SOURCE_BLOCK):
@@ -65,7 +66,7 @@ def sectional_curvature(edge_index: Tensor, num_nodes: int) -> SectionalCurvatur
         distance[~counted] = 0
         half_inverse = np.divide(0.5, distance, out=np.zeros_like(distance), where=counted)
         square = distance**2
-        others += counted.sum(axis=1)
+        reached += counted.sum(axis=1)
         constant += distance.sum(axis=1, dtype=np.float64) / 2
         weight += half_inverse.sum(axis=1, dtype=np.float64)
         for start in range(0, len(neighbour), chunk):
@@ -75,10 +76,15 @@ def sectional_curvature(edge_index: Tensor, num_nodes: int) -> SectionalCurvatur
             )
     values = []
     for m in centres:
-        own = slice(adjacency.indptr[m], adjacency.indptr[m + 1])
-        near, (b, c) = neighbour[own], np.triu_indices(degree[m], 1)
+        edges_of_node = slice(adjacency.indptr[m], adjacency.indptr[m + 1])
+        near = neighbour[edges_of_node]
+        b, c = np.triu_indices(degree[m], 1)
         square = 4 - 3 * adjacency[near][:, near].toarray()[b, c]  # joined ends are at distance 1
-        total = constant[m] + weight[m] * square / 4 - (spread[own][b] + spread[own][c]) / 2
-        values.append((total / others[m]).astype(np.float32))
-    node = np.repeat(centres, [len(own) for own in values])
+        total = (
+            constant[m]
+            + weight[m] * square / 4
+            - (spread[edges_of_node][b] + spread[edges_of_node][c]) / 2
+        )
+        values.append((total / reached[m]).astype(np.float32))
+    node = np.repeat(centres, [len(edges_of_node) for edges_of_node in values])
     return SectionalCurvature(np.concatenate(values), node, num_nodes)

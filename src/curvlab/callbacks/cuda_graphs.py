@@ -42,13 +42,15 @@ class CudaGraphs(Callback):
         if "training_step" in vars(pl_module):
             return
         step = RecordedStep(pl_module, batch)
-        expected, why = _measure_steps(step), "a replayed step differs from the step"
+        expected = _measure_steps(step)
+        why = "a replayed step differs from the step"
         try:
             with restoring(pl_module):
                 make_graphed_callables(step, (), allow_unused_input=True)
             replays = torch.allclose(_measure_steps(step), expected, rtol=AGREEMENT, equal_nan=True)
         except RuntimeError as error:
-            replays, why = False, str(error).strip().partition("\n")[0]
+            replays = False
+            why = str(error).strip().partition("\n")[0]
         if not replays:
             raise UsageError(f"trainer.cuda_graph=true: CUDA cannot record this step ({why})")
         pl_module.training_step = lambda *_: step()  # type: ignore[method-assign]

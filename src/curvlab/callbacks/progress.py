@@ -34,7 +34,8 @@ class RunProgress(Callback):
         """Open the bar, unless other processes of a sweep would draw over it."""
         step = trainer.global_step
         self._started = (monotonic(), step)
-        self._wait, self._said = FIRST_LINE, monotonic()
+        self._wait = FIRST_LINE
+        self._said = monotonic()
         is_worker = re.search(r"-\d+$", current_process().name) is not None
         if self.visible and not is_worker and sys.stderr.isatty():
             total = trainer.max_steps

@@ -117,7 +117,8 @@ def _check_ends(model: str, graph: Data) -> None:
 
     The ends are looked up once for each `edge_index`, and not on an accelerator: that would wait.
     """
-    edges, nodes = graph.edge_index, len(graph.x)
+    edges = graph.edge_index
+    nodes = len(graph.x)
     if edges.device.type != graph.x.device.type:
         raise UsageError(
             f"{model}: edge_index is on {edges.device.type} and x on {graph.x.device.type}: move "

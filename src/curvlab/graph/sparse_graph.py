@@ -64,8 +64,8 @@ def as_features(x: Features | Tensor) -> Features:
     """Features as they are, or those of a tensor."""
     if isinstance(x, Features):
         return x
-    found: Features | None = getattr(x, "features", None)
-    return Features(x) if found is None else found
+    features: Features | None = getattr(x, "features", None)
+    return Features(x) if features is None else features
 
 
 class SparseGraph:
@@ -87,14 +87,14 @@ class SparseGraph:
     @torch.compiler.disable
     def from_data(data: Data) -> "SparseGraph":
         """Return the sparse graph of a `Data`, which keeps it."""
-        found: SparseGraph | None = getattr(data, "_sparse_graph", None)
-        if found is not None and found._data() is data:
-            return found
-        own = SparseGraph(data)
-        if found is not None:  # of the graph that this is a copy of, attributes among them
-            own._made_from.update(found._made_from)
-        data._sparse_graph = own
-        return own
+        attached: SparseGraph | None = getattr(data, "_sparse_graph", None)
+        if attached is not None and attached._data() is data:
+            return attached
+        graph = SparseGraph(data)
+        if attached is not None:  # of the graph that this is a copy of, attributes among them
+            graph._made_from.update(attached._made_from)
+        data._sparse_graph = graph
+        return graph
 
     @staticmethod
     def forget(data: Data) -> None:
@@ -125,8 +125,8 @@ class SparseGraph:
         if kept is None or not _same(kept[0], now):
             with torch.inference_mode(False):
                 kept = self._kept[key] = now, make(data)
-        made: T = kept[1]
-        return made
+        value: T = kept[1]
+        return value
 
     def remember(self, writes: Sequence[str], reads: Sequence[str]) -> None:
         """Note that attributes of the graph were made from others, as these are now."""

@@ -102,7 +102,8 @@ class SparseMatrix:
     def with_values(self, values: Tensor) -> "SparseMatrix":
         """The matrix with other values `[entries]` in the same places."""
         other = object.__new__(type(self))
-        other._order, other.rows = self._order, (*self.rows[:2], values)
+        other._order = self._order
+        other.rows = (*self.rows[:2], values)
         other.columns = *self.columns[:2], values[self._order]
         return other
 
@@ -136,7 +137,8 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        rows, columns = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
+        rows = ctx.saved_tensors[:3]
+        columns = ctx.saved_tensors[3:]
         return _multiply(grad, *columns, *rows), *[None] * 6
 
 

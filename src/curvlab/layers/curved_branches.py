@@ -196,7 +196,8 @@ def sphere_exp(u: Tensor) -> Tensor:
 
 def sphere_log(y: Tensor) -> Tensor:
     """Logarithm `[..., dim]` at the last unit vector of points `[..., dim + 1]`."""
-    a, b = y[..., :-1], y[..., -1:]
+    a = y[..., :-1]
+    b = y[..., -1:]
     norm = a.norm(dim=-1, keepdim=True).clamp(min=1e-12)
     return torch.atan2(norm, b) / norm * a
 

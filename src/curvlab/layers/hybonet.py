@@ -52,7 +52,9 @@ class SigmoidTime(TakesManifold, nn.Module):
         self.log_scale = nn.Parameter(torch.tensor(math.log(FIRST_SCALE)))
 
     def forward(self, h: Tensor) -> Tensor:
-        h, kappa, scale = upcast_half(h), self.space.kappa, self.log_scale.exp()
+        h = upcast_half(h)
+        kappa = self.space.kappa
+        scale = self.log_scale.exp()
         if self.max_scale is not None:
             scale = scale.clamp(max=self.max_scale)
         if library := lorentz_maps.functions([h], kappa, scale):
@@ -70,7 +72,8 @@ class SigmoidTime(TakesManifold, nn.Module):
         # Dropout leaves vectors without a direction, whose derivative would be 1 / SMALLEST.
         directed = squared > SMALLEST**2
         length = ((time.square() + 1 / kappa) / squared.where(directed, 1)).sqrt()
-        factor, time = length.where(directed, 0), time.where(directed, radius)
+        factor = length.where(directed, 0)
+        time = time.where(directed, radius)
         return torch.cat([time, space_part * factor], -1)
 
 

@@ -132,7 +132,8 @@ def exponential_factors(
     From squared norms `[..., 1]` of vectors that are cut where they are `longest`, by an
     `input_lift` as in `LorentzFeatureLinear`.
     """
-    kappa, longest = curvature_like(kappa, squared.dtype, squared), longest.to(squared.dtype)
+    kappa = curvature_like(kappa, squared.dtype, squared)
+    longest = longest.to(squared.dtype)
     tangent = (squared - 1).clamp(min=0) if input_lift == "exp0_ref" else squared
     cut = longest * torch.maximum(tangent, longest.square()).rsqrt()
     factor = sin_ratio(kappa * torch.minimum(tangent, longest.square())) * cut
@@ -281,7 +282,10 @@ class LorentzResidual(TakesManifold, nn.Module):
             raise UsageError(
                 "operator='parallel_transport' has no weights: leave weights='fixed' and both at 1"
             )
-        self.space, self.operator, self.form, self.reverse = manifold, operator, form, reverse
+        self.space = manifold
+        self.operator = operator
+        self.form = form
+        self.reverse = reverse
         self.weight_y = weight_y
         self._fixed = weight_x
         self.log_weight: nn.Parameter | None = None
@@ -293,7 +297,8 @@ class LorentzResidual(TakesManifold, nn.Module):
         return self._fixed if self.log_weight is None else self.log_weight.exp()
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        total, kappa = FORMS[self.form][self.operator], self.space.kappa
+        total = FORMS[self.form][self.operator]
+        kappa = self.space.kappa
         weights = self.weight_x, self.weight_y
         if self.reverse:
             return total(y, x, kappa, *weights[::-1])

@@ -201,7 +201,8 @@ def mix_tokens(
     orders + 1]` or None; returns `[orders + 1, nodes, dim]`.
     """
     q, k, v = (split_nodes_and_heads(x, len(bias)) for x in (query, key, values))
-    width, padding = v.shape[-1], 0
+    width = v.shape[-1]
+    padding = 0
     # On a processor torch's own loop takes up to five times as long for heads of two numbers as the
     # library's products for four: with zeros, at most twice as many numbers, they are used.
     if v.device.type == "cpu" and width < (needed := -(-LIBRARY_PRODUCT // len(query) ** 2)):

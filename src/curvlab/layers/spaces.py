@@ -15,12 +15,12 @@ def check_manifolds(owner: str, annotated: Any, given: dict[str, Any]) -> None:
     """Refuse manifolds that fit no annotation; make an instance where it asks for one."""
     for name, (kinds, is_maker) in _manifolds(annotated).items():
         value = given.get(name)
-        found = manifold_class(value)
-        unknown = callable(value) and not issubclass(found, Manifold)  # a function
+        kind = manifold_class(value)
+        unknown = callable(value) and not issubclass(kind, Manifold)  # a function
         if value is None or (unknown and is_maker):
             continue
-        if not issubclass(found, kinds):
-            shown = found.__name__ if issubclass(found, Manifold) else repr(value)
+        if not issubclass(kind, kinds):
+            shown = kind.__name__ if issubclass(kind, Manifold) else repr(value)
             raise UsageError(f"{owner}: {name}={shown} must be {' or '.join(_choices(kinds))}")
         if not is_maker and not isinstance(value, Manifold):
             given[name] = value()
@@ -59,8 +59,8 @@ def _manifolds(annotated: Any) -> dict[str, tuple[tuple[type[Manifold], ...], bo
 
 def manifold_class(value: Any) -> type:
     """The class of an instance, or that a class or a partial makes."""
-    made = getattr(value, "func", value)
-    return made if isinstance(made, type) else type(made)
+    maker = getattr(value, "func", value)
+    return maker if isinstance(maker, type) else type(maker)
 
 
 def _classes(hint: Any) -> tuple[type[Manifold], ...]:
@@ -74,7 +74,7 @@ def _choices(kinds: tuple[type[Manifold], ...]) -> list[str]:
     """Names of the manifolds of some classes that can be made."""
     every = [getattr(manifolds, name) for name in manifolds.__all__]
     return [
-        made.__name__
-        for made in every
-        if isinstance(made, type) and issubclass(made, kinds) and not isabstract(made)
+        each.__name__
+        for each in every
+        if isinstance(each, type) and issubclass(each, kinds) and not isabstract(each)
     ]

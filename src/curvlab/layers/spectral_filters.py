@@ -64,7 +64,8 @@ class BernsteinFilter(Checked, nn.Module):
     def forward(self, y: Tensor, adjacency: Tensor | SparseMatrix) -> Tensor:
         adjacency = as_matrix(adjacency)
         weights = F.relu(self.theta) * self.binomials
-        power, total = y, weights[0] * y
+        power = y
+        total = weights[0] * y
         for weight in weights[1:]:
             moved = adjacency @ torch.cat([power, total], dim=1)
             moved_power, moved_total = moved.chunk(2, dim=1)

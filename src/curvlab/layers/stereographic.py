@@ -229,7 +229,8 @@ class StereographicAttention(PointLayer, nn.Module):
             value = self.value(x).x
             scale = self.space.tangent_scale(value)
             if scale is not None:
-                query, key = query * first_tokens(scale, rows), key * scale
+                query = query * first_tokens(scale, rows)
+                key = key * scale
             mean = midpoint_attention(query @ key.mT, value, self.space)
         out = self.out(Points(self.space, x=mean))
         if not self.training or self.dropout.p == 0:

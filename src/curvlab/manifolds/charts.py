@@ -23,7 +23,8 @@ def to_klein(x: Tensor, kappa: Tensor | float) -> Tensor:
     has no point on the equator, where the result is merely finite, and takes antipodes to one
     point. 2 x as kappa -> 0.
     """
-    w, k = kernels.shorten(x.double()), kernels.curvature_like(kappa, WIDE, x)
+    w = kernels.shorten(x.double())
+    k = kernels.curvature_like(kappa, WIDE, x)
     gap = 1 - k * squared_norm(w)
     nonzero = torch.where(gap.abs() < tolerance(WIDE).floor, tolerance(WIDE).floor, gap)
     return (2 * w / nonzero).to(x.dtype)
@@ -94,6 +95,7 @@ def from_sphere(x: Tensor, kappa: Tensor | float) -> Tensor:
     return (s * torch.where(beyond, (1 - cosine) / denominator, near)).to(x.dtype)
 
 
-to_hyperboloid, from_hyperboloid = lorentz.from_stereographic, lorentz.to_stereographic
+to_hyperboloid = lorentz.from_stereographic
+from_hyperboloid = lorentz.to_stereographic
 
 __all__ = public_functions(globals(), "from_hyperboloid", "to_hyperboloid")  # noqa: PLE0605

@@ -92,9 +92,9 @@ def tolerance(dtype: torch.dtype) -> Tolerance:
 
 def polynomial(z: Tensor, coefficients: Sequence[float]) -> Tensor:
     """sum_n c_n z^n, the lowest power first."""
-    *others, before, last = coefficients
+    *lower, before, last = coefficients
     result = (z * last).add_(before)
-    for coefficient in reversed(others):
+    for coefficient in reversed(lower):
         result = (result * z).add_(coefficient)
     return result
 
@@ -185,7 +185,8 @@ def artan_ratio(z: Tensor, gap: Tensor | None = None, projected: bool = False) -
     """
     limits = tolerance(z.dtype)
     halvings, levels = limits.artan_projected if projected else limits.artan
-    root, factor = (1 + z if gap is None else gap).clamp(min=limits.floor).sqrt(), None
+    root = (1 + z if gap is None else gap).clamp(min=limits.floor).sqrt()
+    factor = None
     for _ in range(halvings):
         half = (1 + root).reciprocal()
         z = z * half.square()
@@ -210,7 +211,8 @@ def rim_ratio(z: Tensor) -> Tensor:
 
 def single_precision_constants() -> list[float]:
     """Members of `Constants` in `stereographic_maps.cpp`: those of the ratios here in float32."""
-    limits, kind = tolerance(torch.float32), torch.finfo(torch.float32)
+    limits = tolerance(torch.float32)
+    kind = torch.finfo(torch.float32)
     lowest, levels = limits.tan_rim
     fractions = (*_TAN[levels], *_ARTAN[limits.artan_projected[1]])
     reach = _reach(torch.float32)

@@ -89,7 +89,9 @@ class WrappedNormal(Distribution):
         k = curvature_like(kappa, mean.dtype, mean)
         scale = torch.as_tensor(scale, dtype=mean.dtype, device=mean.device)
         shape = torch.broadcast_shapes(mean.shape, scale.shape, (*k.shape[:-1], mean.shape[-1]))
-        self.mean_point, self.scale, self.kappa = mean, scale.expand(shape), k.squeeze(-1)
+        self.mean_point = mean
+        self.scale = scale.expand(shape)
+        self.kappa = k.squeeze(-1)
         super().__init__(shape[:-1], shape[-1:], validate_args=False)
 
     @property
@@ -105,7 +107,9 @@ class WrappedNormal(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Logarithm of the density at points `[..., dim]`, `[...]`."""
-        x, mean, scale = value.double(), self.mean_point.double(), self.scale.double()
+        x = value.double()
+        mean = self.mean_point.double()
+        scale = self.scale.double()
         k = curvature_like(self.kappa, torch.float64, mean)
         log = stereographic.logmap(mean, x, k.squeeze(-1))
         v = 2 * stereographic.transport0_back(mean, log, k.squeeze(-1))

@@ -47,7 +47,9 @@ def exp_sum(u: Tensor, v: Tensor, kappa: Tensor) -> Tensor:
 
     A combination P u + Q v with factors from |u|^2, |v|^2 and <u, v>: no point between is made.
     """
-    u2, v2, product = squared_norm(u), squared_norm(v), (v @ u.mT).mT
+    u2 = squared_norm(u)
+    v2 = squared_norm(v)
+    product = (v @ u.mT).mT
     of_u, of_v = trig.tan_rim_ratio(kappa * u2), trig.tan_rim_ratio(kappa * v2)
     x2, y2 = of_u.square() * u2, of_v.square() * v2
     s2 = torch.addcmul(x2 + y2, of_u * of_v, product, value=2)
@@ -68,10 +70,12 @@ def half_quotient(sums: Tensor, kappa: Tensor, printed: bool = False) -> Tensor:
     kappa, the denominator is D + sign(D) R: half the way to N / D.
     """
     limits = torch.finfo(sums.dtype)
-    n, d = sums[..., :-1], sums[..., -1:]
+    n = sums[..., :-1]
+    d = sums[..., -1:]
     negative = d < 0
     size = torch.where(negative, -d, d)
-    square, curved = size.square(), kappa * squared_norm(n)
+    square = size.square()
+    curved = kappa * squared_norm(n)
     # For kappa < 0 the quotient lies inside the ball; rounding may put it on the rim.
     rim = tolerance(sums.dtype).floor * square.detach()
     inside = torch.maximum(square + curved, rim)

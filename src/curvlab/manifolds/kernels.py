@@ -36,10 +36,12 @@ def refusing_other_names(function: Callable[..., Any]) -> Callable[..., Any]:
     return refusing
 
 
-def public_functions(module: Mapping[str, Any], *others: str) -> list[str]:
+def public_functions(module: Mapping[str, Any], *further: str) -> list[str]:
     """Names of the functions that a module, by its `globals()`, defines, and of others it has."""
-    own = {k: v for k, v in module.items() if isfunction(v) and not k.startswith("_")}
-    return sorted([*others, *(k for k, v in own.items() if v.__module__ == module["__name__"])])
+    functions = {k: v for k, v in module.items() if isfunction(v) and not k.startswith("_")}
+    return sorted(
+        [*further, *(k for k, v in functions.items() if v.__module__ == module["__name__"])]
+    )
 
 
 def upcast_half(x: Tensor) -> Tensor:

@@ -210,7 +210,8 @@ def transport0(y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     v - kappa <y_s, v> / (1 + sqrt(1 - kappa |y_s|^2)) y_s in space; v is without its zero time.
     """
     k = negative_curvature(kappa, torch.float64, y)
-    s, v64 = space(y).double(), v.double()
+    s = space(y).double()
+    v64 = v.double()
     push = -k * dot(s, v64) / (1 + (1 - k * squared_norm(s)).sqrt())
     return _tangent(s, v64 + push * s, k).to(y.dtype)
 

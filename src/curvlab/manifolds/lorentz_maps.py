@@ -61,12 +61,14 @@ class _Map(Function):
         *inputs: Tensor,
     ) -> Tensor:
         arrays = [each.contiguous() for each in inputs]
-        out, shape = torch.empty_like(arrays[0]), _rows(arrays[0])
+        out = torch.empty_like(arrays[0])
+        shape = _rows(arrays[0])
         results = out.data_ptr(), torch.get_num_threads()
         getattr(library, name)(*pointers(*arrays), *shape, *limits, *results)
         ctx.save_for_backward(*inputs)
         ctx.library, ctx.name, ctx.plain, ctx.limits = library, name, plain, limits
-        ctx.inputs, ctx.count = len(inputs), count
+        ctx.inputs = len(inputs)
+        ctx.count = count
         return out
 
     @staticmethod
@@ -76,12 +78,14 @@ class _Map(Function):
             needs = ctx.needs_input_grad[len(before) :]
             return *before, *differentiate_plain(ctx, ctx.plain, grads, needs)
         arrays = [each.contiguous() for each in ctx.saved_tensors]
-        points, numbers = arrays[: ctx.count], arrays[ctx.count :]
-        grad, found = grads[0].contiguous(), [torch.empty_like(point) for point in points]
+        points = arrays[: ctx.count]
+        numbers = arrays[ctx.count :]
+        grad = grads[0].contiguous()
+        gradients = [torch.empty_like(point) for point in points]
         sums = points[0].new_zeros(len(numbers), dtype=torch.float64)
-        call = *pointers(*arrays), *_rows(grad), *ctx.limits, *pointers(grad, *found, sums)
+        call = *pointers(*arrays), *_rows(grad), *ctx.limits, *pointers(grad, *gradients, sums)
         getattr(ctx.library, f"{ctx.name}_backward")(*call, torch.get_num_threads())
-        return *before, *found, *sums.to(grad.dtype)
+        return *before, *gradients, *sums.to(grad.dtype)
 
 
 def _rows(points: Tensor) -> tuple[int, int]:
@@ -141,11 +145,12 @@ class _PairInner(Function):
         points, pairs = ctx.saved_tensors
         if torch.is_grad_enabled():
             return *differentiate_plain(ctx, lambda x: _products(x, pairs), grads), None, None
-        x, grad = points.contiguous(), grads[0].contiguous()
-        found = torch.zeros_like(x)
+        x = points.contiguous()
+        grad = grads[0].contiguous()
+        gradient = torch.zeros_like(x)
         shape = pairs.shape[1], x.shape[1] - 1
-        ctx.library.pair_inner_backward(*pointers(x, *pairs), *shape, *pointers(grad, found))
-        return found, None, None
+        ctx.library.pair_inner_backward(*pointers(x, *pairs), *shape, *pointers(grad, gradient))
+        return gradient, None, None
 
 
 def _products(points: Tensor, pairs: Tensor) -> Tensor:

@@ -70,7 +70,8 @@ class Lorentz(GeooptManifold):
 
     def expmap0_shortened(self, v: Tensor, longest: float = math.inf) -> Tensor:
         """`expmap0(v)`, of vectors `[..., dim]` shortened to where it does not overflow."""
-        v, bound = upcast_half(v), self.longest_tangent(longest).double()
+        v = upcast_half(v)
+        bound = self.longest_tangent(longest).double()
         longer = torch.maximum(squared_norm(v, torch.float64), bound.square())
         factor = bound * longer.rsqrt()
         return self.expmap0(v * factor.to(v.dtype))
@@ -86,7 +87,8 @@ class Lorentz(GeooptManifold):
         keeps points near, and the form cancels by the product of two weights: the features are
         float64 but where all weights are known to be small, which on an accelerator would wait.
         """
-        kappa, s = self.kappa.reshape(1), lorentz.space(x).unsqueeze(1)
+        kappa = self.kappa.reshape(1)
+        s = lorentz.space(x).unsqueeze(1)
         weight = self._weight(s, kappa)
         if weight.device.type != "cpu" or not bool((weight < _LARGEST_WEIGHT).all()):
             s = s.double()

@@ -82,8 +82,10 @@ class CurvedProfile(Profile):
         self.hyperbolic: Tensor | bool = kappa <= 0
         self.nearly_flat: Tensor | bool = magnitude < _FLAT
         if kappa.device.type == "cpu":
-            self.kappa, self.magnitude = self.kappa.item(), magnitude.item()
-            self.hyperbolic, self.nearly_flat = bool(self.hyperbolic), bool(self.nearly_flat)
+            self.kappa = self.kappa.item()
+            self.magnitude = magnitude.item()
+            self.hyperbolic = bool(self.hyperbolic)
+            self.nearly_flat = bool(self.nearly_flat)
         self.form_scale = 4 * self.magnitude  # forms w
         self.far = far
         # Of pairs with D < 64 the first term that is left out is below 1e-7 of the first.
@@ -92,7 +94,8 @@ class CurvedProfile(Profile):
             largest = math.sinh(math.sqrt(64 * min(self.magnitude, _FLAT)) / 2) ** 2
             terms = min(_TERMS, math.ceil(math.log(1e-7) / math.log(largest)))
         self.series = kappa_series(kappa.sign(), terms)
-        series, closed = 1 / (4 * self.kappa * self.kappa), -1 / (self.kappa * self.magnitude)
+        series = 1 / (4 * self.kappa * self.kappa)
+        closed = -1 / (self.kappa * self.magnitude)
         self.by_kappa = series * self.nearly_flat + closed * (1 - 1 * self.nearly_flat)
 
     def evaluate(self, form: Tensor, total: Tensor, slope: Tensor, entry: Tensor) -> None:

@@ -29,7 +29,8 @@ def difference_factors(x: Tensor, y: Tensor) -> tuple[list[Tensor], list[Tensor]
     rounding is some 2^-22 of that of one product. The numbers are shortened by that rounding, so
     that a point's distance to itself comes out below zero and is clamped to exactly zero.
     """
-    dim, eps = x.shape[-1], torch.finfo(x.dtype).eps
+    dim = x.shape[-1]
+    eps = torch.finfo(x.dtype).eps
     # The row of zeros is for no points at all.
     largest = [F.pad(p.detach().abs(), (0, 0, 0, 1)).amax((-2, -1), True) for p in (x, y)]
     bits = (51 - dim.bit_length()) // 2
@@ -79,7 +80,8 @@ def pairwise_power(
         squared = squared.to(dtype)
         return 4 * squared * ratio.square() if power == 2 else 2 * safe_sqrt(squared) * ratio
 
-    n, pairs_per_row = x.shape[-2], kappa.numel() * y.shape[:-1].numel()
+    n = x.shape[-2]
+    pairs_per_row = kappa.numel() * y.shape[:-1].numel()
     at_once = max(1, _BLOCK_ELEMENTS.get(x.device.type, 2**24) // max(pairs_per_row, 1))
     if n <= at_once or torch.compiler.is_compiling():
         return rows(slice(None))

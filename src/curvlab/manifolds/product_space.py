@@ -95,8 +95,8 @@ class Product(Manifold):
         """Signed curvatures `[components]`, 0 of a flat factor; None if a factor has none."""
         if not all(isinstance(space, tuple(FACTORS.values())) for space in self._spaces):
             return None
-        found = [space.kappa for space in self._spaces]
-        return torch.stack([torch.zeros(()) if k is None else k.reshape(()) for k in found])
+        kappas = [space.kappa for space in self._spaces]
+        return torch.stack([torch.zeros(()) if k is None else k.reshape(()) for k in kappas])
 
     def extra_repr(self) -> str:
         return "" if self.dims is None else f"dims={self.dims}"

@@ -85,8 +85,10 @@ class PseudoHyperboloid(Manifold):
         The `dist` from the origin is `|along|` if s is 0, up to half a turn, and
         `asinh |s| / sqrt(-kappa)` if `along` is 0.
         """
-        kappa, turns = self.kappa, self.time_dims - 1
-        along, s = v[..., :turns] * (-kappa).sqrt(), v[..., turns:]
+        kappa = self.kappa
+        turns = self.time_dims - 1
+        along = v[..., :turns] * (-kappa).sqrt()
+        s = v[..., turns:]
         squared = along.square().sum(-1, keepdim=True)
         return _point(torch.cat([cosine(squared), sin_ratio(squared) * along], -1), s, kappa)
 
@@ -96,13 +98,14 @@ class PseudoHyperboloid(Manifold):
         Its length is in general not `dist0`.
         """
         root = (-self.kappa).sqrt()
-        first, rest = x[..., :1], x[..., 1 : self.time_dims]
+        first = x[..., :1]
+        rest = x[..., 1 : self.time_dims]
         length = safe_sqrt(rest.square().sum(-1, keepdim=True))
-        apart = length > 0
-        safe = torch.where(apart, length, 1.0)
+        is_turned = length > 0
+        safe = torch.where(is_turned, length, 1.0)
         # The angle from the origin over the length that it is read from; 1 / first near the origin.
-        near = 1 / torch.where(apart, 1.0, first)
-        ratio = torch.where(apart, torch.atan2(safe, first) / safe, near)
+        near = 1 / torch.where(is_turned, 1.0, first)
+        ratio = torch.where(is_turned, torch.atan2(safe, first) / safe, near)
         return torch.cat([rest * ratio / root, x[..., self.time_dims :] * root], -1)
 
     def expmap(self, x: Tensor, u: Tensor) -> Tensor:
@@ -111,7 +114,8 @@ class PseudoHyperboloid(Manifold):
         Map and transport are those of the sphere times the flat space. Where the point's
         `time / |time|` is opposite to the origin's the transport is taken from nearby.
         """
-        kappa, turns = self.kappa, self.time_dims - 1
+        kappa = self.kappa
+        turns = self.time_dims - 1
         time = x[..., : self.time_dims]
         unit = time / time.square().sum(-1, keepdim=True).sqrt()
         along = u[..., :turns] * (-kappa).sqrt()
@@ -128,7 +132,8 @@ class PseudoHyperboloid(Manifold):
 
     def logmap(self, x: Tensor, y: Tensor) -> Tensor:
         """Inverse of `expmap` at x, `[..., dim - 1]`; its length is in general not `dist`."""
-        root, t = (-self.kappa).sqrt(), self.time_dims
+        root = (-self.kappa).sqrt()
+        t = self.time_dims
         u, end = (normalize(p[..., :t], dim=-1) for p in (x, y))
         half = (end - u).square().sum(-1, keepdim=True) / 4  # the squared sine of half the angle
         log = arsin_ratio(half) * (1 - half).clamp(min=1e-12).rsqrt() * (end - u + 2 * half * u)
@@ -146,15 +151,18 @@ class PseudoHyperboloid(Manifold):
 
     def sqdist(self, x: Tensor, y: Tensor) -> Tensor:
         """Squared distance `[...]` on the pseudo-hyperboloid (`squared_angle`)."""
-        difference, k = x.double() - y.double(), self.kappa.double()
+        difference = x.double() - y.double()
+        k = self.kappa.double()
         return (squared_angle(k / 4 * self.inner(difference, difference)) / -k).to(x.dtype)
 
     def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        a, b, k = x.double(), y.double(), self.kappa.double()
+        a = x.double()
+        b = y.double()
+        k = self.kappa.double()
         signs = torch.ones_like(a[..., :1, :])
         signs[..., : self.time_dims] = -1
-        own, other = self.inner(a, a).unsqueeze(-1), self.inner(b, b).unsqueeze(-2)
-        m = k / 4 * (own + other - 2 * (a * signs) @ b.mT)
+        x2, y2 = self.inner(a, a).unsqueeze(-1), self.inner(b, b).unsqueeze(-2)
+        m = k / 4 * (x2 + y2 - 2 * (a * signs) @ b.mT)
         return (squared_angle(m) / -k).to(x.dtype)
 
     def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:

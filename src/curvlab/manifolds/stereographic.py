@@ -153,11 +153,13 @@ def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     there the result is merely finite, and its norm may be near 0. Take the length from `dist`.
     """
     w = upcast_half(x)
-    y, k = y.to(w.dtype), curvature_like(kappa, WIDE, w)
+    y = y.to(w.dtype)
+    k = curvature_like(kappa, WIDE, w)
     e2, a, b = _chord(w, y, k)
     z = k * e2 / (a * b)
     stretch = arsin_ratio(z) * (1 - z).clamp(min=tolerance(z.dtype).floor).rsqrt() / b
-    along_e, along_x = (stretch * a).to(w.dtype), (stretch * e2 * k).to(w.dtype)
+    along_e = (stretch * a).to(w.dtype)
+    along_x = (stretch * e2 * k).to(w.dtype)
     return torch.addcmul((y - w) * along_e, w, along_x).to(x.dtype)
 
 
@@ -228,7 +230,9 @@ def _gyrate(
     A = kappa <x,v> (b - kappa |e|^2) - kappa (a - 1) <e,v>, which is exactly v at x = y. In
     float64: far from the origin of a sphere the terms cancel.
     """
-    w, y, v = shorten(x.double()), shorten(y.double()), v.double()
+    w = shorten(x.double())
+    y = shorten(y.double())
+    v = v.double()
     e = y - w
     a, b = (one_plus(k * squared_norm(p), floor) for p in (w, y))
     ke2 = k * squared_norm(e)
@@ -275,7 +279,8 @@ def geodesic(t: Tensor | float, x: Tensor, y: Tensor, kappa: Tensor | float) -> 
 
     `t` broadcasts like `kappa`: 0 is x, 1 is y, other numbers lie on its continuation.
     """
-    w, share = x.double(), curvature_like(t, WIDE, x)
+    w = x.double()
+    share = curvature_like(t, WIDE, x)
     return expmap(w, share * logmap(w, y.double(), kappa), kappa).to(x.dtype)
 
 
@@ -290,7 +295,9 @@ def geodesic_unit(t: Tensor | float, x: Tensor, v: Tensor, kappa: Tensor | float
 
     `t` broadcasts like `kappa`; v = 0 leads nowhere.
     """
-    w, u, length = x.double(), v.double(), curvature_like(t, WIDE, x)
+    w = x.double()
+    u = v.double()
+    length = curvature_like(t, WIDE, x)
     return expmap(w, _unit(u) * (length * _denominator(w, kappa) / 2), kappa).to(x.dtype)
 
 
@@ -393,6 +400,9 @@ def midpoints(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     return midpoint_from_sums(sums[..., :-1], sums[..., -1], k).to(x.dtype)
 
 
-arsin_k, artan_k, sin_k, tan_k = trig.arsin_k, trig.artan_k, trig.sin_k, trig.tan_k
+arsin_k = trig.arsin_k
+artan_k = trig.artan_k
+sin_k = trig.sin_k
+tan_k = trig.tan_k
 
 __all__ = public_functions(globals(), "arsin_k", "artan_k", "sin_k", "tan_k")  # noqa: PLE0605

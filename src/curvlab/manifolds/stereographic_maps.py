@@ -111,7 +111,8 @@ class _Radial(Function):
             plain = partial(_Radial.plain, ctx.kind)
             return *differentiate_plain(ctx, plain, grads), None, None
         v, kappa, x, saved = ctx.saved_tensors
-        grad_v, grad_kappa = torch.empty_like(x), torch.zeros_like(kappa)
+        grad_v = torch.empty_like(x)
+        grad_kappa = torch.zeros_like(kappa)
         first, *second = map(_lay_out, grads)
         results = pointers(first, *(second or (None,)), saved, grad_v, grad_kappa)
         call = *pointers(x, kappa), *_shape(v, kappa), ctx.kind, *results
@@ -121,8 +122,8 @@ class _Radial(Function):
 
 def radial(functions: ctypes.CDLL, v: Tensor, kappa: Tensor, kind: int) -> tuple[Tensor, ...]:
     """The map of a kind; exponential and logarithm for `EXP_AND_LOG`."""
-    found: tuple[Tensor, ...] = _Radial.apply(v, kappa, functions, kind)
-    return found
+    out: tuple[Tensor, ...] = _Radial.apply(v, kappa, functions, kind)
+    return out
 
 
 class _ExpSum(Function):
@@ -132,7 +133,9 @@ class _ExpSum(Function):
     def forward(
         ctx: Any, u: Tensor, v: Tensor, kappa: Tensor, functions: ctypes.CDLL, mean: bool
     ) -> tuple[Tensor, ...]:
-        x, y, (components, block, tokens) = _lay_out(u), v.contiguous(), _shape(u, kappa)
+        x = _lay_out(u)
+        y = v.contiguous()
+        components, block, tokens = _shape(u, kappa)
         out = x.new_empty(components, block + mean, tokens)
         scale = x.new_empty(components, 1, tokens) if mean else None
         call = *pointers(x, y, kappa), components, block, tokens, *pointers(out, scale)
@@ -143,7 +146,8 @@ class _ExpSum(Function):
 
     @staticmethod
     def plain(mean: bool, u: Tensor, v: Tensor, kappa: Tensor) -> tuple[Tensor, ...]:
-        (x, k), (y, _) = _blocks(u, kappa), _blocks(v[None], kappa)
+        x, k = _blocks(u, kappa)
+        y, _ = _blocks(v[None], kappa)
         points = gyro.exp_sum(x, y, k)
         if not mean:
             return (_join(points),)
@@ -157,8 +161,10 @@ class _ExpSum(Function):
             return *differentiate_plain(ctx, plain, grads), None, None
         u, v, kappa, x = ctx.saved_tensors
         components, block, tokens = _shape(u, kappa)
-        grad_u, grad_rest = torch.empty_like(x), x.new_zeros(components, block + 1)
-        y, (grad, *scale) = v.contiguous(), map(_lay_out, grads)
+        grad_u = torch.empty_like(x)
+        grad_rest = x.new_zeros(components, block + 1)
+        y = v.contiguous()
+        grad, *scale = map(_lay_out, grads)
         arrays = pointers(grad, *(scale or (None,)), grad_u, grad_rest)
         call = *pointers(x, y, kappa), components, block, tokens, *arrays
         ctx.functions.exp_sum_backward(*call, *_end())
@@ -167,16 +173,16 @@ class _ExpSum(Function):
 
 def exp_sum(functions: ctypes.CDLL, u: Tensor, v: Tensor, kappa: Tensor) -> Tensor:
     """exp_0(u) (+) exp_0(v) of tokens u and one vector v `[dim]`."""
-    found: Tensor = _ExpSum.apply(u, v, kappa, functions, False)[0]
-    return found
+    out: Tensor = _ExpSum.apply(u, v, kappa, functions, False)[0]
+    return out
 
 
 def exp_sum_means(
     functions: ctypes.CDLL, u: Tensor, v: Tensor, kappa: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Mean vectors `[components, tokens, block + 1]` and scale of that sum, which is not made."""
-    found: tuple[Tensor, Tensor] = _ExpSum.apply(u, v, kappa, functions, True)
-    return found
+    out: tuple[Tensor, Tensor] = _ExpSum.apply(u, v, kappa, functions, True)
+    return out
 
 
 class _MobiusAdd(Function):
@@ -203,16 +209,16 @@ class _MobiusAdd(Function):
             return *differentiate_plain(ctx, _MobiusAdd.plain, grads), None
         x, _, kappa, a, b = ctx.saved_tensors
         grad = _lay_out(grads[0])
-        found = torch.empty_like(a), torch.empty_like(b), torch.zeros_like(kappa)
-        call = *pointers(a, b, kappa), *_shape(x, kappa), *pointers(grad, *found)
+        gradients = torch.empty_like(a), torch.empty_like(b), torch.zeros_like(kappa)
+        call = *pointers(a, b, kappa), *_shape(x, kappa), *pointers(grad, *gradients)
         ctx.functions.mobius_add_backward(*call, *_end())
-        return found[0].mT, found[1].mT, found[2], None
+        return gradients[0].mT, gradients[1].mT, gradients[2], None
 
 
 def mobius_add(functions: ctypes.CDLL, x: Tensor, y: Tensor, kappa: Tensor) -> Tensor:
     """Projected Moebius sum of tokens."""
-    found: Tensor = _MobiusAdd.apply(x, y, kappa, functions)
-    return found
+    out: Tensor = _MobiusAdd.apply(x, y, kappa, functions)
+    return out
 
 
 class _HalfQuotient(Function):
@@ -242,7 +248,8 @@ class _HalfQuotient(Function):
             return *differentiate_plain(ctx, plain, grads), None, None
         _, kappa, s = ctx.saved_tensors
         components, width, tokens = s.shape
-        grad, grad_kappa = _lay_out(grads[0]), torch.zeros_like(kappa)
+        grad = _lay_out(grads[0])
+        grad_kappa = torch.zeros_like(kappa)
         grad_sums = torch.empty_like(s)
         arrays = pointers(grad, grad_sums, grad_kappa)
         shape = components, width - 1, tokens
@@ -253,5 +260,5 @@ class _HalfQuotient(Function):
 
 def half_quotient(functions: ctypes.CDLL, sums: Tensor, kappa: Tensor, printed: bool) -> Tensor:
     """Midpoints `[tokens, dim]` from sums of mean vectors."""
-    found: Tensor = _HalfQuotient.apply(sums, kappa, functions, printed)
-    return found
+    out: Tensor = _HalfQuotient.apply(sums, kappa, functions, printed)
+    return out

@@ -207,7 +207,8 @@ class Stereographic(GeooptManifold):
 
     def pair_form(self, x: Tensor) -> PairForm:
         """`|x - y|^2 / ((1 + kappa |x|^2) (1 + kappa |y|^2))` of each component."""
-        blocks, kappa = self.split(x), self.kappa
+        blocks = self.split(x)
+        kappa = self.kappa
         weight = 1 / (1 + kappa[:, None] * blocks.square().sum(-1, keepdim=True))
         return weighted_form(blocks, weight, kappa)
 

@@ -69,30 +69,31 @@ def mean_average_precision(
 def _average_precision(distance: Tensor, neighbour: Tensor, nodes: Tensor) -> tuple[Tensor, Tensor]:
     """AP of each row and its number of neighbours, `[rows]` both; AP is 0 without neighbours."""
     invalid = ~distance.isfinite().all(dim=1)
-    own = nodes[:, None]
+    row_nodes = nodes[:, None]
     # The node itself goes first, where it is cut off, so that ranks count the others only.
-    ordered = distance.scatter(1, own, -torch.inf).sort(dim=1)
-    distance, order = ordered.values[:, 1:], ordered.indices[:, 1:]
-    hit = neighbour.scatter(1, own, False).gather(1, order)
+    ordered = distance.scatter(1, row_nodes, -torch.inf).sort(dim=1)
+    distance = ordered.values[:, 1:]
+    order = ordered.indices[:, 1:]
+    hit = neighbour.scatter(1, row_nodes, False).gather(1, order)
     rank = torch.arange(1, hit.shape[1] + 1, device=distance.device, dtype=torch.float32)
-    found = hit.cumsum(dim=1, dtype=torch.int32)
+    hits = hit.cumsum(dim=1, dtype=torch.int32)
     tied = distance.diff(dim=1) <= TIE * distance[:, 1:].abs()
     mixed = (tied & (hit[:, 1:] != hit[:, :-1])).any(dim=1)  # else the order of ties is the same
     if distance.device.type == "cpu":
-        precision = found / rank * hit
-        precision[mixed] = _mean_over_ties(found[mixed], hit[mixed], tied[mixed])
+        precision = hits / rank * hit
+        precision[mixed] = _mean_over_ties(hits[mixed], hit[mixed], tied[mixed])
     else:  # a GPU would wait for the number of such rows
-        precision = _mean_over_ties(found, hit, tied)
+        precision = _mean_over_ties(hits, hit, tied)
     degree = hit.sum(dim=1)
     average = precision.sum(dim=1) / degree.clamp(min=1)
     return torch.where(invalid, torch.nan, average), degree
 
 
-def _mean_over_ties(found: Tensor, hit: Tensor, tied: Tensor) -> Tensor:
+def _mean_over_ties(hits_so_far: Tensor, hit: Tensor, tied: Tensor) -> Tensor:
     """Sum of the precisions of each group of ties, at its last place, `[rows, others]`.
 
     Args:
-        found: neighbours among the nodes up to each place `[rows, others]`.
+        hits_so_far: neighbours among the nodes up to each place `[rows, others]`.
         hit: whether the node at a place is a neighbour.
         tied: whether the node at a place is tied with the next `[rows, others - 1]`.
     """
@@ -101,11 +102,12 @@ def _mean_over_ties(found: Tensor, hit: Tensor, tied: Tensor) -> Tensor:
     edge = tied.new_zeros(len(tied), 1)
     starts, ends = ~torch.cat([edge, tied], dim=1), ~torch.cat([tied, edge], dim=1)
     nearer = torch.where(starts, place, 0).cummax(dim=1).values
-    nearer_hits = torch.where(starts, found - hit.int(), 0).cummax(dim=1).values
-    size, hits = (place + 1 - nearer).double(), (found - nearer_hits).double()
+    nearer_hits = torch.where(starts, hits_so_far - hit.int(), 0).cummax(dim=1).values
+    size = (place + 1 - nearer).double()
+    hits = (hits_so_far - nearer_hits).double()
     harmonic = torch.cat([place.new_zeros(1), 1 / (place + 1).double()]).cumsum(0)
     between = harmonic[1:] - harmonic[nearer]
     share = (hits - 1) / (size - 1).clamp(min=1)
     total = (nearer_hits + 1 - share * (nearer + 1)) * between + share * size
-    alone = found / (place + 1).float() * hit
-    return torch.where(size == 1, alone, (hits / size * total).float()) * ends
+    untied = hits_so_far / (place + 1).float() * hit
+    return torch.where(size == 1, untied, (hits / size * total).float()) * ends

@@ -25,7 +25,8 @@ def coincident_nodes(points: Tensor) -> Tensor:
 
     The result depends on the order of the nodes only in which of identical points it names.
     """
-    wide, unit = points.detach().double(), ROUNDING * torch.finfo(points.dtype).eps
+    wide = points.detach().double()
+    unit = ROUNDING * torch.finfo(points.dtype).eps
     unit = min(unit, ROUNDING * torch.finfo(torch.float32).eps)  # half precision has larger steps
     size = wide.norm(dim=1, keepdim=True)
     scale = size.maximum(size.max() / 1000).clamp(min=torch.finfo(torch.float32).tiny)
@@ -39,11 +40,11 @@ def coincident_nodes(points: Tensor) -> Tensor:
         order = key.argsort(stable=True)
         order = order[group[order].argsort(stable=True)]
         values = key[order]
-        apart = _starts(group[order], 0) | _starts(values, unit)
-        start = torch.where(apart, position, 0).cummax(0).values
-        apart = apart | _starts(((values - values[start]) / (4 * unit)).floor(), 0)
-        start = torch.where(apart, position, 0).cummax(0).values
-        group[order] = apart.cumsum(0)
+        differs = _starts(group[order], 0) | _starts(values, unit)
+        start = torch.where(differs, position, 0).cummax(0).values
+        differs = differs | _starts(((values - values[start]) / (4 * unit)).floor(), 0)
+        start = torch.where(differs, position, 0).cummax(0).values
+        group[order] = differs.cumsum(0)
         same = torch.empty_like(order).scatter(0, order, order[start])
     return same
 
@@ -55,7 +56,8 @@ def coincident_pairs(same: Tensor, pairs: Tensor) -> Tensor:
     pairs whose ends coincide count as the same: their distance is 0.
     """
     ends = same[pairs]
-    low, high = ends.amin(0), ends.amax(0)
+    low = ends.amin(0)
+    high = ends.amax(0)
     number = torch.where(low == high, -1, low * len(same) + high)
     order = number.argsort(stable=True)
     position = torch.arange(len(number), device=number.device)

@@ -46,8 +46,8 @@ def roc_auc(logits: Tensor, labels: Tensor) -> Tensor:
 
 def _evaluate(dataset: str, metric: str, predicted: Tensor, labels: Tensor) -> Tensor:
     """The metric of a data set's evaluator, of any number of labels."""
-    found = evaluator("nodeproppred", dataset)
-    found.num_tasks = labels.shape[1]
+    evaluation = evaluator("nodeproppred", dataset)
+    evaluation.num_tasks = labels.shape[1]
     given = {"y_true": labels.cpu().numpy(), "y_pred": predicted.cpu().numpy()}
-    score = found.eval(given)[metric]
+    score = evaluation.eval(given)[metric]
     return torch.tensor(score, dtype=torch.get_default_dtype(), device=predicted.device)

@@ -101,7 +101,8 @@ class TripleTokens(nn.Module):
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor | None]:
         """Tokens `[queries, 1, dim]`, and no mask."""
-        head, relation = self.entities(batch.head), self.relations(batch.relation)
+        head = self.entities(batch.head)
+        relation = self.relations(batch.relation)
         return self.drop(self.drop(head) + self.drop(relation)).unsqueeze(1), None
 
 
@@ -127,9 +128,11 @@ class NeighbourTokens(TripleTokens):
     ) -> None:
         super().__init__(num_entities, num_relations, dim, dropout)
         first, second = train_triples[1].tensor_split(2)
-        self.own_relations, half = num_relations, num_relations // 2
+        self.own_relations = num_relations
+        half = num_relations // 2
         if torch.equal(first + half, second):
-            self.own_relations, train_triples = half, train_triples[:, : len(first)]
+            self.own_relations = half
+            train_triples = train_triples[:, : len(first)]
         head, relation, tail = train_triples
         ends = torch.cat([train_triples, torch.stack([tail, ~relation, head])], 1)
         drawn = torch.randperm(ends.shape[1], generator=torch.Generator().manual_seed(0))
@@ -137,24 +140,26 @@ class NeighbourTokens(TripleTokens):
         counts = at.bincount(minlength=num_entities)
         place = torch.arange(len(at)) - (counts.cumsum(0) - counts)[at]
         kept = place < neighbours
-        found = torch.full((2, num_entities, neighbours), -1)
-        found[:, at[kept], place[kept]] = torch.stack([other, relation])[:, kept]
-        self.others = nn.Buffer(found[0])
-        self.kinds = nn.Buffer(found[1])  # of an incoming triple ~relation, below 0
+        slots = torch.full((2, num_entities, neighbours), -1)
+        slots[:, at[kept], place[kept]] = torch.stack([other, relation])[:, kept]
+        self.others = nn.Buffer(slots[0])
+        self.kinds = nn.Buffer(slots[1])  # of an incoming triple ~relation, below 0
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         """Tokens `[queries, 1 + neighbours, dim]`, and which (row) may attend to which."""
         query, _ = super().forward(batch)
-        other, kind = self.others[batch.head], self.kinds[batch.head]
+        other = self.others[batch.head]
+        kind = self.kinds[batch.head]
         sign = torch.where(kind < 0, -1, 1).unsqueeze(-1)
         relation = sign * self.drop(self.relations(torch.where(kind < 0, ~kind, kind)))
         tokens = self.drop(self.drop(self.entities(other.clamp(min=0))) + relation)
-        asked = batch.relation % self.own_relations
-        asked = torch.where(batch.relation < self.own_relations, asked, ~asked)
-        seen = (other >= 0) & (kind != asked.unsqueeze(1))
-        seen = nn.functional.pad(seen, (1, 0), value=True).unsqueeze(1)
-        itself = torch.eye(seen.shape[-1], dtype=torch.bool, device=seen.device)
-        return torch.cat([query, tokens], 1), seen | itself
+        query_kind = batch.relation % self.own_relations
+        is_tail_query = batch.relation < self.own_relations
+        query_kind = torch.where(is_tail_query, query_kind, ~query_kind)
+        visible = (other >= 0) & (kind != query_kind.unsqueeze(1))
+        visible = nn.functional.pad(visible, (1, 0), value=True).unsqueeze(1)
+        itself = torch.eye(visible.shape[-1], dtype=torch.bool, device=visible.device)
+        return torch.cat([query, tokens], 1), visible | itself
 
 
 class NodeTokens(nn.Module):
@@ -232,7 +237,10 @@ class CAT(FlatEncoder, DotProductScorer):
     """
 
     tasks: tuple[str, ...] = (
-        *("kg_completion", "node_classification", "link_prediction", "reconstruction"),
+        "kg_completion",
+        "node_classification",
+        "link_prediction",
+        "reconstruction",
     )
     unused_parameters = True  # of attention, where a token is alone
 
@@ -312,13 +320,14 @@ class CAT(FlatEncoder, DotProductScorer):
         return self.entity_points if index is None else self.entity_points[index]
 
     def forward(self, batch: Data) -> Tensor:
-        (x, mask), found = self.tokens(batch), []
+        x, mask = self.tokens(batch)
+        routings = []
         count = 1 if isinstance(self.tokens, NeighbourTokens) else x.shape[1]
         for block in self.blocks:
             x, weights = block(x, mask)
             if weights is not None:
-                found.append(weights[:, :count].flatten(0, 1))
-        self._weights = LastPass(found)
+                routings.append(weights[:, :count].flatten(0, 1))
+        self._weights = LastPass(routings)
         return x[:, :count].flatten(0, 1)
 
     @property
@@ -393,6 +402,15 @@ class NeighbourCAT(CAT):
         dropout: Dropout = 0.2,
         neighbours: PositiveInt = 8,
     ) -> None:
-        sizes = num_entities, num_relations
-        super().__init__(None, *sizes, steps_per_pass, dim, layers, activation, dropout)
-        self.tokens = NeighbourTokens(*sizes, dim, dropout, train_triples, neighbours)
+        super().__init__(
+            num_entities=num_entities,
+            num_relations=num_relations,
+            steps_per_pass=steps_per_pass,
+            dim=dim,
+            layers=layers,
+            activation=activation,
+            dropout=dropout,
+        )
+        self.tokens = NeighbourTokens(
+            num_entities, num_relations, dim, dropout, train_triples, neighbours
+        )

@@ -75,23 +75,24 @@ class CurvedGCN(Encoder):
         self.skip_average = skip_average
 
     def forward(self, batch: Data) -> Tensor:
-        v, adjacency = batch.x, SparseGraph.from_data(batch).matrix("adj_t")
+        v = batch.x
+        adjacency = SparseGraph.from_data(batch).matrix("adj_t")
         for layer in self.linears:
-            own, aggregated = self.propagate(layer, v, adjacency)
+            mapped, aggregated = self.propagate(layer, v, adjacency)
             v = self.activation(aggregated)
-        return self.space.expmap0((self.tangent(own) + v) / 2 if self.skip_average else v)
+        return self.space.expmap0((self.tangent(mapped) + v) / 2 if self.skip_average else v)
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         """Map tangent vectors by a layer; also aggregate the result, as tangent vectors."""
-        own = layer(Points(layer.space, log=v)).log
-        return own, self.aggregate(layer, adjacency, own)
+        mapped = layer(Points(layer.space, log=v)).log
+        return mapped, self.aggregate(layer, adjacency, mapped)
 
     def aggregate(self, layer: Any, adjacency: SparseMatrix, u: Tensor) -> Tensor:  # noqa: ARG002
         """Means of the neighbours' logarithms `[nodes, dim]`."""
         return neighbourhood_mean(adjacency, u)
 
-    def tangent(self, own: Tensor) -> Tensor:
-        return own
+    def tangent(self, mapped: Tensor) -> Tensor:
+        return mapped
 
     def linear_maps_from(self, in_channels: int) -> nn.ModuleList:
         """Linear maps without bias from the features on, into the space of the embeddings."""
@@ -191,12 +192,12 @@ class HAT(CurvedGCN):
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         target, source = adjacency.ends
         h = layer(Points(layer.space, log=v)).x
-        own = self.space.logmap0(h)
+        mapped = self.space.logmap0(h)
         x, y = (self.space.split(h.index_select(0, nodes)) for nodes in (target, source))
         weights = softmax(-k_space.dist(x, y, self.space.kappa), target, num_nodes=len(h))
-        neighbours = self.space.split(own).index_select(0, source)
+        neighbours = self.space.split(mapped).index_select(0, source)
         messages = self.space.merge(weights.unsqueeze(-1) * neighbours)
-        return own, messages.new_zeros(h.shape).index_add(0, target, messages)
+        return mapped, messages.new_zeros(h.shape).index_add(0, target, messages)
 
 
 class HGNN(CurvedGCN):
@@ -232,14 +233,14 @@ class HGNN(CurvedGCN):
         graph = SparseGraph.from_data(batch)
         v = self.activation(self.features(graph.features))
         for layer in self.linears:
-            own, v = self.propagate(layer, v, graph.matrix("adj_t"))
+            mapped, v = self.propagate(layer, v, graph.matrix("adj_t"))
             h = self.space.project(self.activation(self.space.expmap0(v)))
             v = self.space.logmap0(h)
-        return self.space.expmap0((own + v) / 2) if self.skip_average else h
+        return self.space.expmap0((mapped + v) / 2) if self.skip_average else h
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
-        own = layer(v)
-        return own, dropout(neighbourhood_mean(adjacency, own), self.dropout, self.training)
+        mapped = layer(v)
+        return mapped, dropout(neighbourhood_mean(adjacency, mapped), self.dropout, self.training)
 
 
 class KappaGCN(CurvedGCN):
@@ -276,11 +277,11 @@ class KappaGCN(CurvedGCN):
         self.linears = self.linear_maps_from(in_channels)
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
-        own = layer(Points(layer.space, log=v)).x
-        return own, self.space.logmap0(self.midpoints(adjacency, own))
+        mapped = layer(Points(layer.space, log=v)).x
+        return mapped, self.space.logmap0(self.midpoints(adjacency, mapped))
 
-    def tangent(self, own: Tensor) -> Tensor:
-        return self.space.logmap0(own)
+    def tangent(self, mapped: Tensor) -> Tensor:
+        return self.space.logmap0(mapped)
 
     def midpoints(self, adjacency: Tensor | SparseMatrix, x: Tensor) -> Tensor:
         """Weighted means of the points of each neighbourhood, by one sparse product."""

@@ -177,7 +177,8 @@ class FPST(Encoder):
             in_channels, eigenvectors, dim, sign_flips, shared_identifiers, features
         )
         self.transforms = self.required_transforms({"eigenvectors": eigenvectors, "hops": hops})
-        blocks, function = [], activation_function(activation)
+        blocks = []
+        function = activation_function(activation)
         for _ in range(layers):
             space = make_space(manifold, "heads", heads, dim)
             mixer = StereographicAttention(
@@ -201,9 +202,9 @@ class FPST(Encoder):
         return self.spaces[-1]
 
     def forward(self, batch: Data) -> Tensor:
-        *others, last = self.blocks
+        *earlier, last = self.blocks
         x = self.tokens(batch)
-        for block, space in zip(others, self.spaces, strict=False):
+        for block, space in zip(earlier, self.spaces, strict=False):
             x = space.logmap0(block(x))
         return last(x, len(batch.x))
 
@@ -237,6 +238,19 @@ class TokenGT(FPST):
         shared_identifiers: bool = False,
         hops: NonNegativeInt = 0,
     ) -> None:
-        block = dim, layers, heads, activation, layer_norm, attention, out_proj
-        tokens = eigenvectors, sign_flips, shared_identifiers, hops
-        super().__init__(in_channels, manifold, *block, None, dropout, *tokens)
+        super().__init__(
+            in_channels,
+            manifold,
+            dim=dim,
+            layers=layers,
+            heads=heads,
+            activation=activation,
+            layer_norm=layer_norm,
+            attention=attention,
+            out_proj=out_proj,
+            dropout=dropout,
+            eigenvectors=eigenvectors,
+            sign_flips=sign_flips,
+            shared_identifiers=shared_identifiers,
+            hops=hops,
+        )

@@ -121,14 +121,14 @@ class GraphNetwork(FlatEncoder):
         inputs = [dim if input_layer else in_channels] + [dim] * (layers - 1)
         outputs = [dim] * (layers - 1) + [self.dim_out]
         layer = layer or type(self).own_layer
-        made = [layer(width, dim // heads) for width in inputs[:-1]]
+        stack = [layer(width, dim // heads) for width in inputs[:-1]]
         if self.gives_logits:
             options: dict[str, Any] = {"concat": False} if heads > 1 else {}
             options |= {} if last_heads is None else {"heads": last_heads}
-            made.append(layer(inputs[-1], self.dim_out, **options))
+            stack.append(layer(inputs[-1], self.dim_out, **options))
         else:
-            made.append(layer(inputs[-1], dim // heads))
-        self.layers = nn.ModuleList(made)
+            stack.append(layer(inputs[-1], dim // heads))
+        self.layers = nn.ModuleList(stack)
         first = dropout if input_dropout else 0.0
         self.dropouts = [dropout if input_layer else first] + [dropout] * (layers - 1)
         self.takes_features = not input_layer and _take_features(self.layers, first)
@@ -153,27 +153,28 @@ class GraphNetwork(FlatEncoder):
             x = self.activation(norm(self._propagate(i, x, *graph)))
         if self.last_activation:
             return dropout(x, self.dropout, self.training)
-        i, mapped = len(self.norms), []
+        i = len(self.norms)
+        mapped = []
         layer: Any = self.layers[i]
         if not self.skip_average:
             return self._propagate(i, x, *graph)
         drops = self.training and max(self.dropouts[i], getattr(layer, "dropout", 0.0)) > 0
         if drops or self.shortcuts or not isinstance(layer, nn.Linear | GCNConv | GATConv):
             last = self._propagate(i, x, *graph)
-            alone = self._propagate(i, x, *self.graph(batch, linked=False))
-            return (alone + self.activation(last)) / 2
+            unlinked = self._propagate(i, x, *self.graph(batch, linked=False))
+            return (unlinked + self.activation(last)) / 2
         # Without edges these are `W x + b`, whose product with W is that of the edges.
         linear = layer if isinstance(layer, nn.Linear) else layer.lin
         with linear.register_forward_hook(lambda *call: mapped.append(call[2])):
-            alone = last = self._propagate(i, x, *graph)
+            unlinked = last = self._propagate(i, x, *graph)
         if layer is not linear:
             heads = mapped[0].unflatten(-1, (-1, layer.out_channels))
-            alone = heads.flatten(-2) if getattr(layer, "concat", True) else heads.mean(-2)
-            alone = alone + layer.bias
-        return (alone + self.activation(last)) / 2
+            unlinked = heads.flatten(-2) if getattr(layer, "concat", True) else heads.mean(-2)
+            unlinked = unlinked + layer.bias
+        return (unlinked + self.activation(last)) / 2
 
     def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
-        """Further inputs of a layer: those of the graph, or of its nodes without edges."""
+        """Further inputs of a layer, with the graph's edges (`linked`) or without any."""
         if self.adjacency == "none":
             return ()
         if self.adjacency == "edge_index":
@@ -187,7 +188,7 @@ class GraphNetwork(FlatEncoder):
         return (graph.derive("normalised", reads, _normalise_edges),)
 
     def _propagate(self, i: int, x: Tensor, *graph: Any) -> Tensor:
-        """One layer, and what is added to it, after dropout of its input."""
+        """Apply one layer and its shortcut, after dropout of its input."""
         if i > 0 or not self.takes_features:
             x = dropout(x, self.dropouts[i], self.training)
         out = self.layers[i](x, *graph)
@@ -202,12 +203,12 @@ def _take_features(layers: nn.ModuleList, dropout: float) -> bool:
         return False
     with torch.random.fork_rng(devices=[]):
         out_features, in_features = linear.weight.shape
-        made = FeatureLinear(in_features, out_features, linear.bias is not None, dropout)
-    made.load_state_dict(linear.state_dict())
+        replacement = FeatureLinear(in_features, out_features, linear.bias is not None, dropout)
+    replacement.load_state_dict(linear.state_dict())
     if first is linear:
-        layers[0] = made
+        layers[0] = replacement
     else:
-        first.lin = made
+        first.lin = replacement
     return True
 
 
@@ -273,7 +274,8 @@ class GCN(GraphNetwork):
 
 def _normalise_edges(batch: Data) -> SparseMatrix:
     nodes = len(batch.x)
-    edges, given = batch.edge_index, batch.get("edge_weight")
+    edges = batch.edge_index
+    given = batch.get("edge_weight")
     (source, target), weights = gcn_norm(edges, given, nodes, dtype=batch.x.dtype)
     return SparseMatrix(sparse_rows(target, source, weights, (nodes, nodes)))
 
@@ -317,7 +319,7 @@ class DropEdge(GCN):
 
 
 def _number_pairs(matrix: SparseMatrix) -> tuple[Tensor, int]:
-    """The number of each entry's undirected edge, and their count, which loops have for one."""
+    """Index of each entry's undirected edge, and the number of edges (the index of self-loops)."""
     target, source = matrix.ends
     ends = torch.minimum(source, target) * len(matrix.degrees) + torch.maximum(source, target)
     pairs, pair = torch.unique(ends[source != target], return_inverse=True)
@@ -349,7 +351,7 @@ class GAT(GraphNetwork):
         super().__init__(in_channels, layer=layer, heads=heads, last_heads=last_heads, **network)
 
     def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
-        """Edges, those of nodes to themselves last: made once, not by a layer in every step."""
+        """Edges with all self-loops last, added once instead of by a layer in every step."""
 
         def looped(data: Data) -> Tensor:
             return add_self_loops(remove_self_loops(data.edge_index)[0], num_nodes=len(data.x))[0]
@@ -379,7 +381,8 @@ class ChebNet(GraphNetwork):
         super().__init__(in_channels, layer=partial(ChebConv, K=K), **network)
 
     def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
-        edges, weights = batch.edge_index, batch.get("edge_weight")
+        edges = batch.edge_index
+        weights = batch.get("edge_weight")
         if linked:
             return edges, weights
         return edges[:, :0], None
@@ -398,8 +401,8 @@ class MeanSAGE(nn.Module):
         self.mean = SimpleConv(aggr="mean")
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        neighbours, own = self.lin(x).chunk(2, dim=-1)
-        return self.mean(neighbours, edge_index) + own + self.bias
+        neighbours, root = self.lin(x).chunk(2, dim=-1)
+        return self.mean(neighbours, edge_index) + root + self.bias
 
 
 class MatrixSAGE(SAGEConv):
@@ -412,8 +415,8 @@ class MatrixSAGE(SAGEConv):
         if self.in_channels < self.out_channels:
             return self.lin_l(neighbourhood_mean(adjacency, x)) + self.lin_r(x)
         weights = torch.cat([self.lin_l.weight, self.lin_r.weight])
-        neighbours, own = (x @ weights.T).chunk(2, dim=-1)
-        return neighbourhood_mean(adjacency, neighbours) + own + self.lin_l.bias
+        neighbours, root = (x @ weights.T).chunk(2, dim=-1)
+        return neighbourhood_mean(adjacency, neighbours) + root + self.lin_l.bias
 
 
 class GraphSAGE(GraphNetwork):

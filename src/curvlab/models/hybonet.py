@@ -59,7 +59,8 @@ class HyboNet(Encoder):
         activate_features: Passed[bool] = False,
     ) -> None:
         super().__init__()
-        self.space, self.dim_out = manifold(), 1 + dim
+        self.space = manifold()
+        self.dim_out = 1 + dim
         self.transforms = self.required_transforms({"self_loops": self_loops})
         time = time_offset, max_scale
         first = activation if activate_features else None

@@ -91,7 +91,8 @@ class HyperbolicTransformer(nn.Module):
 
     def forward(self, features: Tensor | Features) -> Tensor:
         features = as_features(features)
-        x, position = self.features(features), self.position(features)
+        x = self.features(features)
+        position = self.position(features)
         x = lorentz.midpoint(x, position, self.middle.kappa, self.position_share)
         if self.input_map is not None:
             x = self.input_map(x)
@@ -180,7 +181,9 @@ class Hypformer(Encoder):
         super().__init__()
         if not (graph or transformer):
             raise UsageError("graph=False and transformer=False leave nothing: keep one of the two")
-        self.fusion, self.graph_weight, self.input_lift = fusion, graph_weight, input_lift
+        self.fusion = fusion
+        self.graph_weight = graph_weight
+        self.input_lift = input_lift
         both = bool(graph and transformer) and fusion == "tangent"
         self.linear_maps = 2 if linear_maps and both else 1
         self.dim_out = 1 + dim if fusion == "midpoint" else dim * (bool(graph) + bool(transformer))
@@ -223,7 +226,9 @@ class Hypformer(Encoder):
         return self.space if self.fusion == "midpoint" else self.flat
 
     def forward(self, batch: Data) -> Tensor:
-        graph, point, vector = SparseGraph.from_data(batch), None, None
+        graph = SparseGraph.from_data(batch)
+        point = None
+        vector = None
         if self.transformer is not None:
             point = self.transformer(graph.features)
         if self.graph_branch is not None:
@@ -233,7 +238,9 @@ class Hypformer(Encoder):
         if self.graph_lift is not None and vector is not None:
             vector = self.graph_lift(vectors_to_points(vector, self.space, self.input_lift))
         if point is None or vector is None:
-            return next(one for one in (point, vector) if one is not None)
+            single = vector if point is None else point
+            assert single is not None
+            return single
         if self.fusion == "midpoint":
             return lorentz.midpoint(point, vector, self.space.kappa, self.graph_weight)
         return torch.cat([(1 - self.graph_weight) * point, self.graph_weight * vector], dim=-1)

@@ -37,8 +37,8 @@ class WeightedCosine(nn.Module):
         self.threshold = threshold
 
     def forward(self, x: Tensor, anchors: Tensor | None) -> Tensor:
-        others = x if anchors is None else x[anchors]
-        similarity = self._directions(x) @ self._directions(others).T / len(self.weight)
+        compared = x if anchors is None else x[anchors]
+        similarity = self._directions(x) @ self._directions(compared).T / len(self.weight)
         return torch.where(similarity > self.threshold, similarity, 0)
 
     def _directions(self, x: Tensor) -> Tensor:
@@ -70,17 +70,23 @@ def half_squared_distances(x: Tensor) -> Tensor:
 
 
 def graph_cost(
-    graph: Tensor, apart: Tensor, smoothness: float, connectivity: float, sparsity: float
+    graph: Tensor, distances: Tensor, smoothness: float, connectivity: float, sparsity: float
 ) -> Tensor:
     r"""`alpha/n^2 tr(X^T L X) - beta/n 1^T log(A 1) + gamma/n^2 ||A||_F^2` with `L = D - A`.
 
-    The trace is `sum_ij a_ij |x_i - x_j|^2 / 2`, so that the vectors are multiplied but once for
-    all graphs.
+    The trace is `sum_ij a_ij |x_i - x_j|^2 / 2`, so that one product of the vectors serves all
+    graphs.
 
-    alpha is the `smoothness`, beta the `connectivity`, gamma the `sparsity`; `graph` A
-    `[nodes, nodes]` is symmetric, `apart` are the `half_squared_distances`. Source: IDGL.
+    Args:
+        graph: symmetric adjacency A `[nodes, nodes]`.
+        distances: `half_squared_distances` of the vectors, `[nodes, nodes]`.
+        smoothness: alpha.
+        connectivity: beta.
+        sparsity: gamma.
+
+    Source: IDGL.
     """
-    smooth = smoothness * (graph * apart).mean() + sparsity * graph.square().mean()
+    smooth = smoothness * (graph * distances).mean() + sparsity * graph.square().mean()
     return smooth - connectivity * torch.log(graph.sum(1) + TINY).mean()
 
 
@@ -141,10 +147,10 @@ class IDGL(FlatEncoder):
         """The task's loss on the first graph, its mean loss on later graphs, and their costs."""
         complete(batch, self.transforms)
         logits, similarities, features, anchors = self._every_graph(batch)
-        apart = half_squared_distances(features if anchors is None else features[anchors])
+        distances = half_squared_distances(features if anchors is None else features[anchors])
         graphs = similarities if anchors is None else map(graph_between_anchors, similarities)
         weights = self.smoothness, self.connectivity, self.sparsity
-        cost, *later_costs = (graph_cost(graph, apart, *weights) for graph in graphs)
+        cost, *later_costs = (graph_cost(graph, distances, *weights) for graph in graphs)
         if later_costs:
             cost = cost + torch.stack(later_costs).mean()
         if nodes is not None:
@@ -167,8 +173,10 @@ class IDGL(FlatEncoder):
         first = self.of_features(features, anchors)
         first = dropout(first, self.input_dropout, self.training)
         x = self.first(features)
-        given, alike = adjacency @ x, step(first, x)
-        u, similarities = self._mix(given, alike), [first]
+        along_given = adjacency @ x
+        along_first = step(first, x)
+        u = self._mix(along_given, along_first)
+        similarities = [first]
         logits: list[Tensor] = []
         while True:
             z = dropout(F.relu(u), self.later_dropout if logits else self.dropout, self.training)
@@ -176,13 +184,14 @@ class IDGL(FlatEncoder):
             learned = [step(similarity, y) for similarity in similarities[-1:] if logits]
             logits.append(self._mix(adjacency @ y, step(first, y), *learned))
             if len(similarities) > 1:  # whether the graph stays
-                change, size = similarities[-1] - similarities[-2], first.detach().square().sum()
+                change = similarities[-1] - similarities[-2]
+                size = first.detach().square().sum()
                 if bool(change.detach().square().sum() <= self.tolerance * size):
                     break
             if len(logits) > self.iterations:
                 break
             similarities.append(self.of_embeddings(z, anchors))
-            u = self._mix(given, alike, step(similarities[-1], x))
+            u = self._mix(along_given, along_first, step(similarities[-1], x))
         return logits, similarities, features, anchors
 
     def _anchors(self, x: Tensor) -> Tensor | None:
@@ -194,7 +203,13 @@ class IDGL(FlatEncoder):
         always = torch.Generator().manual_seed(0)
         return torch.randperm(len(x), generator=always)[: self.anchors].to(x.device)
 
-    def _mix(self, given: Tensor, alike: Tensor, later: Tensor | None = None) -> Tensor:
+    def _mix(
+        self, along_given: Tensor, along_first: Tensor, along_later: Tensor | None = None
+    ) -> Tensor:
         """`P_t` of signals from their steps along the given, the first and a later graph."""
-        learned = alike if later is None else torch.lerp(alike, later, self.later_share)
-        return torch.lerp(learned.to(given.dtype), given, self.given_share)
+        learned = (
+            along_first
+            if along_later is None
+            else torch.lerp(along_first, along_later, self.later_share)
+        )
+        return torch.lerp(learned.to(along_given.dtype), along_given, self.given_share)

@@ -72,7 +72,8 @@ def adam_step(
     squares = [
         beta2 * v + (1 - beta2) * g.square() for v, g in zip(squares, gradients, strict=True)
     ]
-    rate, spread = lr / (1 - beta1**steps), 1 / (1 - beta2**steps)
+    rate = lr / (1 - beta1**steps)
+    spread = 1 / (1 - beta2**steps)
     moved = [
         w - rate * m / (v * spread + EPS**2).sqrt()
         for w, m, v in zip(weights, means, squares, strict=True)
@@ -148,9 +149,10 @@ class LDS(FlatEncoder):
 
     def forward(self, batch: Data) -> Tensor:
         if not self.training:
-            theta, own = self.theta.clamp(0, 1), torch.Generator(self.theta.device).manual_seed(0)
+            theta = self.theta.clamp(0, 1)
+            generator = torch.Generator(self.theta.device).manual_seed(0)
             weights = [self.get_buffer(name) for name in INNER[:2]]
-            graphs = (sampled_graph(theta, own) for _ in range(self.samples))
+            graphs = (sampled_graph(theta, generator) for _ in range(self.samples))
             drawn = (self._network(batch.x, graph, weights) for graph in graphs)
             return torch.stack([logits / self.samples for logits in drawn]).sum(0)
         if "inner_mask" not in batch:
@@ -165,7 +167,9 @@ class LDS(FlatEncoder):
             pairs = zip(self._start(self.theta), state, strict=True)
             state = [torch.where(settled, *pair) for pair in pairs]  # no device is waited for
         *parts, steps, lowest, waited = state
-        weights, means, squares = parts[:2], parts[2:4], parts[4:]
+        weights = parts[:2]
+        means = parts[2:4]
+        squares = parts[4:]
         weights = [weight.requires_grad_() for weight in weights]
         for _ in range(self.inner_steps):
             logits = self._network(batch.x, sampled_graph(self.theta), weights, self.dropout)
@@ -181,9 +185,9 @@ class LDS(FlatEncoder):
             waited = torch.where(fell, 0.0, waited + 1)
             lowest = torch.where(fell, loss.detach(), lowest)
         logits = self._network(batch.x, sampled_graph(self.theta), weights)
-        found = *weights, *means, *squares, steps, lowest, waited
+        state = [*weights, *means, *squares, steps, lowest, waited]
         with torch.no_grad():
-            for name, value in zip(INNER, found, strict=True):
+            for name, value in zip(INNER, state, strict=True):
                 self.get_buffer(name).copy_(value)
         return logits
 

@@ -132,7 +132,8 @@ class NAGphormer(TokenNetwork):
         for layer in self.layers:
             x = layer(x)
         x = self.norm(x)
-        node, hops = x[:, :1], x[:, 1:]
+        node = x[:, :1]
+        hops = x[:, 1:]
         weights = self.attention(torch.cat([node.expand_as(hops), hops], dim=-1)).softmax(dim=1)
         return self.output(node.squeeze(1) + (weights * hops).sum(1)).relu()
 

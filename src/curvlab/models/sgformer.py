@@ -253,7 +253,8 @@ class BranchSum(LorentzResidual):
         operator: Operator = "centroid",
         weights: Weights = "learned",
     ) -> None:
-        shares, ones = (1 - graph_weight, graph_weight), (1.0, 1.0)
+        shares = (1 - graph_weight, graph_weight)
+        ones = (1.0, 1.0)
         before, inside = (shares, ones) if operator in IN_TANGENT_SPACE else (ones, shares)
         super().__init__(manifold, operator, weights, *inside)
         self.before = before
@@ -292,7 +293,8 @@ class LRNSGFormer(TwoBranches):
         **branches: Unpack[BranchOptions],
     ) -> None:
         super().__init__(in_channels, True, dim, **branches)
-        self.space, self.dim_out = manifold(), 1 + dim
+        self.space = manifold()
+        self.dim_out = 1 + dim
         self.residual = residual(manifold=self.space, graph_weight=self.graph_weight)
 
     def forward(self, batch: Data) -> Tensor:

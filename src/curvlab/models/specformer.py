@@ -147,7 +147,8 @@ class Specformer(LearnedFilters):
         self.start_small()
 
     def forward(self, batch: Data) -> Tensor:
-        filters, vectors = self.filters(batch.spectrum_values), batch.spectrum_vectors
+        filters = self.filters(batch.spectrum_values)
+        vectors = batch.spectrum_vectors
         x = self.second(F.relu(self.first(SparseGraph.from_data(batch).features)))
         x = dropout(x, self.feature_dropout, self.training)
         for weight in self.weights:
@@ -198,7 +199,8 @@ class LargeSpecformer(LearnedFilters):
         self.start_small()
 
     def forward(self, batch: Data) -> Tensor:
-        filters, vectors = self.filters(batch.spectrum_values), batch.spectrum_vectors
+        filters = self.filters(batch.spectrum_values)
+        vectors = batch.spectrum_vectors
         x = self.input(SparseGraph.from_data(batch).features)
         for weight, norm in zip(self.weights, self.norms, strict=True):
             x = norm((weight * self.bases(x, filters, vectors)).sum(1)).relu()

@@ -82,7 +82,8 @@ class TokenNetwork(FlatEncoder):
 
     def project_tokens(self, batch: Data, nodes: Tensor | None = None) -> Tensor:
         """Mapped tokens `[orders + 1, nodes, dim]` of some nodes, or of all."""
-        weight, bias = self.input.weight, self.input.bias
+        weight = self.input.weight
+        bias = self.input.bias
         if "tokens" in batch:
             tokens = batch.tokens
             if nodes is not None:

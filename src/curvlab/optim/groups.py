@@ -41,25 +41,29 @@ def parameter_groups(
         for parameter in part.parameters()
     }
     points = manifold_parameters(module)
-    apart: dict[int, dict[str, float]] = {}
+    special_rates: dict[int, dict[str, float]] = {}
     if bias_weight_decay is not None:
         vectors = (p for p in module.parameters() if p.dim() < 2 and id(p) not in curvatures)
-        apart |= {id(p): {"weight_decay": bias_weight_decay} for p in vectors}
+        special_rates |= {id(p): {"weight_decay": bias_weight_decay} for p in vectors}
     for part in module.modules():
         options = {name: getattr(part, name, None) for name in ("weight_decay", "lr")}
-        own = {name: value for name, value in options.items() if value is not None}
-        if own:
+        part_rates = {name: value for name, value in options.items() if value is not None}
+        if part_rates:
             members = (p for p in part.parameters() if id(p) not in curvatures)
-            apart |= {id(p): {**apart.get(id(p), {}), **own} for p in members}
+            special_rates |= {
+                id(p): {**special_rates.get(id(p), {}), **part_rates} for p in members
+            }
     for point in points:
-        apart.pop(id(point), None)
-    special = curvatures | apart.keys() | {id(p) for p in points}
+        special_rates.pop(id(point), None)
+    special = curvatures | special_rates.keys() | {id(p) for p in points}
     ordinary = [p for p in module.parameters() if id(p) not in special]
     rates = {"lr": lr, "weight_decay": weight_decay}
     groups: list[dict[str, Any]] = [{"params": ordinary, **rates}]
-    for own in [dict(items) for items in dict.fromkeys(tuple(o.items()) for o in apart.values())]:
-        grouped = [p for p in module.parameters() if apart.get(id(p)) == own]
-        groups.append({"params": grouped, **rates, **own})
+    for part_rates in [
+        dict(items) for items in dict.fromkeys(tuple(o.items()) for o in special_rates.values())
+    ]:
+        grouped = [p for p in module.parameters() if special_rates.get(id(p)) == part_rates]
+        groups.append({"params": grouped, **rates, **part_rates})
     if points:
         of_points = {"lr": manifold_lr, "weight_decay": manifold_weight_decay}
         given = {name: value for name, value in of_points.items() if value is not None}

@@ -54,7 +54,8 @@ class _WithPoints(torch.optim.Optimizer):
                 "them in a step: make their embedding with sparse=False, or use "
                 "geoopt.optim.SparseRiemannianAdam"
             )
-        manifold, state = p.manifold, self.state[p]
+        manifold = p.manifold
+        state = self.state[p]
         x = p.detach().view(-1, p.shape[-1])
         if not state:
             state["step"] = 0  # no tensor: of a checkpoint those are put where the parameter is

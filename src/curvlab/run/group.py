@@ -133,7 +133,8 @@ def _elastic_process(work: Callable[..., Any], arguments: tuple[Any, ...]) -> An
 
 def _lead(work: Callable[..., Any], arguments: tuple[Any, ...], message: str) -> Any:
     """Dispatch work to the other processes of the group, and do it as the first one."""
-    store, order = _store(), str(next(_orders))
+    store = _store()
+    order = str(next(_orders))
     store.set(order, message)
     try:
         _wait_for_acceptance(store, order)
@@ -146,7 +147,8 @@ def _lead(work: Callable[..., Any], arguments: tuple[Any, ...], message: str) ->
 
 def _wait_for_acceptance(store: Any, order: str) -> None:
     """Wait until all other processes have read an order, or one has failed."""
-    others, deadline = group()[1] - 1, time.monotonic() + ACCEPTED
+    others = group()[1] - 1
+    deadline = time.monotonic() + ACCEPTED
     while store.add(_acceptances(order), 0) < others:
         if store.check(["failed"]) or time.monotonic() > deadline:
             raise _first_error(store, "another process")

@@ -268,7 +268,8 @@ class Run:
             with torch.no_grad(), default_dtype(self.config.trainer.precision):
                 on = partial(self.task.score_on, self, graph)
                 return finite_scores(self.task, self.task.score, on)
-        threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+        threads = torch.get_num_threads()
+        strict = torch.are_deterministic_algorithms_enabled()
         config = copy.deepcopy(self.config)
         config.trainer.devices = 1
         config.trainer.accelerator = accelerator or config.trainer.accelerator
@@ -355,7 +356,8 @@ def load(
             written by another revision of a class.
     """
     if str(path) in shipped_runs() and not Path(path).exists():
-        path, mirror = WEIGHTS / f"{path}.ckpt", mirror or os.environ.get("CURVLAB_MIRROR")
+        path = WEIGHTS / f"{path}.ckpt"
+        mirror = mirror or os.environ.get("CURVLAB_MIRROR")
     path = Path(path).expanduser()
     file = path if path.is_file() else path / BEST
     if not file.is_file():

@@ -34,7 +34,7 @@ def references_of(
         return dict(json.loads(file.read_text()))
     try:
         with without_group():
-            found = task.references(data)
+            references = task.references(data)
     except TooLargeError as error:
         say(f"no reference points: {error}")
         return {}
@@ -42,5 +42,5 @@ def references_of(
         say(f"no reference points: {type(error).__name__}: {one_sentence(error)}")
         return {}
     with suppress(OSError):  # a cache
-        atomic_write(file, json.dumps(found))
-    return found
+        atomic_write(file, json.dumps(references))
+    return references

@@ -128,7 +128,8 @@ def report_run(result: Result, folder: Path, already: bool = False, in_sweep: bo
 def _place_among(result: Result) -> str:
     """Which reference points a run's score does not exceed, in the digits that are printed."""
     assert result.score is not None
-    score, points = format_score(result.score), result.references
+    score = format_score(result.score)
+    points = result.references
     level = [name for name, value in points.items() if format_score(value) == score]
     above = [name for name, value in points.items() if value > result.score and name not in level]
     places = [f"below {_in_words(above)}"] if above else []

@@ -100,7 +100,8 @@ def check_study(config: DictConfig, overrides: Sequence[str], models: Sequence[s
 
 def overrides_of_runs(overrides: Sequence[str]) -> list[str]:
     """The overrides of a command that all runs of a study share."""
-    of_study, groups = ("study", "seed", "rerun", "print_config"), ("study.", "hydra")
+    of_study = ("study", "seed", "rerun", "print_config")
+    groups = ("study.", "hydra")
     keys = {override: _key(override) for override in overrides}
     return [o for o, key in keys.items() if key not in of_study and not key.startswith(groups)]
 

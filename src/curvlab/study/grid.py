@@ -99,7 +99,8 @@ def _cell(report: Mapping[str, Any], space: str = "") -> dict[str, Any]:
     # Earlier studies have rows of narrower models after those of full width.
     table = pd.DataFrame(report["table"]).drop_duplicates("space").set_index("space")
     table = table.dropna(subset="scores")
-    flat, curved = table.iloc[0], table.iloc[1:]
+    flat = table.iloc[0]
+    curved = table.iloc[1:]
     if space and space not in curved.index:
         raise UsageError(f"--space {space} must be one of {', '.join(curved.index)}")
     numbers = curved[["difference", "pm", "p_holm", "pairs"]].astype(float)  # null is NaN

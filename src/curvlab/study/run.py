@@ -84,8 +84,8 @@ def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
         for one in models
         for seed in seeds
     ]
-    found = run_cells(cells, config)
-    results = iter(found)
+    all_results = run_cells(cells, config)
+    results = iter(all_results)
     rows = {
         model: [row_of(one, [next(results) for _ in seeds]) for one in models]
         for model, models in spaces.items()
@@ -101,7 +101,7 @@ def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
         "steps": int(first.trainer.max_steps),
         "overrides": list(overrides),
         "models": list(options.models),
-        "references": mean_references(found),
+        "references": mean_references(all_results),
     }
     publish(folder, stored, facts, reports)
     return max(report.score for report in reports)
@@ -118,7 +118,8 @@ def run_cells(cells: Sequence[Cell], config: DictConfig) -> list[Result]:
     """Run configurations in their folders, one process per core; return the results in order."""
     for cell, _ in cells:
         with open_dict(cell):
-            cell.rerun, cell.trainer.threads = bool(config.rerun), 1
+            cell.rerun = bool(config.rerun)
+            cell.trainer.threads = 1
     options = cells[0][0].trainer
     workers = 1
     if choose_device(options.accelerator, options.precision).type == "cpu":

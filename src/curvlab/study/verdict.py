@@ -90,7 +90,8 @@ def recommend(label: str, table: pd.DataFrame) -> Report:
         )
         text += f" {_list_names(names).capitalize()} did not do better." if names else ""
         return Report(label, table, best["space"], names, text)
-    equal, worse = curved[~significant], curved[significant]
+    equal = curved[~significant]
+    worse = curved[significant]
     if equal.empty:
         less = f"by {-worse['difference'].max():.2f} points or more"
         text = f"{label} stays flat: every other space scores less, {less}."
@@ -134,7 +135,9 @@ def _best(rows: pd.DataFrame) -> Any:
 
 def _budget(row: Any, tests: int) -> str:
     """The effect that this number of runs detects, and how many runs detect a smaller one."""
-    std, pairs, level = float(row["std"]), int(row["pairs"]), LEVEL / tests
+    std = float(row["std"])
+    pairs = int(row["pairs"])
+    level = LEVEL / tests
     difference = (
         f"The best curved space, {row['space']}, differs by {row['difference']:+.2f} points, "
         f"95 % interval {row['interval']}."

@@ -270,7 +270,8 @@ class KnowledgeGraphCompletion(SelectedTask):
     def _routing(self, graph: Data, part: str) -> Routing:
         mask = graph[MASKS[part]].to(graph.edge_type.device)
         head, tail = graph.edge_index[:, mask].to(self.device)
-        relation, weights = graph.edge_type[mask].to(self.device), []
+        relation = graph.edge_type[mask].to(self.device)
+        weights = []
         size = EVALUATION_ENTRIES // self.encoder.dim_out
         for queries in queries_of(head, relation, tail, size):
             self.encoder(queries)
@@ -282,7 +283,8 @@ class KnowledgeGraphCompletion(SelectedTask):
     def references(self, data: GraphDataModule) -> dict[str, float]:
         """Test scores of relation frequency and of reverse lookup, which learn nothing."""
         graph = data.graph
-        queries, entities = int(graph.test_mask.sum()), int(graph.num_nodes or 0)
+        queries = int(graph.test_mask.sum())
+        entities = int(graph.num_nodes or 0)
         counts = max(queries, len(graph.relation_names)) * entities
         if "test_negatives" in graph or counts > MOST_SCORES:
             raise TooLargeError(
@@ -291,20 +293,20 @@ class KnowledgeGraphCompletion(SelectedTask):
         head, tail = graph.edge_index[:, graph.train_mask]
         triples = torch.stack([head, graph.edge_type[graph.train_mask], tail])
         floors = {"relation frequency": RelationFrequency, "reverse lookup": ReverseLookup}
-        found = {}
+        points = {}
         for name, floor in floors.items():
             task = KnowledgeGraphCompletion(
                 floor(entities, len(graph.relation_names), triples),
                 inverse_relations=self.inverse_relations,
                 ties=self.ties,
             )
-            found[name] = float(task.to(triples.device).rank_part(graph, "test")[self.score])
-        return found
+            points[name] = float(task.to(triples.device).rank_part(graph, "test")[self.score])
+        return points
 
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
         if part not in self._evaluated:
-            found = self.rank_part(batch, part)
-            self._evaluated[part] = {self.score: found[self.score], **found}
+            metrics = self.rank_part(batch, part)
+            self._evaluated[part] = {self.score: metrics[self.score], **metrics}
         return self._evaluated[part]
 
     @torch.no_grad()
@@ -312,22 +314,24 @@ class KnowledgeGraphCompletion(SelectedTask):
         """All metrics of a part, ranked block by block; a group's processes share the blocks."""
         at, head_side = self._queries(batch, part)
         head, tail = batch.edge_index[:, at]
-        others: dict[str, Tensor] = {}
+        sampled: dict[str, Tensor] = {}
         negatives = batch.get(f"{part}_negatives")
         if negatives is None:
             reads = ("edge_index", "edge_type")
             known = SparseGraph.from_data(batch).derive("known_tails", reads, _known_tails)
             size = max(1, EVALUATION_ENTRIES // batch.num_nodes)
         else:
-            known, replaced = None, head_side & (not self.inverse_relations)
-            others = {"negatives": negatives.flatten(0, 1), "replaces_head": replaced}
+            known = None
+            replaced = head_side & (not self.inverse_relations)
+            sampled = {"negatives": negatives.flatten(0, 1), "replaces_head": replaced}
             size = max(1, EVALUATION_ENTRIES // (negatives.shape[2] * self.encoder.dim_out))
-        blocks = queries_of(head, batch.edge_type[at], tail, size, **others)
+        blocks = queries_of(head, batch.edge_type[at], tail, size, **sampled)
         counts = head.new_zeros(len(head), 6, dtype=torch.float64)
         names = self.encoder.statistic_names
         sums = head.new_zeros(len(blocks), len(names), dtype=torch.get_default_dtype())
         for number in own_share(range(len(blocks))):
-            queries, rows = blocks[number], slice(number * size, (number + 1) * size)
+            queries = blocks[number]
+            rows = slice(number * size, (number + 1) * size)
             with torch.autocast(head.device.type, enabled=False):  # half precision would make ties
                 counts[rows] = self._rank_block(queries, known)
                 statistics = self.encoder.statistics(queries)
@@ -339,22 +343,24 @@ class KnowledgeGraphCompletion(SelectedTask):
             where = first_non_finite(self, lambda: self._block_scores(first))
             what = f"scores of the {part} triples: not finite{step_suffix(self)}"
             raise DivergedError(f"{what}; {where or BETWEEN}")
-        filtered, raw = RankCounts(*counts[:, :3].T), RankCounts(*counts[:, 3:].T)
+        filtered = RankCounts(*counts[:, :3].T)
+        raw = RankCounts(*counts[:, 3:].T)
         rank = ranks(filtered, self.ties)
-        found = ranking_metrics(rank, self.hits)
+        values = ranking_metrics(rank, self.hits)
         if negatives is None:
             self._counts[part] = {"filtered": filtered, "raw": raw}
             further = {"raw_": ranks(raw, self.ties)}
         else:
-            self._counts[part], further = {"sampled": filtered}, {}
+            self._counts[part] = {"sampled": filtered}
+            further = {}
         if self.inverse_relations or negatives is not None:
             further |= {"tail_": rank[~head_side], "head_": rank[head_side]}
         for name, part_rank in further.items():
             metrics = ranking_metrics(part_rank)
-            found |= {f"{name}{m}": metrics[m] for m in RAW}
-        found["at_rim"] = sums.new_zeros(())
+            values |= {f"{name}{m}": metrics[m] for m in RAW}
+        values["at_rim"] = sums.new_zeros(())
         means = all_reduce_sum(sums).sum(0) / len(head)
-        return found | dict(zip(names, means, strict=True))
+        return values | dict(zip(names, means, strict=True))
 
     def _queries(self, graph: Data, part: str) -> tuple[Tensor, Tensor]:
         """Positions of the queries' triples, and whether their head is ranked; such come last."""
@@ -371,7 +377,8 @@ class KnowledgeGraphCompletion(SelectedTask):
         if "negatives" not in queries:
             return self.encoder.scores(queries)
         replaced = queries.replaces_head.unsqueeze(1)
-        head, tail = queries.head.unsqueeze(1), queries.tail.unsqueeze(1)
+        head = queries.head.unsqueeze(1)
+        tail = queries.tail.unsqueeze(1)
         ends = torch.cat([head.where(replaced, tail), queries.negatives], 1)
         head, tail = ends.where(replaced, head), tail.where(replaced, ends)
         relation = queries.relation.unsqueeze(1).expand_as(ends)
@@ -382,12 +389,14 @@ class KnowledgeGraphCompletion(SelectedTask):
         """Filtered and raw counts `[queries, 6]`; NaN if a score is not finite."""
         scores = self._block_scores(queries)
         if known is None:
-            found = rank_counts(scores, torch.zeros_like(queries.tail))
+            block_counts = rank_counts(scores, torch.zeros_like(queries.tail))
         else:
-            others = known.lookup(queries.head, queries.relation)
-            found = rank_counts(scores, queries.tail, others)
+            answers = known.lookup(queries.head, queries.relation)
+            block_counts = rank_counts(scores, queries.tail, answers)
         # Comparisons with NaN are false, which would rank it first.
-        return torch.stack([*found[0], *found[1]], 1).where(scores.sum().isfinite(), torch.nan)
+        return torch.stack([*block_counts[0], *block_counts[1]], 1).where(
+            scores.sum().isfinite(), torch.nan
+        )
 
 
 def _known_tails(batch: Data) -> KnownTails:
@@ -409,10 +418,10 @@ def _check_no_sampling(loss: str, negatives: int | SideCounts, subsampling: bool
 
 
 def queries_of(
-    head: Tensor, relation: Tensor, tail: Tensor, size: int, **others: Tensor
+    head: Tensor, relation: Tensor, tail: Tensor, size: int, **further: Tensor
 ) -> list[Data]:
     """Triples, and other rows of theirs, as batches of at most `size` queries, at least one."""
-    columns = {"head": head, "relation": relation, "tail": tail, **others}
+    columns = {"head": head, "relation": relation, "tail": tail, **further}
     parts = zip(*(column.split(max(1, size)) for column in columns.values()), strict=True)
     blocks = [Data(**dict(zip(columns, part, strict=True))) for part in parts]
     for block in blocks:

@@ -83,8 +83,8 @@ class OneOfMany(Labels):
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         if self.margin is None:
             return F.cross_entropy(logits, labels)
-        own = logits.gather(1, labels.unsqueeze(1))
-        return F.relu(self.margin - own + logits).mean()
+        true_logits = logits.gather(1, labels.unsqueeze(1))
+        return F.relu(self.margin - true_logits + logits).mean()
 
     def probabilities(self, logits: Tensor) -> Tensor:
         return logits.softmax(-1)
@@ -95,7 +95,8 @@ class YesOrNo(OneOfMany):
 
     def __init__(self) -> None:
         super().__init__(2)
-        self.logits, self.metrics = 1, self.metrics | self.on_request
+        self.logits = 1
+        self.metrics = self.metrics | self.on_request
 
     def score(self, name: str, logits: Tensor, labels: Tensor) -> Tensor:
         return super().score(name, F.pad(logits, (1, 0)), labels)
@@ -140,9 +141,11 @@ def kind_of_labels(
     labels: Labels = OneOfMany(num_classes, margin)
     what = f"{num_classes} classes"
     if multi_label:
-        labels, what = ManyOfMany(num_classes), "several labels per node"
+        labels = ManyOfMany(num_classes)
+        what = "several labels per node"
     elif num_classes == 1:
-        labels, what = YesOrNo(), "two classes with one logit"
+        labels = YesOrNo()
+        what = "two classes with one logit"
     if margin is not None and (multi_label or num_classes == 1):
         raise UsageError(
             f"margin={margin:g}: the margin loss needs one logit per class, not "
@@ -191,8 +194,9 @@ def _tied(logits: Tensor) -> Tensor:
 
 def _roc_auc(logits: Tensor, labels: Tensor) -> Tensor:
     """Mean over the labels `[nodes, labels]` with both values; NaN if there are none."""
-    told = (labels.amin(0) != labels.amax(0)).nonzero().squeeze(1)
-    if not len(told):
+    two_valued = (labels.amin(0) != labels.amax(0)).nonzero().squeeze(1)
+    if not len(two_valued):
         return logits.new_tensor(torch.nan)
-    scores, labels = ranks(logits[:, told]), labels[:, told].long()
-    return multilabel_auroc(scores, labels, num_labels=len(told), validate_args=False)
+    scores = ranks(logits[:, two_valued])
+    labels = labels[:, two_valued].long()
+    return multilabel_auroc(scores, labels, num_labels=len(two_valued), validate_args=False)

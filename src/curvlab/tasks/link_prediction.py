@@ -85,12 +85,12 @@ class LinkPrediction(SelectedTask):
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         edges = batch.train_edges
-        apart = SparseGraph.from_data(batch).derive(
+        negatives = SparseGraph.from_data(batch).derive(
             "non_edges",
             ("train_edges",),
             lambda graph: NonEdges(graph.train_edges, int(graph.num_nodes or 0)),
         )
-        non_edges = apart.sample(edges.shape[1])
+        non_edges = negatives.sample(edges.shape[1])
 
         def loss(points: Tensor) -> Tensor:
             return self.decoder.loss(*self._pair_scores(points, edges, non_edges))
@@ -107,18 +107,18 @@ class LinkPrediction(SelectedTask):
 
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
         """Metrics of a part; pairs whose points coincide have equal scores (`coincident_pairs`)."""
-        edges, others = (batch[f"{part}_{kind}"] for kind in ("edges", "non_edges"))
+        edges, non_edges = (batch[f"{part}_{kind}"] for kind in ("edges", "non_edges"))
         points = self.encoder(batch)
-        scores = torch.cat(self._pair_scores(points, edges, others))
-        pairs = torch.cat([edges, others], dim=1)
+        scores = torch.cat(self._pair_scores(points, edges, non_edges))
+        pairs = torch.cat([edges, non_edges], dim=1)
         tied = scores[coincident_pairs(coincident_nodes(points), pairs)]
         return link_scores(*tied.tensor_split([edges.shape[1]]))
 
     def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
         """Table of the likeliest neighbours of each node: ranks, scores and probabilities."""
 
-        def scores(points: Tensor, others: Tensor) -> Tensor:
-            return self.decoder(points.unsqueeze(1), others.unsqueeze(0))
+        def scores(points: Tensor, neighbours: Tensor) -> Tensor:
+            return self.decoder(points.unsqueeze(1), neighbours.unsqueeze(0))
 
         links = likeliest_links(run, graph, query, scores, self.encoder.dim_out)
         probability = self.decoder.probability(torch.tensor(links["score"].to_numpy()))
@@ -138,20 +138,20 @@ class LinkPrediction(SelectedTask):
         """Test ROC-AUC of common neighbours and of Adamic and Adar's index."""
         check_size(data, edges=MOST_LINKS)
 
-        def score(edges: Tensor, others: Tensor) -> float:
-            return float(link_scores(edges, others)[self.score])
+        def score(edges: Tensor, non_edges: Tensor) -> float:
+            return float(link_scores(edges, non_edges)[self.score])
 
         return link_references(plain_graph(data), score)
 
 
-def link_scores(edges: Tensor, others: Tensor) -> dict[str, Tensor]:
+def link_scores(edges: Tensor, non_edges: Tensor) -> dict[str, Tensor]:
     """ROC-AUC, average precision and their mean, in percent; NaN if a score is not finite."""
-    scores = torch.cat([edges, others])
-    joined = torch.cat([torch.ones_like(edges), torch.zeros_like(others)]).long()
+    scores = torch.cat([edges, non_edges])
+    joined = torch.cat([torch.ones_like(edges), torch.zeros_like(non_edges)]).long()
 
     def percent(metric: Callable[..., Tensor]) -> Tensor:
         return 100 * finite_or_nan(
-            lambda found: metric(ranks(found), joined, validate_args=False), scores
+            lambda finite: metric(ranks(finite), joined, validate_args=False), scores
         )
 
     auc, precision = percent(binary_auroc), percent(binary_average_precision)

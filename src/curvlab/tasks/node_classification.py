@@ -101,7 +101,8 @@ class NodeClassification(SelectedTask):
         data = self.trainer.datamodule  # type: ignore[attr-defined]
         if getattr(data, "evaluation", "parts") == "parts" or self.encoder.node_wise:
             return
-        encoder, size = copy.deepcopy(self.encoder).eval(), min(data.size, data.num_nodes)
+        encoder = copy.deepcopy(self.encoder).eval()
+        size = min(data.size, data.num_nodes)
         peaks = []
         with (
             torch.random.fork_rng(devices=[]),
@@ -111,9 +112,9 @@ class NodeClassification(SelectedTask):
         ):
             for count in (size, -(-size // 2)):
                 batch = data.batch(torch.arange(count)).to(str(self.device))
-                with PeakBytes() as made:
+                with PeakBytes() as allocated:
                     encoder(batch)
-                peaks.append((made.peak, batch.num_nodes))
+                peaks.append((allocated.peak, batch.num_nodes))
         (more, many), (less, few) = peaks
         needed = (more - less) / max(1, many - few) * data.num_nodes
         remedy = "set batching.evaluation=parts"
@@ -155,8 +156,8 @@ class NodeClassification(SelectedTask):
 
     def _scores(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """All metrics, the selecting one first."""
-        found = self.labels.scores(logits, labels)
-        return {self.score: found.pop(self.score), **found}
+        metrics = self.labels.scores(logits, labels)
+        return {self.score: metrics.pop(self.score), **metrics}
 
     def logits(self, batch: Data, nodes: Tensor) -> Tensor:
         """Logits `[some nodes, logits]` of nodes `[some nodes]` of any graph."""
@@ -182,7 +183,8 @@ class NodeClassification(SelectedTask):
 
     def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
         """Table of `node`, `predicted`, `label`, `part`, and the probability of each class."""
-        batch, ids = run.prepare(graph), run.ids(graph)
+        batch = run.prepare(graph)
+        ids = run.ids(graph)
         order = batch.nodes.argsort() if "nodes" in batch else torch.arange(len(ids))
         chosen = positions_of(query.nodes, ids, "node")
         names = self._class_names(run)
@@ -220,7 +222,8 @@ class NodeClassification(SelectedTask):
         """Metrics of each part of the graph's split; without one of all labelled nodes."""
         if graph.get("y") is None:
             raise UsageError("the graph's nodes have no labels: nothing to score")
-        batch, scores = run.prepare(graph), {}
+        batch = run.prepare(graph)
+        scores = {}
         for part, mask in part_masks(graph).items():
             nodes = mask.nonzero().squeeze(-1).to(run.device)
             metrics = self.labels.scores(self.logits(batch, nodes), batch.y[nodes])
@@ -230,16 +233,17 @@ class NodeClassification(SelectedTask):
     def references(self, data: GraphDataModule) -> dict[str, float]:
         """Test scores of the majority class, the neighbours' vote and a linear model."""
         check_size(data)
-        graph, labels = plain_graph(data), self.labels
+        graph = plain_graph(data)
+        labels = self.labels
         nodes, truth = split_parts(graph, self.score)["test"]
 
         def score(probabilities: Tensor) -> float:
-            found = probabilities[nodes]
+            selected = probabilities[nodes]
             if labels.exclusive and labels.logits == 1:
-                found = found[:, 1:] - found[:, :1]
+                selected = selected[:, 1:] - selected[:, :1]
             elif not labels.exclusive:
-                found = found - 0.5
-            return float(labels.score(self.score, found, truth))
+                selected = selected - 0.5
+            return float(labels.score(self.score, selected, truth))
 
         classes = max(2, labels.logits) if labels.exclusive else labels.logits
         return node_references(graph, classes, labels.exclusive, score)
@@ -261,15 +265,15 @@ class NodeClassification(SelectedTask):
         if "evaluate_parts" in batch:
             if self._evaluated is None or self._evaluated[0] is not nodes:
                 with nullcontext() if self.evaluates_together else without_group():
-                    found = batch.evaluate_parts(self._logits, nodes, self.device)
-                self._evaluated = nodes, found
+                    logits = batch.evaluate_parts(self._logits, nodes, self.device)
+                self._evaluated = nodes, logits
             return self._evaluated[1]
         if self.training or "chunk" not in batch:
             return self.decoder(self.encoder.forward_nodes(batch, nodes))
         if self.encoder.node_wise:
             parts = own_share(nodes.split(batch.chunk))
-            own = [self.decoder(self.encoder.forward_nodes(batch, part)) for part in parts]
-            return torch.cat(all_gather_pieces(own, nodes.device))
+            pieces = [self.decoder(self.encoder.forward_nodes(batch, part)) for part in parts]
+            return torch.cat(all_gather_pieces(pieces, nodes.device))
         if self._evaluated is None:
             with torch.no_grad():
                 self._evaluated = nodes, self.encoder(batch)

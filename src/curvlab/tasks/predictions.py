@@ -123,7 +123,8 @@ def ranks_of_best(best: Tensor, values: Tensor) -> Tensor:
 
     Only the last of them can be tied with a value that is not among them.
     """
-    rank, last = ranks_among(best, best), best[:, -1:]
+    rank = ranks_among(best, best)
+    last = best[:, -1:]
     beyond = (values == last).sum(1, keepdim=True) - (best == last).sum(1, keepdim=True)
     return torch.where(best == last, rank + beyond / 2, rank)
 
@@ -142,14 +143,16 @@ def likeliest_links(
     coincide (`coincident_nodes`). `scores` maps points `[rows, dim]` and `[nodes, dim]` to
     `[rows, nodes]` and holds `width` numbers for each.
     """
-    ids, points = run.ids(graph), run.embed(graph)
+    ids = run.ids(graph)
+    points = run.embed(graph)
     same = coincident_nodes(points).cpu()
     chosen = torch.tensor(positions_of(query.nodes, ids, "node"))
     graph = run.data.graph if graph is None else graph
     held_out = [graph[f"{part}_edges"] for part in PARTS if f"{part}_edges" in graph]
     both_ways = to_undirected(torch.cat([graph.edge_index, *held_out], dim=1), num_nodes=len(ids))
     edges = to_scipy_sparse_matrix(both_ways, num_nodes=len(ids)).tocsr()
-    coincide, kept = bool((same != torch.arange(len(ids))).any()), list[list[Tensor]]()
+    coincide = bool((same != torch.arange(len(ids))).any())
+    kept = list[list[Tensor]]()
     parts = chosen.split(max(1, ENTRIES // (width * len(ids))))
     for rows in with_progress(parts, f"links of {len(chosen):,} nodes"):
         tile = scores(points[same[rows]], points).float().cpu()

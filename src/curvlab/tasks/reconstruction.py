@@ -64,7 +64,8 @@ class Reconstruction(Task):
         self.evaluate = Evaluate()
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        x, space = self.encoder(batch), self.encoder.manifold_out
+        x = self.encoder(batch)
+        space = self.encoder.manifold_out
         share = {"rank": rank(), "ranks": world_size()}
         pairs = SparseGraph.from_data(batch).derive(
             ("pairs", *share.values()),
@@ -111,8 +112,8 @@ class Reconstruction(Task):
     def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
         """Table of the nearest nodes of each node, with ranks and distances."""
 
-        def scores(points: Tensor, others: Tensor) -> Tensor:
-            return -run.space.pairwise_sqdist(points.double(), others.double())
+        def scores(points: Tensor, neighbours: Tensor) -> Tensor:
+            return -run.space.pairwise_sqdist(points.double(), neighbours.double())
 
         links = likeliest_links(run, graph, query, scores, 1)
         links["distance"] = (-links.pop("score")).clip(lower=0) ** 0.5

@@ -56,7 +56,8 @@ def node_references(
         one_of_many: whether each node has one class.
         score: metric of probabilities `[nodes, classes]`.
     """
-    nodes, train = int(graph.num_nodes or 0), graph.train_mask
+    nodes = int(graph.num_nodes or 0)
+    train = graph.train_mask
     y = graph.y.clamp(min=0)  # of no use outside of training
     targets = torch.nn.functional.one_hot(y.long(), classes) if one_of_many else y
     targets = targets.float()
@@ -66,11 +67,11 @@ def node_references(
     if one_of_many:
         votes = votes + 1e-6 * share
         votes = votes / votes.sum(1, keepdim=True)
-    found = {"majority": score(share), "neighbours' vote": score(votes)}
+    scores = {"majority": score(share), "neighbours' vote": score(votes)}
     x = graph.get("x")
     if x is not None and one_of_many and int(train.sum()) * x.shape[1] <= MOST_FEATURES:
-        found["linear model"] = score(_linear(x, y, train, classes))
-    return found
+        scores["linear model"] = score(_linear(x, y, train, classes))
+    return scores
 
 
 def _linear(x: Tensor, y: Tensor, train: Tensor, classes: int) -> Tensor:
@@ -82,7 +83,8 @@ def _linear(x: Tensor, y: Tensor, train: Tensor, classes: int) -> Tensor:
     from sklearn.preprocessing import MaxAbsScaler
 
     rows = x.to_dense() if x.layout != torch.strided else x
-    features, inside = csr_array(rows.double().numpy()), train.numpy()
+    features = csr_array(rows.double().numpy())
+    inside = train.numpy()
     model = make_pipeline(MaxAbsScaler(), LogisticRegression(max_iter=200))
     probabilities = torch.zeros(len(rows), classes)
     labels = y[train].unique()

@@ -103,10 +103,12 @@ class _OneVsAll(Function):
     ) -> Tensor:
         rows, entities = shape
         query, tail, among, weight, smoothing, binary = truth
-        other_of_row, dtype = smoothing / (entities - 1), weight.dtype
+        other_of_row = smoothing / (entities - 1)
+        dtype = weight.dtype
         true = ((1 - smoothing - other_of_row)[query] / among).to(dtype)
         partition = _softplus if binary else _softmax
-        total, gradients = weight.new_zeros(()), [torch.zeros_like(source) for source in sources]
+        total = weight.new_zeros(())
+        gradients = [torch.zeros_like(source) for source in sources]
         leaves = [
             s if s.is_leaf and s.requires_grad else s.detach().requires_grad_() for s in sources
         ]
@@ -114,8 +116,10 @@ class _OneVsAll(Function):
         size = max(1, rows_of_block // 8 * 8)  # products are fastest in multiples of 8 rows
         for start in range(0, rows, size):
             with torch.enable_grad():
-                made = make(slice(start, start + size), *leaves)
-            scores = made.detach().to(torch.promote_types(made.dtype, torch.float32))
+                block_scores = make(slice(start, start + size), *leaves)
+            scores = block_scores.detach().to(
+                torch.promote_types(block_scores.dtype, torch.float32)
+            )
             share = weight[start : start + size].to(scores)
             value, derivative = partition(scores, share)
             other = other_of_row[start : start + size].to(scores)
@@ -127,7 +131,9 @@ class _OneVsAll(Function):
             row = row.clamp(0, len(share) - 1)
             total -= scores[row, tail] @ inside
             derivative.index_put_((row, tail), -inside, accumulate=True)
-            parts = torch.autograd.grad(made, leaves, derivative.to(made.dtype), allow_unused=True)
+            parts = torch.autograd.grad(
+                block_scores, leaves, derivative.to(block_scores.dtype), allow_unused=True
+            )
             for gradient, part in zip(gradients, parts, strict=True):
                 if part is not None:
                     gradient += part
@@ -137,7 +143,7 @@ class _OneVsAll(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        return (None,) * 3 + tuple(gradients[0] * made for made in ctx.saved_tensors)
+        return (None,) * 3 + tuple(gradients[0] * gradient for gradient in ctx.saved_tensors)
 
 
 def adversarial_weights(scores: Tensor, temperature: float) -> Tensor:

@@ -47,7 +47,8 @@ class TriplePredictor:
             )
         entities = run.ids()
         end, relation, answer = self._query_numbers(run, query.queries, entities)
-        known, rows = None, []
+        known = None
+        rows = []
         with suppress(UsageError):  # the files are not here
             data = run.data.graph
             heads, tails = data.edge_index.cpu()
@@ -55,12 +56,14 @@ class TriplePredictor:
         for at in torch.arange(len(end)).split(max(1, ENTRIES // len(entities))):
             batch = Data(head=end[at], relation=relation[at]).to(str(run.device))
             scores = self.encoder.scores(batch).float().cpu()
-            there = torch.zeros(scores.shape, dtype=torch.bool)
-            others = None if known is None else known.lookup(end[at], relation[at])
-            if others is not None:
-                there[others] = True
-            place_of = ranks(rank_counts(scores, answer[at].clamp(min=0), others)[0], self.ties)
-            ranked = scores if query.known is not False else scores.masked_fill(there, -torch.inf)
+            is_answer = torch.zeros(scores.shape, dtype=torch.bool)
+            answers = None if known is None else known.lookup(end[at], relation[at])
+            if answers is not None:
+                is_answer[answers] = True
+            place_of = ranks(rank_counts(scores, answer[at].clamp(min=0), answers)[0], self.ties)
+            ranked = (
+                scores if query.known is not False else scores.masked_fill(is_answer, -torch.inf)
+            )
             best, places = ranked.topk(min(query.k, len(entities)), dim=1)
             best_ranks = ranks_among(best, ranked, self.ties).tolist()
             shares = scores.softmax(1)
@@ -72,9 +75,9 @@ class TriplePredictor:
                 head, name, tail = query.queries[row]
                 for rank, place in listed:
                     ends = head or entities[place], name, tail or entities[place]
-                    found = float(scores[i, place]), float(shares[i, place])
-                    is_known = None if known is None else bool(there[i, place])
-                    rows.append((*ends, rank, *found, is_known))
+                    values = float(scores[i, place]), float(shares[i, place])
+                    is_known = None if known is None else bool(is_answer[i, place])
+                    rows.append((*ends, rank, *values, is_known))
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def _predict_relations(self, run: Trained, query: PredictionQuery) -> pd.DataFrame:
@@ -84,7 +87,8 @@ class TriplePredictor:
                 "relations are predicted of a head and a tail, both by name, and apart from other "
                 "queries"
             )
-        entities, names = run.ids(), [*(run.vocabulary.relations or ())]
+        entities = run.ids()
+        names = [*(run.vocabulary.relations or ())]
         names = names[: len(names) // 2] if self.both_sides else names
         triples = set[tuple[int, int, int]]()
         with suppress(UsageError):  # the files are not here
@@ -97,7 +101,8 @@ class TriplePredictor:
             relations = torch.arange(len(names))
             batch = Data(head=torch.full_like(relations, ends[0]), relation=relations)
             scores = self.encoder.scores(batch.to(str(run.device))).float().cpu()
-            score, share = scores[:, ends[1]], scores.softmax(1)[:, ends[1]]
+            score = scores[:, ends[1]]
+            share = scores.softmax(1)[:, ends[1]]
             is_known = torch.tensor([(ends[0], r, ends[1]) in triples for r in range(len(names))])
             if query.known is False:
                 score = score.masked_fill(is_known, -torch.inf)
@@ -105,9 +110,9 @@ class TriplePredictor:
             order = order[score[order] != -torch.inf][: query.k]
             place_of = ranks_among(score[order].unsqueeze(0), score.unsqueeze(0), self.ties)[0]
             for rank, number in zip(place_of.tolist(), order.tolist(), strict=True):
-                found = float(score[number]), float(share[number])
+                values = float(score[number]), float(share[number])
                 known = bool(is_known[number]) if triples else None
-                rows.append((head, names[number], tail, rank, *found, known))
+                rows.append((head, names[number], tail, rank, *values, known))
         return pd.DataFrame(rows, columns=COLUMNS)
 
     def _query_numbers(

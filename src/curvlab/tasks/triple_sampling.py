@@ -89,7 +89,8 @@ class NegativeSampling:
     def _side_losses(self, triples: Data, batch: Data, side: str) -> tuple[Tensor, Tensor]:
         """Losses `[triples]` by samples of one side of the triples that predict it, and weights."""
         assert isinstance(self.negatives, Mapping)
-        rows, entities = batch[f"{side}_rows"], self.encoder.num_entities
+        rows = batch[f"{side}_rows"]
+        entities = self.encoder.num_entities
         part = Data(**{name: triples[name][rows] for name in ("head", "relation", "tail")})
         head, relation, tail = (c.unsqueeze(1) for c in (part.head, part.relation, part.tail))
         shape = len(rows), self.negatives[side]
@@ -97,7 +98,8 @@ class NegativeSampling:
         if side == "tail" or self.inverse_relations:
             drawn = head, relation, ends
             scores = self.encoder.tail_scores(part, torch.cat([tail, ends], 1))
-            true, sampled = scores[:, :1], scores[:, 1:]
+            true = scores[:, :1]
+            sampled = scores[:, 1:]
         else:
             drawn = ends, relation.expand(shape), tail.expand(shape)
             true, sampled = self.encoder.sampled_scores(part, drawn)

@@ -68,10 +68,13 @@ class GeometricGraph(Generated):
             )
 
     def load(self) -> Data:
-        nodes, generator = self.num_nodes, np.random.default_rng(self.seed)
-        points, hidden = self.points(nodes, generator), self.hidden_degrees(nodes, generator)
+        nodes = self.num_nodes
+        generator = np.random.default_rng(self.seed)
+        points = self.points(nodes, generator)
+        hidden = self.hidden_degrees(nodes, generator)
         pairs = i, j = np.stack(np.triu_indices(nodes, k=1))
-        distance, mean = self.distances(points, points)[i, j], self.mean_degree / (nodes - 1)
+        distance = self.distances(points, points)[i, j]
+        mean = self.mean_degree / (nodes - 1)
         p = self.probabilities(distance, hidden[i] * hidden[j], self.beta, mean)
         linked = torch.from_numpy(pairs[:, generator.random(len(p)) < p])
         data = Data(edge_index=simple_edges(linked, nodes), num_nodes=nodes)
@@ -113,9 +116,9 @@ class GeometricGraph(Generated):
         count = len(points)
         elsewhere = generator.random(count) >= self.correlation
         places = np.where(elsewhere[:, None], self.points(count, generator), points)
-        own = self.hidden_degrees(count, generator)
+        hidden = self.hidden_degrees(count, generator)
         distance = self.distances(places, self.points(FEATURES, generator))
-        products = np.outer(own, self.hidden_degrees(FEATURES, generator))
+        products = np.outer(hidden, self.hidden_degrees(FEATURES, generator))
         p = self.probabilities(distance, products, FEATURE_BETA, FEATURE_DEGREE / FEATURES)
         return (generator.random(p.shape) < p).astype(np.float32)
 

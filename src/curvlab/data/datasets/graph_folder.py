@@ -80,7 +80,8 @@ class GraphFolder(TableGraph):
 
     def _files(self) -> dict[str, Path]:
         """The existing files, by `edges`, `nodes` and `features`."""
-        place, files = self._folder, dict[str, Path]()
+        place = self._folder
+        files = dict[str, Path]()
         refuse_ending(self.path or "")
         if place.is_file():
             files["edges"] = place

@@ -78,7 +78,9 @@ class TableGraph(OwnGraph, ABC):
         nodes.refuse(ids.duplicated(), roles["id"], "is a second line: keep one line per node")
         _, ends, weight = self._number(edges, ids.drop_duplicates(), array)
         known = self.known or Vocabulary()
-        labels, classes, masks = None, None, {}
+        labels = None
+        classes = None
+        masks = {}
         if "label" in roles:
             labels, classes = encode_classes(nodes, roles["label"], known.classes)
             if ignored := nodes.said_missing(roles["label"]):
@@ -173,16 +175,16 @@ class TableGraph(OwnGraph, ABC):
         self, edges: Table, ids: pd.Index | None, array: np.ndarray | None
     ) -> tuple[pd.Index, np.ndarray, np.ndarray | None]:
         """Ids of the nodes, the edges by their numbers and their weights; notes what is wrong."""
-        found = {column: edges.ids(column) for column in ("source", "target")}
+        texts_of = {column: edges.ids(column) for column in ("source", "target")}
         remedy = "not in the table of nodes: add a line for it there, or remove the edge"
         if ids is None and array is not None:
             ids = pd.RangeIndex(len(array)).astype(str)
             last = len(array) - 1
             remedy = f"not a row of the features, 0 to {last}: give a nodes.csv with their ids"
         elif ids is None:
-            ids = pd.Index(pd.unique(pd.DataFrame(found).to_numpy(object).ravel()))
-        ends = np.stack([ids.get_indexer(pd.Index(texts)) for texts in found.values()])
-        for (column, texts), numbers in zip(found.items(), ends, strict=True):
+            ids = pd.Index(pd.unique(pd.DataFrame(texts_of).to_numpy(object).ravel()))
+        ends = np.stack([ids.get_indexer(pd.Index(texts)) for texts in texts_of.values()])
+        for (column, texts), numbers in zip(texts_of.items(), ends, strict=True):
             edges.refuse((numbers < 0) & texts.ne(""), column, remedy)
         weight = None
         if "weight" in edges.frame:
@@ -195,8 +197,8 @@ class TableGraph(OwnGraph, ABC):
         if self.features is not None:
             return [name for name in self.features if name in nodes.frame]
         names = []
-        others = [*roles.values(), *self.ignore, *mask_columns(nodes).values()]
-        for name in nodes.frame.columns.drop(others, errors="ignore"):
+        no_features = [*roles.values(), *self.ignore, *mask_columns(nodes).values()]
+        for name in nodes.frame.columns.drop(no_features, errors="ignore"):
             if name in self.names_of_no_role[:1] or re.fullmatch(
                 r"(column|Unnamed:) \d+", str(name)
             ):
@@ -214,21 +216,21 @@ class TableGraph(OwnGraph, ABC):
 
     def _masks(self, nodes: Table, labels: Tensor | None) -> dict[str, Tensor]:
         """The split of columns `train_mask`, `val_mask` and `test_mask`, if there are all three."""
-        found = {p: name for p, name in mask_columns(nodes).items() if name not in self.ignore}
-        if not found or labels is None:
+        columns = {p: name for p, name in mask_columns(nodes).items() if name not in self.ignore}
+        if not columns or labels is None:
             return {}
-        if missing := [part for part in GIVEN if part not in found]:
+        if missing := [part for part in GIVEN if part not in columns]:
             nodes.faults.append(
-                f"{nodes.path} has a column {next(iter(found.values()))!r} and none that is called "
+                f"{nodes.path} has a column {next(iter(columns.values()))!r} and none called "
                 f"{missing[0].removeprefix('given_')}_mask: add it, or drop the split by "
-                f"ignore=[{','.join(map(str, found.values()))}]"
+                f"ignore=[{','.join(map(str, columns.values()))}]"
             )
             return {}
         masks = {}
         for part in GIVEN:
-            inside = nodes.parsed(found[part])
-            wrong = ~inside.isin([0, 1]) & ~nodes.blank(found[part])
-            nodes.refuse(wrong, found[part], "is not true or false: write one of them")
+            inside = nodes.parsed(columns[part])
+            wrong = ~inside.isin([0, 1]) & ~nodes.blank(columns[part])
+            nodes.refuse(wrong, columns[part], "is not true or false: write one of them")
             masks[part] = torch.tensor((inside == 1).to_numpy()).unsqueeze(1)
         return masks
 
@@ -236,10 +238,10 @@ class TableGraph(OwnGraph, ABC):
         self, nodes: Table, columns: Sequence[str], known: Sequence[str] | None
     ) -> pd.DataFrame:
         """Columns of numbers as float64, with those of one-hot texts called `COLUMN=TEXT`."""
-        made: dict[str, np.ndarray] = {}
+        encoded: dict[str, np.ndarray] = {}
         if known is not None:
-            there = {*nodes.frame}
-            columns = [*dict.fromkeys(n if n in there else n.partition("=")[0] for n in known)]
+            present = {*nodes.frame}
+            columns = [*dict.fromkeys(n if n in present else n.partition("=")[0] for n in known)]
         for name in columns:
             if name not in nodes.frame:
                 nodes.faults.append(
@@ -247,16 +249,17 @@ class TableGraph(OwnGraph, ABC):
                     "the model was trained on: give the same columns"
                 )
             elif name not in known if known is not None else self.one_hot and nodes.is_text(name):
-                made |= self._one_hot(nodes, name)
+                encoded |= self._one_hot(nodes, name)
             else:
-                made[name] = self._fill(nodes, name)
+                encoded[name] = self._fill(nodes, name)
         if known is not None:
             zeros = np.zeros(len(nodes.frame))
-            made = {name: made.get(name, zeros) for name in known}
-        return pd.DataFrame(made, index=nodes.frame.index, dtype=np.float64)
+            encoded = {name: encoded.get(name, zeros) for name in known}
+        return pd.DataFrame(encoded, index=nodes.frame.index, dtype=np.float64)
 
     def _one_hot(self, nodes: Table, name: str) -> dict[str, np.ndarray]:
-        blank, texts = nodes.blank(name), nodes.texts(name)
+        blank = nodes.blank(name)
+        texts = nodes.texts(name)
         if not self.fill:
             nodes.refuse(blank, name, f"is missing: write a text, or ignore=[{name}]")
         values = sorted(texts[~blank].unique())
@@ -300,7 +303,8 @@ def encode_classes(
     nodes: Table, column: str, known: Sequence[str] | None = None
 ) -> tuple[Tensor, tuple[str, ...]]:
     """Classes `[nodes]` by number, -1 where there is none, and their names."""
-    texts, kind = nodes.values(column), nodes.frame[column].dtype
+    texts = nodes.values(column)
+    kind = nodes.frame[column].dtype
     counts = texts[texts != ""].value_counts()
     if known is None and len(counts) > 1 and counts.max() == 1:
         nodes.faults.append(

@@ -81,9 +81,9 @@ class SplitObjects(PyGKnowledgeGraph):
     """A class with an object for each part, numbering by first appearance (FB15k-237)."""
 
     def number_triples(self, root: str, parts: Sequence[pd.DataFrame]) -> tuple[Data, np.ndarray]:
-        made = [self.dataset(root=root, split=name)[0] for name in MASKS]
-        data = join_parts(made)
-        data.num_nodes = made[0].num_nodes
+        splits = [self.dataset(root=root, split=name)[0] for name in MASKS]
+        data = join_parts(splits)
+        data.num_nodes = splits[0].num_nodes
         return data, pd.concat(parts)[["head", "tail"]].to_numpy(object).ravel()
 
 

@@ -31,7 +31,8 @@ class KnownGraph(Generated):
 
     def load(self) -> Data:
         graph = nx.convert_node_labels_to_integers(self.graph())
-        edges, nodes = torch.tensor(list(graph.edges)).T, len(graph)
+        edges = torch.tensor(list(graph.edges)).T
+        nodes = len(graph)
         data = Data(edge_index=simple_edges(edges, nodes), num_nodes=nodes)
         return LargestConnectedComponents()(data)
 

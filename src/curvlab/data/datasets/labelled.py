@@ -71,7 +71,8 @@ class LabelledGraph(Downloaded, ABC, kw_only=True):
         if "labelled" in raw:
             edges = edges[:, raw.labelled[edges].all(dim=0)]
         share = nan if data.y.dim() == 2 else homophily(edges, data.y)
-        data.raw_edges, data.homophily = raw.num_edges, round(share, 4)
+        data.raw_edges = raw.num_edges
+        data.homophily = round(share, 4)
         return data
 
 

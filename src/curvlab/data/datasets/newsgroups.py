@@ -47,17 +47,18 @@ class NewsgroupsGraph(NearestNeighbourGraph, kw_only=True):
         return f"{super().variant}-{self.min_share:g}"
 
     def points(self, paths: list[Path]) -> tuple[Tensor, Tensor]:
-        found, categories = {}, sorted(self.categories)
+        texts = {}
+        categories = sorted(self.categories)
         with tarfile.open(paths[0], "r:gz") as archive:
             for member in archive:
                 folder, *rest = PurePosixPath(member.name).parts
                 if member.isfile() and folder in FOLDERS and rest[0] in categories:
                     file = archive.extractfile(member)
                     assert file is not None
-                    found[rest[0], FOLDERS.index(folder), rest[1]] = file.read().decode("latin1")
-        order = sorted(found)
+                    texts[rest[0], FOLDERS.index(folder), rest[1]] = file.read().decode("latin1")
+        order = sorted(texts)
         counts = CountVectorizer(stop_words="english", min_df=self.min_share)
         weights = TfidfTransformer(smooth_idf=False)
-        x = weights.fit_transform(counts.fit_transform([found[place] for place in order]))
+        x = weights.fit_transform(counts.fit_transform([texts[place] for place in order]))
         y = torch.tensor([categories.index(category) for category, *_ in order])
         return torch.from_numpy(x.toarray().astype(np.float32)), y

@@ -54,7 +54,9 @@ class OGBGraph(LabelledGraph, kw_only=True):
             parts = [
                 _table(*folder.glob(f"split/*/{p}.csv.gz")) for p in ("train", "valid", "test")
             ]
-        y, edges, features = raw["node_label"], raw["edge_index"], raw.get("edge_feat")
+        y = raw["node_label"]
+        edges = raw["edge_index"]
+        features = raw.get("edge_feat")
         if self.both_directions:
             edges = torch.cat([edges, edges.flip(0)], dim=1)
             features = None if features is None else features.repeat(2, 1)
@@ -63,7 +65,8 @@ class OGBGraph(LabelledGraph, kw_only=True):
             data.x = mean_of_edges(edges, features, len(y))
         y = y[:, 0] if y.shape[1] == 1 else y
         if y.dim() == 1 and bool(y.isnan().any()):
-            data.labelled, y = ~y.isnan(), y.nan_to_num(-1)
+            data.labelled = ~y.isnan()
+            y = y.nan_to_num(-1)
         data.y = y.long()
         for name, part in zip(GIVEN, parts, strict=True):
             mask = index_to_mask(torch.from_numpy(part.ravel()), len(y))
@@ -81,9 +84,9 @@ class OGBGraph(LabelledGraph, kw_only=True):
 
         data = self._read(self.download(), "r")
         data.given, data.raw_edges, data.homophily = self.given, data.num_edges, nan
-        found = {**self.facts(data)}
-        del found["num_edges"], found["homophily"]
-        check_statistics(self.name, found, self.statistics)
+        facts = {**self.facts(data)}
+        del facts["num_edges"], facts["homophily"]
+        check_statistics(self.name, facts, self.statistics)
         return write_disk_graph(folder, data, check_edges)
 
 

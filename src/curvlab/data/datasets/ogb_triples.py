@@ -47,7 +47,8 @@ class OGBTriples(KnowledgeGraph):
                 triples = torch.load(path, weights_only=False, pickle_module=READER)
                 parts.append(_number(triples, starts))
         data = join_parts(parts)
-        data.num_nodes, data.relation_names = len(entities), relations
+        data.num_nodes = len(entities)
+        data.relation_names = relations
         data.vocabulary = Vocabulary(entities=tuple(entities), relations=tuple(relations))
         data.val_negatives, data.test_negatives = (part.negatives for part in parts[1:])
         return data

@@ -91,7 +91,8 @@ class OwnGraph(CheckedFields, ABC):
         data = simple_graph(ends, len(ids), weight, self.directed)
         known = torch.tensor([True])
         if labels is not None:
-            data.y, known = labels, labels >= 0
+            data.y = labels
+            known = labels >= 0
             if not bool(known.all()):
                 data.labelled = known
         splits = max((mask.shape[1] for mask in (masks or {}).values()), default=0)
@@ -109,7 +110,8 @@ class OwnGraph(CheckedFields, ABC):
         """Return the graph, and report its sizes and columns by `say`, once per command."""
         folder = None if self.data_dir is None else Path(self.data_dir) / "processed"
         data = cached_graph(folder, self.disk_key, self._check) if folder else self._check()
-        self.remarks, self.counts = data.remarks, {name: data[name] for name in COUNTS}
+        self.remarks = data.remarks
+        self.counts = {name: data[name] for name in COUNTS}
         for name in ("remarks", *COUNTS):
             del data[name]
         say_once(self.report(data), say)
@@ -156,8 +158,8 @@ class OwnGraph(CheckedFields, ABC):
     @property
     def disk_key(self) -> str:
         """A key of the cached graph from its files, options and reader."""
-        apart = ("path", "nodes", "place", "what", "name", "data_dir", "remarks", "counts")
-        options = {name: value for name, value in vars(self).items() if name not in apart}
+        not_options = ("path", "nodes", "place", "what", "name", "data_dir", "remarks", "counts")
+        options = {name: value for name, value in vars(self).items() if name not in not_options}
         return content_key(self.name, checksum(self.download()), options, self.revision)
 
 
@@ -176,7 +178,8 @@ def simple_graph(ends: np.ndarray, nodes: int, weight: np.ndarray | None, direct
     The reverse of a directed edge has `edge_forward [edges]` false and weight 0.
     """
     proper = ends[0] != ends[1]
-    arcs, values = torch.from_numpy(ends[:, proper]), torch.ones(int(proper.sum())).double()
+    arcs = torch.from_numpy(ends[:, proper])
+    values = torch.ones(int(proper.sum())).double()
     if weight is not None:
         values = torch.from_numpy(weight[proper])
     arcs, values = coalesce(arcs, values, num_nodes=nodes, reduce="sum")

@@ -78,16 +78,16 @@ class PyGObject(OwnGraph):
         return self._graph(self._made(self.target, files) if self.target else load_saved(files[0]))
 
     def _made(self, target: str, files: list[Path]) -> Data:
-        found = locate(target)
-        if not (inspect.isclass(found) and issubclass(found, Dataset)):
+        located = locate(target)
+        if not (inspect.isclass(located) and issubclass(located, Dataset)):
             known = torch_geometric.datasets.__all__
             refuse(f"data set class target={target}", target.rpartition(".")[2], known)
-        made: Any = found
-        takes_root = "root" in inspect.signature(found).parameters
+        dataset_class: Any = located
+        takes_root = "root" in inspect.signature(located).parameters
         with pyg_root({str(path.relative_to(self.place)): path for path in files}) as folder:
             root = {"root": str(folder)} if takes_root else {}
             try:
-                (graph,) = made(**root, **(self.options or {}))
+                (graph,) = dataset_class(**root, **(self.options or {}))
             except Exception as error:  # its network, its files and its arguments fail in own ways
                 why = " ".join(str(error).split())[:160]
                 raise UsageError(
@@ -126,8 +126,11 @@ class PyGObject(OwnGraph):
             )
         if self.weighted and not self.directed and is_undirected(ends, weight, nodes):
             once = ends[0] <= ends[1]  # weights of repeated edges are added
-            ends, weight = ends[:, once], weight[once]
-        labels, classes, given = None, None, dict[str, Tensor]()
+            ends = ends[:, once]
+            weight = weight[once]
+        labels = None
+        classes = None
+        given = dict[str, Tensor]()
         if y is not None:
             labels, classes = self._classes(raw, y.reshape(-1).nan_to_num(-1).clamp(min=-1))
             masks = {name: raw.get(f"{name.removeprefix('given_')}_mask") for name in GIVEN}

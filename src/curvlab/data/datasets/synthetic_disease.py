@@ -31,7 +31,8 @@ class SyntheticDisease(Generated):
 
     def load(self) -> Data:
         generator = np.random.default_rng(self.seed)
-        levels, first = [np.zeros(1, dtype=np.int64)], 0  # parents, level by level
+        levels = [np.zeros(1, dtype=np.int64)]
+        first = 0  # parents, level by level
         for _ in range(self.depth):
             size = len(levels[-1])
             counts = generator.integers(*CHILDREN, size, endpoint=True)

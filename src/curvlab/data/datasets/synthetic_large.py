@@ -75,7 +75,8 @@ class SyntheticLarge(Generated):
     def to_disk(self, folder: Path) -> DiskGraph:
         """Write the same graph to a folder, its edges and features a piece at a time."""
         generator = np.random.default_rng(self.seed)
-        graph, y = DiskGraph.create(folder), self._classes(generator)
+        graph = DiskGraph.create(folder)
+        y = self._classes(generator)
         graph.write_edges(self._edges(y, generator), self.num_nodes)
         graph.write_features(self._features(y, generator, CHUNK_ROWS), self.features)
         graph.write_labels(np.arange(self.num_nodes), y, {})

@@ -39,15 +39,18 @@ class SyntheticKnowledgeGraph(Generated):
             raise UsageError(f"groups={self.groups} must be even: each has a twin.")
 
     def load(self) -> Data:
-        size, entity = self.size, torch.arange(self.groups * self.size)
-        group, place = entity // size, entity % size
+        size = self.size
+        entity = torch.arange(self.groups * self.size)
+        group = entity // size
+        place = entity % size
         ring = (place.unsqueeze(1) + torch.arange(1, size)) % size
         siblings = (group.unsqueeze(1) * size + ring).flatten()
         parts: list[tuple[Tensor, int, Tensor]] = [
             (entity.repeat_interleave(size - 1), 0, siblings),
             (entity, 1, (group ^ 1) * size + place),
         ]
-        above, kinds = group, [2, 3]
+        above = group
+        kinds = [2, 3]
         while bool((lower := above > 0).any()):
             above = torch.where(lower, (above - 1) // 2, 0)
             parts += [(entity[lower], kind, above[lower] * size) for kind in kinds]

@@ -257,15 +257,15 @@ def relation_pairs(triples: pd.DataFrame, inverse: bool = True) -> pd.DataFrame:
     known = triples[["head", "tail", "relation"]].drop_duplicates()
     joined = triples.merge(known.set_axis([*ends, "other"], axis=1), on=["head", "tail"])
     joined = joined[joined["relation"] != joined["other"]]
-    found = list[pd.DataFrame]()
+    shares = list[pd.DataFrame]()
     for parts in (tuple(PARTS), ("val", "test")):
         sizes = triples.loc[triples["part"].isin(parts), "relation"].value_counts()
         shared = joined[joined["part"].isin(parts)].groupby(["relation", "other"]).size()
         counts = shared.rename("shared").reset_index()
-        found.append(
+        shares.append(
             counts.assign(share=counts["shared"] / counts["relation"].map(sizes).astype(float))
         )
-    pairs = pd.concat(found)
+    pairs = pd.concat(shares)
     entities = triples[["head", "tail"]].stack().nunique()
     density = pairs["other"].map(known["relation"].value_counts()).astype(float) / entities**2
     likely = (pairs["share"] >= INVERSE) & (pairs["share"] > 5 * density)
@@ -297,8 +297,8 @@ def trained_inverses(triples: pd.DataFrame) -> pd.DataFrame:
     same &= joined["head"] != joined["tail"]
     pairs = relation_pairs(triples)[["relation", "other"]].assign(inverse=True)
     inverse = joined.merge(pairs, on=["relation", "other"])
-    found = {"same": joined.loc[same, "index"], "other": inverse["index"]}
-    marks = {name: np.isin(np.arange(len(rows)), places) for name, places in found.items()}
+    inverses = {"same": joined.loc[same, "index"], "other": inverse["index"]}
+    marks = {name: np.isin(np.arange(len(rows)), places) for name, places in inverses.items()}
     return pd.DataFrame(marks, index=triples.index)
 
 

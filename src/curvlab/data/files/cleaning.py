@@ -73,7 +73,8 @@ def check_labels(data: Data, num_classes: int | None = None) -> None:
     `y [nodes]` has classes 0, 1, ..., at most `num_classes`, or `y [nodes, labels]` zeros and ones.
     Where `labelled [nodes]` is given and false, a node needs no label.
     """
-    y, nodes = data.y, int(data.num_nodes or 0)
+    y = data.y
+    nodes = int(data.num_nodes or 0)
     if y is None:
         raise UsageError(
             "the graph has no labels: choose a dataset of node classification, give your own graph "
@@ -83,7 +84,8 @@ def check_labels(data: Data, num_classes: int | None = None) -> None:
         raise UsageError(f"the graph has {nodes} nodes but {len(y)} labels.")
     known = data.get("labelled", torch.ones(nodes, dtype=torch.bool, device=y.device))
     if y.dim() == 2:
-        fits, classes = ((y == 0) | (y == 1)).all(dim=1), "0 and 1"
+        fits = ((y == 0) | (y == 1)).all(dim=1)
+        classes = "0 and 1"
     else:
         fits = (y >= 0) & (y == (y.trunc() if y.is_floating_point() else y))
         fits &= y < (num_classes or y.max() + 1)
@@ -101,12 +103,12 @@ def check_labels(data: Data, num_classes: int | None = None) -> None:
         raise UsageError(f"{what}, so that there is nothing to tell apart: choose another dataset.")
 
 
-def check_statistics(name: str, found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+def check_statistics(name: str, actual: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     """Refuse the graph of this name if known statistics are not the expected ones (None: any)."""
     differing = [
-        f"{key}={found[key]} instead of {value}"
+        f"{key}={actual[key]} instead of {value}"
         for key, value in expected.items()
-        if key in found and value is not None and found[key] != value
+        if key in actual and value is not None and actual[key] != value
     ]
     if differing:
         raise UsageError(

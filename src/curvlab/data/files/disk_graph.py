@@ -41,19 +41,20 @@ class ArrayFolder:
     @classmethod
     def open(cls, folder: Path) -> Self | None:
         """The content of a folder; None where there is none, a `UsageError` where it is damaged."""
-        found = cls(folder)
+        instance = cls(folder)
         if not (folder / MANIFEST).exists():
             return None
         try:
             content = read_json(folder / MANIFEST)
         except DamagedError as error:
-            raise found.damage_error(MANIFEST) from error
-        found.arrays, found.facts = content["arrays"], content["facts"]
-        for name, entry in found.arrays.items():
-            path, size = found.path(name), int(np.prod(entry["shape"]))
+            raise instance.damage_error(MANIFEST) from error
+        instance.arrays, instance.facts = content["arrays"], content["facts"]
+        for name, entry in instance.arrays.items():
+            path = instance.path(name)
+            size = int(np.prod(entry["shape"]))
             if not path.exists() or path.stat().st_size != size * np.dtype(entry["dtype"]).itemsize:
-                raise found.damage_error(path.name)
-        return found
+                raise instance.damage_error(path.name)
+        return instance
 
     def path(self, name: str) -> Path:
         return self.folder / f"{name}.bin"
@@ -151,11 +152,11 @@ class DiskGraph(ArrayFolder):
 
     def labelled_nodes(self) -> Data:
         """The nodes with a label, ascending, as a graph for splits: `y` and given splits."""
-        found = {name: torch.from_numpy(self.read(name)) for name in GIVEN if name in self.arrays}
-        if found:
-            found["given"] = self.facts["given"]
+        masks = {name: torch.from_numpy(self.read(name)) for name in GIVEN if name in self.arrays}
+        if masks:
+            masks["given"] = self.facts["given"]
         y = torch.from_numpy(self.read("labels"))
-        return Data(y=y, num_nodes=len(y), **found)
+        return Data(y=y, num_nodes=len(y), **masks)
 
     def write_features(self, chunks: Iterable[np.ndarray], num_features: int) -> None:
         """Write features `[some nodes, features]` that come in the order of the nodes."""

@@ -174,7 +174,8 @@ def fetch(
 ) -> Path:
     """The verified path of a raw file: in the data folder, or fetched from mirror or network."""
     known = {"SHA-256": sha256, "git blob hash": git_blob}
-    target, tried = Path(data_dir) / path, "no mirror is set"
+    target = Path(data_dir) / path
+    tried = "no mirror is set"
     if target.exists():
         _verify(target, known, f"delete it ({target}) and run again to fetch a fresh copy")
         return target
@@ -214,10 +215,10 @@ def fetch(
 def _verify(path: Path, known: Mapping[str, str | None], remedy: str) -> None:
     """Compare a file with its known checksums, by their kind."""
     for kind, expected in known.items():
-        found = expected and CHECKSUMS[kind](path)
-        if found != expected:
+        actual = expected and CHECKSUMS[kind](path)
+        if actual != expected:
             raise UsageError(
-                f"{path} is corrupt: its {kind} is {found}, expected {expected}; {remedy}."
+                f"{path} is corrupt: its {kind} is {actual}, expected {expected}; {remedy}."
             )
 
 

@@ -138,10 +138,12 @@ class MiniBatchDataModule(GraphDataModule):
 
     def next_round(self) -> tuple[Tensor, ...]:
         """The parts of the stream's next step, those of this process's batches."""
-        batches, first = self._processes * self.accumulate, self._rank * self.accumulate
+        batches = self._processes * self.accumulate
+        first = self._rank * self.accumulate
         while self._rounds is None or self._round == len(self._rounds):
             if self._rounds is not None:
-                self._pass, self._round = self._pass + 1, 0
+                self._pass = self._pass + 1
+                self._round = 0
             self._rounds = self.rounds(self._pass, batches)
         self._round += 1
         return self._rounds[self._round - 1][first : first + self.accumulate]
@@ -149,7 +151,8 @@ class MiniBatchDataModule(GraphDataModule):
     def train_dataloader(self) -> MiniBatches:
         on_gpu = False
         if self.trainer is not None:
-            self._rank, self._processes = self.trainer.global_rank, self.trainer.world_size
+            self._rank = self.trainer.global_rank
+            self._processes = self.trainer.world_size
             on_gpu = self.trainer.strategy.root_device.type == "cuda"
         return MiniBatches(self, self.steps_per_epoch, pinned=on_gpu)
 
@@ -210,16 +213,17 @@ class SubgraphDataModule(MiniBatchDataModule):
         """Rows `[nodes, width]` by `function(subgraph, nodes in it)`; processes share the parts."""
         position = torch.full((self.num_nodes,), -1)
         position[nodes] = torch.arange(len(nodes))
-        parts, own = self.evaluation_parts(nodes), []
+        parts = self.evaluation_parts(nodes)
+        pieces = []
         for number, part in own_share(list(enumerate(parts))):
             with torch.random.fork_rng(devices=[]):
                 torch.default_generator.manual_seed(self.seed + number)
                 batch = self.batch(part)
             rows = (position[part] >= 0).nonzero().squeeze(1)
-            own.append(function(batch.to(str(device)), rows.to(device)))
+            pieces.append(function(batch.to(str(device)), rows.to(device)))
         order = torch.cat([position[part] for part in parts])
-        found = torch.cat(all_gather_pieces(own, device))
-        return found[order[order >= 0].argsort().to(device)]
+        evaluated = torch.cat(all_gather_pieces(pieces, device))
+        return evaluated[order[order >= 0].argsort().to(device)]
 
     @cached_property
     def subgraphs(self) -> Subgraphs:

@@ -68,7 +68,10 @@ class Subgraphs:
         Source: GraphSAGE (Hamilton et al. 2017), Algorithm 2.
         """
         number, first, sources = self._lookup(1)
-        hops, drawn, owners, met = [seeds], [], [], len(seeds)
+        hops = [seeds]
+        drawn = []
+        owners = []
+        met = len(seeds)
         self._number[seeds] = torch.arange(met)
         for fan_out in fan_outs:
             targets = hops[-1]
@@ -83,10 +86,12 @@ class Subgraphs:
             hops.append(source[self._number[source] < 0].unique())
             self._number[hops[-1]] = torch.arange(met, met := met + len(hops[-1]))
         nodes, places = torch.cat(hops), torch.cat(drawn)
-        source, target = self._number[sources[places]], self._number[torch.cat(owners)]
+        source = self._number[sources[places]]
+        target = self._number[torch.cat(owners)]
         self._number[nodes] = -1
         data = self._select(nodes, source, target, number[places])
-        data.nodes, data.batch_size = nodes, len(seeds)
+        data.nodes = nodes
+        data.batch_size = len(seeds)
         return data
 
     def _lookup(self, end: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -86,7 +86,8 @@ class TokenStore:
 
     def _compute_columns(self, first: int, last: int) -> None:
         """Compute and write some columns, an array for each order."""
-        spec, nodes = self.spec, self.graph.num_nodes
+        spec = self.spec
+        nodes = self.graph.num_nodes
         now = np.empty((nodes, last - first), dtype=np.float32)
         for rows in _row_blocks(nodes, 4 * self.graph.num_features):
             now[rows] = self.graph.read("features", rows.start, rows.stop)[:, first:last]
@@ -125,7 +126,8 @@ class TokenStore:
 
     def _write(self, order: int, first: int, signals: np.ndarray) -> None:
         """Write the columns of one order, for the labelled nodes."""
-        width, storage = signals.shape[1], STORAGE[self.spec.dtype]
+        width = signals.shape[1]
+        storage = STORAGE[self.spec.dtype]
         with self.arrays.writing(f"{order}-{first}", storage, width) as append:
             for rows in _row_blocks(len(self.nodes), 4 * width):
                 values = torch.from_numpy(signals[self.nodes[rows]]).to(DTYPES[self.spec.dtype])
@@ -135,7 +137,9 @@ class TokenStore:
 
     def _join(self) -> None:
         """Put columns and orders together to one array."""
-        arrays, orders, features = self.arrays, self.spec.orders + 1, self.graph.num_features
+        arrays = self.arrays
+        orders = self.spec.orders + 1
+        features = self.graph.num_features
         arrays.verify()
         firsts = sorted({int(name.partition("-")[2]) for name in arrays.arrays})
         storage = STORAGE[self.spec.dtype]

@@ -122,8 +122,8 @@ class TripleDataModule(MiniBatchDataModule):
         counts = torch.zeros(len(head), dtype=torch.long)
         for end in (head, tail):
             pairs = end * self.num_relations + relation
-            _, place, found = pairs.unique(return_inverse=True, return_counts=True)
-            counts += found[place] + 3
+            _, place, pair_counts = pairs.unique(return_inverse=True, return_counts=True)
+            counts += pair_counts[place] + 3
         return counts.to(torch.get_default_dtype()).rsqrt()
 
     def rounds(self, number: int, batches: int) -> list[tuple[Tensor, ...]]:

@@ -52,7 +52,8 @@ def reader_name(path: str | Path, options: Iterable[str] = ()) -> str:
         path: Path of a folder or file.
         options: Names of the reader's options, of which some say that a table has triples.
     """
-    place, ending = Path(path).expanduser(), ending_of(path)
+    place = Path(path).expanduser()
+    ending = ending_of(path)
     if place.is_dir():
         has_triples = any((place / name).exists() for name in TRIPLES)
         has_edges = any(place.glob("edges.*"))
@@ -82,11 +83,11 @@ def say_unread(folder: Path, files: Iterable[Path], remedy: str) -> list[str]:
     """
     endings = {ending for endings in READERS.values() for ending in endings} | {*WAYS_OUT}
     read = {path.resolve() for path in files}
-    others = [
+    unread = [
         path.name
         for path in sorted(folder.iterdir())
         if path.is_file() and ending_of(path) in endings and path.resolve() not in read
     ]
-    if not others:
+    if not unread:
         return []
-    return [f"not read: {shorten(', '.join(others), 160, placeholder=' ...')} ({remedy})"]
+    return [f"not read: {shorten(', '.join(unread), 160, placeholder=' ...')} ({remedy})"]

@@ -82,11 +82,11 @@ def plain_name(name: str) -> str:
 def named_columns(columns: Iterable[str], without: Sequence[str] = ()) -> dict[str, str]:
     """Columns by role, found by name; the first existing name of a role counts."""
     plain = {plain_name(name): name for name in reversed([*columns])}
-    found = {
+    candidates = {
         role: [plain[n] for n in names if n in plain and n not in without]
         for role, names in ROLES.items()
     }
-    return {role: names[0] for role, names in found.items() if names}
+    return {role: names[0] for role, names in candidates.items() if names}
 
 
 def named_ends(columns: Sequence[str]) -> list[str]:
@@ -127,23 +127,23 @@ def read_header(table: Table, header: bool | None, nodes: Table | None = None) -
         return (table.with_header(), "header read") if header else (table, "no header")
     lone = False
     if len({*first}) < len(first) and not named_ends(first):
-        found = False
+        is_header = False
     elif (ends := named_ends(first)) and all(len(name) > 1 for name in ends):
         positions = [first.index(name) for name in ends]
-        found = not below.iloc[:, positions].isin(ends).any(axis=None)
+        is_header = not below.iloc[:, positions].isin(ends).any(axis=None)
     elif below.iloc[:, :2].isin(first[:2]).any(axis=None):
-        found = False
+        is_header = False
     elif nodes is not None:
-        found = not any(nodes.texts(name).isin(first[:2]).any() for name in nodes.frame)
+        is_header = not any(nodes.texts(name).isin(first[:2]).any() for name in nodes.frame)
     else:
         words = pd.to_numeric(pd.Series(first), errors="coerce").isna().to_numpy()
         top = Table(table.path, below.head(1000), form=table.form)
         numbers = np.array([top.parsed(c).notna().all() for c in top.frame]) & (len(below) > 0)
-        found = bool((words & numbers)[:2].all() or (words & numbers)[2:3].any())
-        lone = not found and bool(words[:2].all()) and _pairs_are_rare(below)
-        found = found or lone
+        is_header = bool((words & numbers)[:2].all() or (words & numbers)[2:3].any())
+        lone = not is_header and bool(words[:2].all()) and _pairs_are_rare(below)
+        is_header = is_header or lone
     guess = f" (guess: {KEEP})" if lone else ""
-    return (table.with_header(), f"header read{guess}") if found else (table, "no header")
+    return (table.with_header(), f"header read{guess}") if is_header else (table, "no header")
 
 
 def _numbers_rows(first: list[str], below: pd.DataFrame) -> bool:
@@ -154,7 +154,8 @@ def _numbers_rows(first: list[str], below: pd.DataFrame) -> bool:
 
 def _counts_edges(frame: pd.DataFrame) -> bool:
     """Whether the first line gives the numbers of nodes and edges of the lines below."""
-    first, below = frame.iloc[0].dropna(), frame.iloc[1:]
+    first = frame.iloc[0].dropna()
+    below = frame.iloc[1:]
     if len(first) not in (2, 3) or not first.str.fullmatch(r"\d+").all() or len(below) < 2:
         return False
     nodes = len(pd.unique(below.iloc[:, :2].to_numpy(object).ravel()))
@@ -201,24 +202,25 @@ def edge_columns(
         table.check()
     else:
         _refuse_blanks_in_names(table)
-        chosen, guess = named_ends([*frame]) if table.headed else [], ""
+        chosen = named_ends([*frame]) if table.headed else []
+        guess = ""
         if not chosen:
             chosen, guess = _shared_columns(frame.drop(columns=numbering))
-    others = [str(name) for name in frame if name not in chosen]
-    if "relation" in named_columns(others):
+    rest = [str(name) for name in frame if name not in chosen]
+    if "relation" in named_columns(rest):
         raise UsageError(
             f"{table.path} has a column of relations, as a knowledge graph has: use "
             "dataset=kg_folder dataset.source.path=FOLDER (train.txt, valid.txt, test.txt), or add "
             "dataset.source.test_share=0.1 dataset.source.valid_share=0.1, which draw their parts."
         )
-    others = [name for name in others if name not in numbering]
-    numbers = [c for c in others if not (table.blank(c).all() or table.is_text(c))]
-    named = named_columns(others).get("weight")
+    rest = [name for name in rest if name not in numbering]
+    numbers = [c for c in rest if not (table.blank(c).all() or table.is_text(c))]
+    named = named_columns(rest).get("weight")
     weight = [named] if named else numbers[:1]
     form = "; ".join(filter(None, (said, *table.form)))
     line = f"edges: {_shown(chosen[0])} - {_shown(chosen[1])}{guess}{f' ({form})' if form else ''}"
     line += f"; weight: {_shown(weight[0]) if weighted and weight else 'none'}"
-    unused = [name for name in others if not weighted or name not in weight]
+    unused = [name for name in rest if not weighted or name not in weight]
     if unused:
         line += f"; not used: {shorten(', '.join(unused), 160, placeholder=' ...')}"
     if weight and not weighted:
@@ -308,8 +310,8 @@ def hydra_list(names: Sequence[str]) -> str:
 
 def hydra_text(text: str) -> str:
     """A text as a command line has it, quoted if need be."""
-    if found := re.fullmatch(r"column (\d+)", text):
-        return found[1]
+    if numbered := re.fullmatch(r"column (\d+)", text):
+        return numbered[1]
     if re.fullmatch(r"[A-Za-z_./~][\w./~+-]*", text, re.ASCII) and text.casefold() not in NO_TEXTS:
         return text
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
@@ -373,24 +375,25 @@ def triple_table(
 
 def triple_roles(names: Sequence[str]) -> dict[str, int]:
     """Positions of head, relation and tail among names of columns, or nothing."""
-    found = {
+    positions = {
         role: [i for i, name in enumerate(names) if plain_name(name) in usual.split()]
         for role, usual in TRIPLE.items()
     }
-    return {role: at[0] for role, at in found.items()} if all(found.values()) else {}
+    return {role: at[0] for role, at in positions.items()} if all(positions.values()) else {}
 
 
 def _read_n_triples(path: Path) -> Table | None:
     """Triples as `<a> <b> <c> .`, without the brackets; None for other files."""
     check_file(path, "triples")
-    rows, lines = dict[int, list[str]](), read_text(path)[0].split("\n")
+    rows = dict[int, list[str]]()
+    lines = read_text(path)[0].split("\n")
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        found = N_TRIPLE.fullmatch(line)
-        if not found and not rows:
+        match = N_TRIPLE.fullmatch(line)
+        if not match and not rows:
             return None
-        if not found:
+        if not match:
             raise UsageError(f"{path}, line {number}: {line[:60]!r} is not `<a> <b> <c> .`.")
-        rows[number] = [re.sub(r"^<(.*)>$", r"\1", name) for name in found.groups()]
+        rows[number] = [re.sub(r"^<(.*)>$", r"\1", name) for name in match.groups()]
     return Table(path, pd.DataFrame.from_dict(rows, orient="index", columns=[*TRIPLE], dtype=str))

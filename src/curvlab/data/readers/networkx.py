@@ -22,7 +22,8 @@ HEADER = re.compile(r"#.*\n# GMT .*\n#.*\n")
 def read_networkx(path: Path, directed: bool) -> tuple[Table, Table, list[str]]:
     """Tables of edges and of nodes (ids in `id`), and what was understood."""
     text, _ = read_text(path)
-    ending, says = ending_of(path), list[str]()
+    ending = ending_of(path)
+    says = list[str]()
     try:
         if ending == ".gml":
             graph = _parse_gml(text, says)

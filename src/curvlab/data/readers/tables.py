@@ -163,7 +163,8 @@ class Table:
 
     def numbers(self, column: Hashable, remedy: str, blank: bool = False) -> np.ndarray:
         """A column as float64 numbers, finite in float32; NaN where `blank` allows none."""
-        parsed, missing = self.parsed(column), self.blank(column)
+        parsed = self.parsed(column)
+        missing = self.blank(column)
         numbers = np.where(missing, np.nan, parsed.to_numpy(np.float64, na_value=np.nan))
         with np.errstate(over="ignore"):
             wrong = ~np.isfinite(numbers.astype(np.float32))
@@ -186,8 +187,8 @@ class Table:
 def check_file(path: Path, what: str) -> None:
     """Refuse a missing or empty file, with a sentence on `what` it should be."""
     if not path.is_file() or not path.stat().st_size:
-        found = "is a folder" if path.is_dir() else "is empty" if path.exists() else "is not there"
-        raise UsageError(f"{path} {found}: give the path of {what}.")
+        state = "is a folder" if path.is_dir() else "is empty" if path.exists() else "is not there"
+        raise UsageError(f"{path} {state}: give the path of {what}.")
 
 
 def read_text(path: Path) -> tuple[str, str]:
@@ -200,7 +201,8 @@ def read_text(path: Path) -> tuple[str, str]:
         text = raw.decode(encoding or "utf-8-sig")
         encoding = encoding.upper().removesuffix("-LE").removesuffix("-BE") or "UTF-8"
     except UnicodeDecodeError:
-        text, encoding = raw.decode("cp1252", errors="replace"), "Windows-1252"
+        text = raw.decode("cp1252", errors="replace")
+        encoding = "Windows-1252"
     except (OSError, EOFError) as error:
         raise UsageError(f"{path} cannot be read ({error}): it is not a complete .gz.") from None
     if "\0" in text:
@@ -236,7 +238,8 @@ def blank_comments(text: str) -> tuple[str, tuple[str, ...]]:
     start = rf"[ \t]*[{''.join(marks)}]"
     lead = re.match(rf"(?:[ \t]*\n|{start}.*(?:\n|\Z))*", text)
     end = lead.end() if lead else 0
-    head, body = text[:end], text[end:]
+    head = text[:end]
+    body = text[end:]
     if not body.strip() and not re.fullmatch(rf"(?:{start}?(?:[ \t].*)?(?:\n|\Z))*", text):
         return text, ()
     said = [*re.findall(rf"(?m)^{start}(.*)", head)]
@@ -256,7 +259,8 @@ def split_lines(lines: Sequence[str], separator: str, quoted: bool = True) -> li
 
 def find_separator(lines: Sequence[str], quoted: bool) -> tuple[str, str]:
     """The separator with which most lines have as many columns, and a second choice or nothing."""
-    shares, rows = dict[str, float](), dict[str, list[list[str]]]()
+    shares = dict[str, float]()
+    rows = dict[str, list[list[str]]]()
     for name in SEPARATORS:
         rows[name] = split_lines(lines, name, quoted)
         counts = Counter(len(row) for row in rows[name] if len(row) > 1)
@@ -275,8 +279,8 @@ def find_separator(lines: Sequence[str], quoted: bool) -> tuple[str, str]:
         first = (
             "space" if decimals and not any("," in t for row in spaced for t in row[:2]) else first
         )
-    others = [name for name in best if name not in (first, "space")]
-    return first, others[0] if others else ""
+    alternatives = [name for name in best if name not in (first, "space")]
+    return first, alternatives[0] if alternatives else ""
 
 
 def read_table(path: Path, separator: str | None = None, plain: bool = False) -> Table:
@@ -298,15 +302,15 @@ def read_table(path: Path, separator: str | None = None, plain: bool = False) ->
     if not plain:
         text, comments = blank_comments(text)
     text, attributes = _split_dictionaries(text)
-    found, quoted, other = _find_form(text, separator, plain)
-    if attributes is not None and found == "space" and (joined := _join_names(text)):
-        text, found, quoted = joined, "tab", False
+    delimiter, quoted, other = _find_form(text, separator, plain)
+    if attributes is not None and delimiter == "space" and (joined := _join_names(text)):
+        text, delimiter, quoted = joined, "tab", False
         form.append("names have blanks (guess: write tabs between names)")
     guess = f" (guess: dataset.source.separator={other})" if other else ""
-    form.insert(0, f"separator {found}{guess}")
+    form.insert(0, f"separator {delimiter}{guess}")
     if encoding != "UTF-8":
         form.append(f"encoding {encoding}{' (guess: write UTF-8)' if encoding[0] == 'W' else ''}")
-    frame = _parse(path, text, found, quoted)
+    frame = _parse(path, text, delimiter, quoted)
     if attributes is not None:
         frame = frame.join(attributes)
     return Table(path, frame, form=tuple(form), headed=False, comments=comments)
@@ -335,11 +339,11 @@ def _find_form(text: str, separator: str | None, plain: bool) -> tuple[str, bool
     lines = [line for line in text[: 2**20].split("\n")[:SAMPLE] if line.strip()]
     paired = text.count('"') % 2 == 0
     quoted = paired and not plain
-    found, other = find_separator(lines, quoted) if separator is None else (separator, "")
-    if plain and paired and '"' in text and found in ("comma", "semicolon"):
+    chosen, other = find_separator(lines, quoted) if separator is None else (separator, "")
+    if plain and paired and '"' in text and chosen in ("comma", "semicolon"):
         quoted = True
-        found, other = find_separator(lines, quoted) if separator is None else (separator, "")
-    return found, quoted, other
+        chosen, other = find_separator(lines, quoted) if separator is None else (separator, "")
+    return chosen, quoted, other
 
 
 def _parse(path: Path, text: str, separator: str, quoted: bool) -> pd.DataFrame:
@@ -412,12 +416,13 @@ def _split_dictionaries(text: str) -> tuple[str, pd.DataFrame | None]:
     form = re.compile(r"[ \t;,|]*(\{.*\})[ \t]*$")
     if not re.match(r"\s*\S.*" + form.pattern, text, re.MULTILINE):
         return text, None
-    kept, rows = [], {}
+    kept = []
+    rows = {}
     for number, line in enumerate(text.split("\n"), 1):
-        found = form.search(line)
+        match = form.search(line)
         try:
-            rows[number] = literal_eval(found[1]) if found else {}
+            rows[number] = literal_eval(match[1]) if match else {}
         except (ValueError, SyntaxError):
             return text, None
-        kept.append(line[: found.start()] if found else line)
+        kept.append(line[: match.start()] if match else line)
     return "\n".join(kept), pd.DataFrame.from_dict(rows, orient="index").rename(columns=str)

@@ -34,13 +34,13 @@ def join_names(lines: Iterable[Sequence[str]]) -> list[list[str]]:
     if not all(first):
         raise UsageError(REMEDY)
     heads = [min(starts, key=len) for starts in first]
-    found = list[list[str]]()
+    joined = list[list[str]]()
     for row, head in zip(rows, heads, strict=True):
-        others = _split(row[len(head.split()) :], {*heads})
-        if others is None:
+        rest = _split(row[len(head.split()) :], {*heads})
+        if rest is None:
             raise UsageError(REMEDY)
-        found.append([head, *others])
-    return found
+        joined.append([head, *rest])
+    return joined
 
 
 def _split(words: Sequence[str], names: set[str]) -> list[str] | None:
@@ -48,7 +48,8 @@ def _split(words: Sequence[str], names: set[str]) -> list[str] | None:
     places: list[list[str] | None] = [None] * len(words) + [[]]
     for start in reversed(range(len(words))):
         for end in range(start + 1, min(start + LONGEST, len(words)) + 1):
-            rest, name = places[end], " ".join(words[start:end])
+            rest = places[end]
+            name = " ".join(words[start:end])
             if rest is not None and name in names:
                 places[start] = [name, *rest]
     return places[0]
@@ -64,14 +65,14 @@ def split_pairs(lines: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
         one, other = (" ".join(part) for part in _cut(row, cut))
         return counts[one] * counts[other]
 
-    found = list[tuple[str, str]]()
+    pairs = list[tuple[str, str]]()
     for row in lines:
         if len(row) < 2:
             raise UsageError(REMEDY)
         cut = max(range(1, len(row)), key=lambda at: shared(row, at))
         one, other = (" ".join(part) for part in _cut(row, cut))
-        found.append((one, other))
-    return found
+        pairs.append((one, other))
+    return pairs
 
 
 def _cut(row: Sequence[str], at: int) -> tuple[Sequence[str], Sequence[str]]:

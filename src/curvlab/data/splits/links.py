@@ -81,7 +81,8 @@ class LinkSplit(CheckedFields):
 
         They are `train_edges`, `val_edges`, `test_edges`, `val_non_edges` and `test_non_edges`.
         """
-        nodes, edges = int(data.num_nodes or 0), self.edges(data)
+        nodes = int(data.num_nodes or 0)
+        edges = self.edges(data)
         total = edges.shape[1]
         sizes = [int(fraction * total) for fraction in (self.val, self.test)]
         if min(sizes) < 1 or sum(sizes) >= total:
@@ -98,8 +99,10 @@ class LinkSplit(CheckedFields):
             "test_edges": test,
         }
         parts |= zip(("val_non_edges", "test_non_edges"), pairs.split(sizes, dim=1), strict=True)
-        whole, data = data, drop_given_splits(data)
-        data.edge_index, data.num_nodes = simple_edges(train, nodes), nodes
+        whole = data
+        data = drop_given_splits(data)
+        data.edge_index = simple_edges(train, nodes)
+        data.num_nodes = nodes
         for name in OF_EDGES:
             if name in data:  # both lists of edges are sorted, one is part of the other
                 before, now = (d.edge_index[0] * nodes + d.edge_index[1] for d in (whole, data))
@@ -116,9 +119,9 @@ class LinkSplit(CheckedFields):
         """The order in which edges are cut into parts `[M]`, and as many pairs as are held out."""
         generator = np.random.default_rng(draw)
         order = torch.from_numpy(generator.permutation(edges.shape[1]))
-        apart = NonEdges(edges, nodes, held_out)
-        numbers = torch.from_numpy(generator.choice(apart.count, held_out, replace=False))
-        return order, apart.pairs(numbers)
+        non_edges = NonEdges(edges, nodes, held_out)
+        numbers = torch.from_numpy(generator.choice(non_edges.count, held_out, replace=False))
+        return order, non_edges.pairs(numbers)
 
 
 class HGCNLinkSplit(LinkSplit):
@@ -148,7 +151,9 @@ class HGCNLinkSplit(LinkSplit):
         generator = np.random.RandomState(draw)
         order = torch.from_numpy(generator.permutation(edges.shape[1]))
         right = torch.tensor([[0], [1]])  # i <= j are the pairs i < j + 1 of one node more
-        apart = NonEdges(edges + right, nodes + 1, held_out)
-        numbers = np.arange(apart.count, dtype=np.int32 if apart.count < 2**31 else np.int64)
+        non_edges = NonEdges(edges + right, nodes + 1, held_out)
+        numbers = np.arange(
+            non_edges.count, dtype=np.int32 if non_edges.count < 2**31 else np.int64
+        )
         generator.shuffle(numbers)
-        return order, apart.pairs(torch.from_numpy(numbers[:held_out]).long()) - right
+        return order, non_edges.pairs(torch.from_numpy(numbers[:held_out]).long()) - right

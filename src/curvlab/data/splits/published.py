@@ -63,14 +63,14 @@ class RandomPerClass(Split):
             nodes = (y == c).nonzero().flatten()[torch.randperm(int(count), generator=generator)]
             train.append(nodes[: self.train_per_class])
             rest.append(nodes[self.train_per_class :])
-        others = torch.cat(rest)
-        if len(others) < self.val + self.test:
+        remaining = torch.cat(rest)
+        if len(remaining) < self.val + self.test:
             raise UsageError(
                 f"split={self.name} wants {self.val} validation and {self.test} test nodes, but "
-                f"only {len(others)} nodes are not trained on: lower split.val or split.test."
+                f"only {len(remaining)} nodes are not trained on: lower split.val or split.test."
             )
-        others = others[torch.randperm(len(others), generator=generator)]
-        return [torch.cat(train), *others[: self.val + self.test].split([self.val, self.test])]
+        remaining = remaining[torch.randperm(len(remaining), generator=generator)]
+        return [torch.cat(train), *remaining[: self.val + self.test].split([self.val, self.test])]
 
 
 class QuotaSplit(Split):
@@ -109,7 +109,8 @@ class QuotaSplit(Split):
         y = self.single_labels(data).numpy()
         generator = np.random.RandomState(self.seeds[draw])
         classes = int(y.max()) + 1
-        quota, size = round(self.train * len(y) / classes), round(self.val * len(y))
+        quota = round(self.train * len(y) / classes)
+        size = round(self.val * len(y))
         members = [np.flatnonzero(y == c) for c in range(classes)]
         chosen = [
             n if len(n) < quota else generator.choice(n, quota, replace=False) for n in members

@@ -21,7 +21,8 @@ def smallest_eigenvectors(adjacency: csr_array, k: int) -> np.ndarray:
     )[:count]
     solved = []
     for nodes in members:
-        matrix, some = adjacency[nodes][:, nodes], min(k, len(nodes))
+        matrix = adjacency[nodes][:, nodes]
+        some = min(k, len(nodes))
         dense = len(nodes) <= DENSE_EIGEN_NODES or some > len(nodes) // 4
         solved.append(largest_eigenpairs(matrix, some, dense))
     # Rounding makes the components' trivial eigenvalues, all 0, differ in the last digits.
@@ -83,12 +84,14 @@ def _lanczos(matrix: csr_array, k: int) -> tuple[np.ndarray, np.ndarray]:
         last = values.argmin()
         if missed < values[last] + SAME_EIGENVALUE:
             return values, vectors
-        values[last], vectors[:, last] = missed, vector[:, 0]
+        values[last] = missed
+        vectors[:, last] = vector[:, 0]
 
 
 def _canonical(vectors: np.ndarray) -> np.ndarray:
     """A basis of the space of orthonormal columns `[nodes, m]`, see `largest_eigenpairs`."""
-    left, basis = vectors.copy(), np.empty_like(vectors)
+    left = vectors.copy()
+    basis = np.empty_like(vectors)
     for column in basis.T:
         length = (left**2).sum(axis=1)
         pivot = np.argmax(length >= (1 - 1e-6) * length.max())

@@ -134,9 +134,9 @@ class OwnFeatures(GraphTransform):
         blocks = [] if data.x is None or self.kind == "identity" else [self._scale(data)]
         if self.kind != "own" or not blocks:
             self.transductive_reason = MADE
-            made = Data(num_nodes=nodes)
+            featureless = Data(num_nodes=nodes)
             if nodes <= IDENTITY_UP_TO:
-                blocks.append(IdentityFeatures()(made).x)
+                blocks.append(IdentityFeatures()(featureless).x)
             else:
                 blocks.append(torch.randn(nodes, RANDOM) / RANDOM**0.5)
         data.x = torch.cat([block.to(torch.get_default_dtype()) for block in blocks], dim=1)
@@ -149,7 +149,8 @@ class OwnFeatures(GraphTransform):
             return normalise_rows(x)
         if not self.fitted:
             known = x[data.train_mask] if "train_mask" in data else x
-            scaled, deviation = self._columns_to_scale(data), known.std(dim=0, correction=0)
+            scaled = self._columns_to_scale(data)
+            deviation = known.std(dim=0, correction=0)
             self.fitted = {
                 "mean": torch.where(scaled, known.mean(dim=0), 0),
                 "deviation": torch.where(scaled & (deviation > 0), deviation, 1),
@@ -170,11 +171,12 @@ class OwnFeatures(GraphTransform):
         if self.kind == "none":
             return ["features: a constant 1 (dataset.features=none)"]
         if data.x is None or self.kind == "identity":
-            made = "identity" if nodes <= IDENTITY_UP_TO else f"{RANDOM} random columns"
+            replacement = "identity" if nodes <= IDENTITY_UP_TO else f"{RANDOM} random columns"
             why = "it has none of its own" if data.x is None else f"dataset.features={self.kind}"
-            return [f"features: {made} ({why}); the model will work on this graph alone"]
+            return [f"features: {replacement} ({why}); the model will work on this graph alone"]
         count = int(self._columns_to_scale(data).sum())
-        total, says = data.x.shape[1], []
+        total = data.x.shape[1]
+        says = []
         if count:
             by = "all nodes" if data.y is None else "the training nodes"
             says.append(
@@ -189,7 +191,8 @@ class OwnFeatures(GraphTransform):
             )
         deviations = deviations[deviations > 0]
         if not count and self.scale in ("none", "auto") and len(deviations):
-            low, high = float(deviations.min()), float(deviations.max())
+            low = float(deviations.min())
+            high = float(deviations.max())
             if high > UNSCALED or (high > UNSCALED * low and self.scale == "none"):
                 says.append(
                     f"columns are not scaled, their deviations are {low:.2g} to {high:.2g}: "
@@ -229,7 +232,8 @@ class StackedHops(GraphTransform):
 
 def _propagate(data: Data, hops: int) -> list[Tensor]:
     """`X, A X, ..., A^hops X` with the normalised adjacency of the graph and its self-loops."""
-    nodes, blocks = int(data.num_nodes or 0), [data.x]
+    nodes = int(data.num_nodes or 0)
+    blocks = [data.x]
     edges, _ = add_remaining_self_loops(data.edge_index, num_nodes=nodes)
     adjacency = normalised_matrix(edges, nodes).astype(data.x.numpy().dtype)
     for _ in range(hops):

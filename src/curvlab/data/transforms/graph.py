@@ -100,16 +100,16 @@ def complete(data: Data, transforms: Iterable[GraphTransform]) -> None:
         )
     graph = SparseGraph.from_data(data)
     for transform in transforms:
-        there = [n for n in (*transform.writes, *transform.alternatives) if n in data]
-        outdated = [name for name in there if graph.is_outdated(name)]
-        if there and not outdated:
+        present = [n for n in (*transform.writes, *transform.alternatives) if n in data]
+        outdated = [name for name in present if graph.is_outdated(name)]
+        if present and not outdated:
             continue
         for name in outdated:
             del data[name]
-        made = transform(copy(data).cpu())
+        transformed = transform(copy(data).cpu())
         for name in transform.writes:
-            is_default = made[name].dtype == torch.get_default_dtype()
-            data[name] = made[name].to(data.x.device, data.x.dtype if is_default else None)
+            is_default = transformed[name].dtype == torch.get_default_dtype()
+            data[name] = transformed[name].to(data.x.device, data.x.dtype if is_default else None)
         remember(data, transform)
 
 
@@ -225,11 +225,13 @@ class NormalisedAdjacency(GraphTransform):
 
     def forward(self, data: Data) -> Data:
         nodes = int(data.num_nodes or 0)
-        edges, weight = data.edge_index, data.get("edge_weight")
+        edges = data.edge_index
+        weight = data.get("edge_weight")
         weight = None if weight is None else weight.double()
         forward = data.get("edge_forward")
         if forward is not None:
-            edges, weight = edges[:, forward], None if weight is None else weight[forward]
+            edges = edges[:, forward]
+            weight = None if weight is None else weight[forward]
         if self.self_loops:
             edges, weight = add_remaining_self_loops(edges, weight, num_nodes=nodes)
         source, target = edges

@@ -45,7 +45,7 @@ class ShortestPaths(GraphTransform):
         for start in range(0, nodes, ROWS):
             rows = np.arange(start, min(start + ROWS, nodes))
             lengths = dijkstra(graph, unweighted=True, indices=rows)
-            found = np.isfinite(lengths)
-            hops[rows] = np.where(found, np.minimum(lengths, self.longest), self.longest + 1)
+            connected = np.isfinite(lengths)
+            hops[rows] = np.where(connected, np.minimum(lengths, self.longest), self.longest + 1)
         data.hops = torch.from_numpy(hops)
         return data

@@ -55,7 +55,8 @@ class HyperbolicScorer(TripleScorer):
     ) -> None:
         super().__init__()
         each = {"components": num_relations} if self.curvature_per_relation else {}
-        self.curvature, self.dim_out = manifold(**each).curvature, dim
+        self.curvature = manifold(**each).curvature
+        self.dim_out = dim
         self.entities = table(num_entities, dim, init)
         self.translations = table(num_relations, dim, init)
         self.head_bias = nn.Parameter(torch.zeros(num_entities))
@@ -301,7 +302,8 @@ class AttH(RotH):
         del self.last_translations
 
     def forward(self, batch: Data) -> Tensor:
-        scale, head = self.scale(batch), self.entities(batch.head)
+        scale = self.scale(batch)
+        head = self.entities(batch.head)
         rotation = rotate(self.turns(batch, self.rotations), head)
         reflection = reflect(self.turns(batch, self.reflections), head)
         both = torch.stack([rotation, reflection], 1)
@@ -314,13 +316,15 @@ class AttH(RotH):
 
 def rotate(turns: Tensor, x: Tensor) -> Tensor:
     """Rotate pairs of coordinates by angles, of which `turns` `[..., pairs, 2]` are (cos, sin)."""
-    (cos, sin), (a, b) = turns.unbind(-1), x.unflatten(-1, (-1, 2)).unbind(-1)
+    cos, sin = turns.unbind(-1)
+    a, b = x.unflatten(-1, (-1, 2)).unbind(-1)
     return torch.stack([cos * a - sin * b, sin * a + cos * b], -1).flatten(-2)
 
 
 def reflect(turns: Tensor, x: Tensor) -> Tensor:
     """Reflect pairs of coordinates by [[cos, sin], [sin, -cos]]."""
-    (cos, sin), (a, b) = turns.unbind(-1), x.unflatten(-1, (-1, 2)).unbind(-1)
+    cos, sin = turns.unbind(-1)
+    a, b = x.unflatten(-1, (-1, 2)).unbind(-1)
     return torch.stack([cos * a + sin * b, sin * a - cos * b], -1).flatten(-2)
 
 

@@ -127,7 +127,8 @@ class SquaredDistancesToRays(Function):
         a = scales.unsqueeze(1) * exact[1].T
         growth = (2 * a).clamp_(max=2 * rim).exp_()
         fall = growth.reciprocal()
-        cosh, sinh = growth + fall, growth - fall  # twice them
+        cosh = growth + fall  # twice cosh and sinh
+        sinh = growth - fall
         squared, derivative, slopes = q.new_empty((3, *q.shape), dtype=DISTANCE_DTYPE)
         for rows, at in _row_blocks(group, len(rays)):
             u2 = torch.mul(p[rows], cosh[at]).addcmul_(q[rows], sinh[at], value=-1).sub_(0.5)

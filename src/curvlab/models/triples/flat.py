@@ -120,7 +120,8 @@ class DistMult(_FlatScorer, DotProductScorer):
         return self.combine(head, torch.where(inverse, self.invert(relation), relation))
 
     def moduli(self, batch: Data) -> Tensor:
-        head, tail = self.entities(batch.head), self.entities(batch.tail)
+        head = self.entities(batch.head)
+        tail = self.entities(batch.tail)
         relation = self.relations(batch.relation % self.relation_rows)
         return self.modulus(torch.stack([head, relation, tail]))
 
@@ -217,7 +218,8 @@ class _DistanceScorer(_FlatScorer):
             [triples.head, triples.tail, torch.where(replaced, head, tail).view(-1)]
         )
         x, y, ends = self.entities(numbers).split([len(head), len(head), head.numel()])
-        query, back = self.move(x, triples.relation), self.move(y, triples.relation, back=True)
+        query = self.move(x, triples.relation)
+        back = self.move(y, triples.relation, back=True)
         # A product with 0 and 1 chooses exactly; its derivative makes fewer arrays than `where`'s.
         chosen = torch.stack([~replaced, replaced], -1).to(x.dtype)
         away = product(chosen, torch.stack([query, back], 1)) - ends.view(*head.shape, -1)
@@ -231,7 +233,8 @@ class _DistanceScorer(_FlatScorer):
         return distances
 
     def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
-        x, y = self(batch), self.tails(among)
+        x = self(batch)
+        y = self.tails(among)
         if self.norm == 1:
             return -self.summed_distances(x, y)
         squares = x.square().sum(-1, keepdim=True) + y.square().sum(-1)

@@ -28,13 +28,13 @@ class ResidualCost(CostTask, Task):
 
     def __init__(self, encoder: Encoder, **options: Any) -> None:
         super().__init__(encoder, **options)
-        found = [part for part in encoder.modules() if isinstance(part, LorentzResidual)]
-        if not found:
+        residuals = [part for part in encoder.modules() if isinstance(part, LorentzResidual)]
+        if not residuals:
             raise UsageError(
                 "task=residual_cost times a residual connection, and this model has none: use "
                 "model=lrn, with at least two layers"
             )
-        self.residual = found[0]
+        self.residual = residuals[0]
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         return 0 * next(self.encoder.parameters()).sum()

@@ -40,7 +40,8 @@ class CostTask(Checked, LightningModule):
 
     def __init__(self, encoder: Encoder, passes: PositiveInt = 20, **options: Any) -> None:
         super().__init__(encoder, **options)
-        self.score, self.passes = type(self).score, passes
+        self.score = type(self).score
+        self.passes = passes
 
     @abstractmethod
     def cost(self, batch: Data) -> dict[str, float]:

@@ -38,10 +38,13 @@ LIBRARY = Library(
 def _component(profile: Profile) -> list[float]:
     """Members of `Component` in `fused.cpp`."""
     if isinstance(profile, PseudoProfile):
-        kind, magnitude, series = 2, profile.magnitude, []
+        kind = 2
+        magnitude = profile.magnitude
+        series = []
     else:
         assert isinstance(profile, CurvedProfile)
-        kind, magnitude = 0 if profile.hyperbolic else 1, profile.magnitude
+        kind = 0 if profile.hyperbolic else 1
+        magnitude = profile.magnitude
         series = profile.series[::-1] if profile.nearly_flat else []
     terms = [*map(float, series), *[0.0] * (8 - len(series))]
     return [kind, 1 / float(magnitude), len(series), *terms]

@@ -79,7 +79,8 @@ def reconstruction_loss(
     it builds on (Q-GCN, https://github.com/xiongbo010/QGCN, models/decoders.py at 5d8e449), which
     clamps at 1e-15.
     """
-    form, fused = space.pair_form(x), None
+    form = space.pair_form(x)
+    fused = None
     if form is not None:
         kappa = None if form.kappa is None else form.kappa.detach()
         values = form._replace(left=form.left.detach(), right=form.right.detach(), kappa=kappa)
@@ -157,16 +158,21 @@ class _NonNeighbourSums(torch.autograd.Function):
                 "space.sqdist(x[:, None], x[None])."
             )
         arithmetic, tiles, work = ctx.arithmetic, ctx.tiles, ctx.work
-        ctx.work, right = None, arithmetic.form.right
+        ctx.work = None
+        right = arithmetic.form.right
         if work is None:  # a second pass, with retain_graph: the first has used up the weights
             work = tiles.take_workspace(len(right), right.device, ctx.dtype)
             arithmetic.sums(tiles, work)
-        grad, grad_left = grad.contiguous(), torch.zeros_like(right)
-        parts, features = grad_left.split(tiles.size, dim=2), right.split(tiles.size, dim=2)
+        grad = grad.contiguous()
+        grad_left = torch.zeros_like(right)
+        parts = grad_left.split(tiles.size, dim=2)
+        features = right.split(tiles.size, dim=2)
         pulls = grad.split(tiles.size)
         with full_precision():
             for n, tile in enumerate(tiles.tiles):
-                i, j, weights = tile.row, tile.column, work.weights[n]
+                i = tile.row
+                j = tile.column
+                weights = work.weights[n]
                 if arithmetic.fused:
                     arithmetic.fused.pull(tile, weights, work.summands[n], grad, grad_left)
                     continue
@@ -229,8 +235,10 @@ class _Arithmetic:
 
         `[1 + components, nodes]`. The weights stay in the workspace.
         """
-        right, kinds = self.form.right, 1 + (self.form.kappa is not None) * len(self.profiles)
-        rows, columns = self.left.mT.split(tiles.size, dim=1), right.split(tiles.size, dim=2)
+        right = self.form.right
+        kinds = 1 + (self.form.kappa is not None) * len(self.profiles)
+        rows = self.left.mT.split(tiles.size, dim=1)
+        columns = right.split(tiles.size, dim=2)
         sums = torch.zeros(kinds, len(tiles.degree), dtype=work.kind[2], device=right.device)
         sums[0] = tiles.rank == 0  # the node itself, exp(0), once
         parts = sums.split(tiles.size, dim=1)
@@ -251,7 +259,9 @@ class _Arithmetic:
 
         Weights are `exp(-D)` times the derivatives of D by forms, entries those by curvatures.
         """
-        form, (total, *entries), weights = work.forms[n], work.summands[n], work.weights[n]
+        form = work.forms[n]
+        total, *entries = work.summands[n]
+        weights = work.weights[n]
         total.zero_()
         for h, profile in enumerate(self.profiles):
             if rows.dtype == form.dtype:

@@ -106,7 +106,8 @@ class Workspace:
             shared[:, :area].unflatten(1, tile.shape)
             for tile, area in zip(tiles.tiles, areas, strict=True)
         ]
-        self.forms, self.summands = [v[0] for v in views], [v[1:] for v in views]
+        self.forms = [v[0] for v in views]
+        self.summands = [v[1:] for v in views]
         own = shared.new_empty(components * sum(areas)).split([components * a for a in areas])
         self.weights = [
             part.unflatten(0, (components, *tile.shape))
