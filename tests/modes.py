@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from curvlab.manifolds.products import FULL, _precisions
+from curvlab.manifolds.matrix_products import FULL, _precisions
 
 # Positions of the factors; what is added is not rounded.
 FACTORS = {

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from curvlab import files, leases
-from curvlab.leases import HeldError, look, take
+from curvlab.leases import HeldError, acquire, holder_of
 
 pytestmark = pytest.mark.slow
 
@@ -37,13 +37,13 @@ with RunDirectory(folder).locked(None):
 """
 RACING = """
 import pathlib, sys, time
-from curvlab.leases import HeldError, take
+from curvlab.leases import HeldError, acquire
 path, log = map(pathlib.Path, sys.argv[1:])
 taken = 0
 end = time.monotonic() + 30
 while taken < 40 and time.monotonic() < end:
     try:
-        lease = take(path)
+        lease = acquire(path)
     except HeldError:
         continue
     with lease, log.open("a") as file:
@@ -83,33 +83,33 @@ def holding(path):
 
 
 def test_a_lease_is_held_by_one_and_leaves_nothing(path):
-    with take(path) as lease:
-        assert look(path).pid == os.getpid()
+    with acquire(path) as lease:
+        assert holder_of(path).pid == os.getpid()
         with pytest.raises(HeldError, match=rf"held by process {os.getpid()} on \S+$") as refused:
-            take(path)
+            acquire(path)
         assert refused.value.holder.alive
         assert lease.is_locked
-    assert look(path) is None
+    assert holder_of(path) is None
     assert list(path.parent.iterdir()) == []
-    with take(path):
+    with acquire(path):
         pass
 
 
 def test_a_process_of_this_machine_that_is_killed_holds_nothing(path, holding):
     with pytest.raises(HeldError):
-        take(path)
+        acquire(path)
     holding.kill()
     os.waitid(os.P_PID, holding.pid, os.WEXITED | os.WNOWAIT)  # it stays as a zombie
-    with take(path):
-        assert look(path).pid == os.getpid()
+    with acquire(path):
+        assert holder_of(path).pid == os.getpid()
     assert list(path.parent.iterdir()) == []
 
 
 def test_another_process_with_its_number_is_not_it(path):
-    with take(path):
-        assert look(path).alive
+    with acquire(path):
+        assert holder_of(path).alive
         os.utime(path, (1, 1))  # last renewed long before this process was started
-        assert look(path) is None
+        assert holder_of(path) is None
 
 
 def test_on_another_machine_what_is_renewed_is_alive_and_what_is_not_is_abandoned(
@@ -117,21 +117,21 @@ def test_on_another_machine_what_is_renewed_is_alive_and_what_is_not_is_abandone
 ):
     deadline = time.monotonic() + 30
     time.sleep(1.0)
-    assert look(path).alive, "it is renewed"
+    assert holder_of(path).alive, "it is renewed"
     holding.send_signal(signal.SIGSTOP)
     seen = set()
-    while (holder := look(path)) is not None:
+    while (holder := holder_of(path)) is not None:
         seen.add(holder.alive)
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert False in seen, "it may be dead"
-    with take(path):
+    with acquire(path):
         holding.send_signal(signal.SIGCONT)  # its lease is lost: it must not write any more
         assert holding.wait(timeout=30) == leases.LOST
         assert re.fullmatch(
             r"curvlab: \S+\.lease is gone or was taken, .*\n", holding.stderr.read()
         )
-        assert look(path).pid == os.getpid()
+        assert holder_of(path).pid == os.getpid()
 
 
 @pytest.mark.parametrize("content", ["", "{"])
@@ -140,10 +140,10 @@ def test_a_lease_that_nobody_has_finished_writing_is_held_for_a_while(path, cont
     monkeypatch.setattr(leases, "UNWRITTEN", 0.4)
     path.write_text(content)
     with pytest.raises(HeldError, match="held by another process"):
-        take(path)
+        acquire(path)
     time.sleep(0.5)
-    with take(path):
-        assert look(path).pid == os.getpid()
+    with acquire(path):
+        assert holder_of(path).pid == os.getpid()
     assert list(path.parent.iterdir()) == []
 
 
@@ -168,7 +168,7 @@ def test_a_suspended_process_writes_nothing_into_the_folder_of_the_next(path, el
             assert time.monotonic() < deadline
         process.send_signal(signal.SIGSTOP)
         os.utime(path, (1, 1))  # long ago
-        with take(path):
+        with acquire(path):
             result.write_text("of the next")
             process.send_signal(signal.SIGCONT)
             begun = time.monotonic()
@@ -184,7 +184,7 @@ def test_a_suspended_process_that_writes_nothing_ends_at_once(path, elsewhere):
         assert process.stdout.readline() == "held\n"
         process.send_signal(signal.SIGSTOP)
         os.utime(path, (1, 1))
-        with take(path):
+        with acquire(path):
             process.send_signal(signal.SIGCONT)
             begun = time.monotonic()
             assert process.wait(timeout=60) == leases.LOST
@@ -196,11 +196,11 @@ def test_a_lease_dated_in_the_future_is_not_held_for_ever(path, elsewhere, holdi
     holding.wait()
     os.utime(path, (time.time() + 1e6,) * 2)
     deadline = time.monotonic() + 30
-    while look(path) is not None:
+    while holder_of(path) is not None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    with take(path):
-        assert look(path).pid == os.getpid()
+    with acquire(path):
+        assert holder_of(path).pid == os.getpid()
 
 
 def test_a_moved_or_deleted_file_is_fenced_too(tmp_path, monkeypatch):

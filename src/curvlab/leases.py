@@ -54,10 +54,10 @@ class HeldError(Exception):
         return f"{self.path.parent} is held by {self.holder}"
 
 
-def take(
+def acquire(
     path: Path, wait: Callable[[Holder], None] | None = None
 ) -> AcquireReturnProxy[SoftFileLease]:
-    """Take a lease until the end of a `with` block; a process that loses its lease ends.
+    """Acquire a lease until the end of a `with` block; a process that loses its lease ends.
 
     Without `wait`, a lease that another process holds raises `HeldError`. With it, `wait` is called
     once with the holder, and this process waits for the lease.
@@ -65,7 +65,7 @@ def take(
     pause = 0.0
     while True:
         try:
-            return _take(path)
+            return _try_acquire(path)
         except HeldError as error:
             if wait is None:
                 raise
@@ -75,7 +75,7 @@ def take(
             time.sleep(pause)
 
 
-def _take(path: Path) -> AcquireReturnProxy[SoftFileLease]:
+def _try_acquire(path: Path) -> AcquireReturnProxy[SoftFileLease]:
     lease = SoftFileLease(
         path,
         lease_duration=ABANDONED,
@@ -83,10 +83,10 @@ def _take(path: Path) -> AcquireReturnProxy[SoftFileLease]:
         on_compromise=_end,
         thread_local=False,
     )
-    if path.exists() and look(path) is None:
+    if path.exists() and holder_of(path) is None:
         # One of several processes gets the guard and deletes the lease if it is still free.
         with suppress(Timeout, OSError), SoftFileLock(f"{path}.guard", blocking=False):
-            if look(path) is None:
+            if holder_of(path) is None:
                 lease.force_break()
     try:
         held = lease.acquire(blocking=False)
@@ -94,14 +94,14 @@ def _take(path: Path) -> AcquireReturnProxy[SoftFileLease]:
             Thread(target=_watch, args=(lease, path, identity), daemon=True).start()
         return held
     except Timeout:
-        raise HeldError(path, look(path) or Holder()) from None
+        raise HeldError(path, holder_of(path) or Holder()) from None
     except OSError as error:
-        if (holder := look(path)) is not None:  # of another user
+        if (holder := holder_of(path)) is not None:  # of another user
             raise HeldError(path, holder) from None
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def look(path: Path) -> Holder | None:
+def holder_of(path: Path) -> Holder | None:
     """The process that holds a lease; None if the lease is free."""
     try:
         renewed = path.stat().st_mtime

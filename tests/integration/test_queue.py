@@ -10,7 +10,7 @@ import pytest
 from forked import Process
 from tiny_runs import FAST, ROOT, TINY, Command
 
-from curvlab.leases import look, take
+from curvlab.leases import acquire, holder_of
 from curvlab.results.result import read_result
 
 CELL = (
@@ -80,14 +80,14 @@ def test_what_living_workers_hold_is_theirs(command):
     assert len(results) == 4
     (held, *_) = (p.parent for p in results if read_result(p.parent).status == "finished")
     (held / "result.json").unlink()
-    with take(held / ".lease"):
+    with acquire(held / ".lease"):
         started = time.monotonic()
         done = command(*words, code=1)
         assert time.monotonic() - started < 100
     assert f"held by process {os.getpid()} on " in done.stdout
     assert "1 at work elsewhere" in done.stdout
     assert not (held / "result.json").exists()
-    assert look(held / ".lease") is None
+    assert holder_of(held / ".lease") is None
 
 
 @pytest.mark.parametrize(
@@ -122,14 +122,14 @@ def test_progress_says_who_is_at_work_what_failed_and_what_is_left(command):
     (second / "result.json").unlink()
     child = os.fork()
     if child == 0:  # which takes a lease and gives nothing back, as if it were killed
-        lease = take(second / ".lease")
+        lease = acquire(second / ".lease")
         os._exit(0 if lease.lock.is_locked else 1)
     assert os.waitpid(child, 0)[1] == 0
     failed = read_result(third)
     failed.status, failed.error = "failed", "it was too warm"
     (third / "result.json").unlink()  # a failure replaces no finished result
     failed.save(third)
-    with take(first / ".lease"):
+    with acquire(first / ".lease"):
         done = command.verb("tables", "status", "fpst/fig3", *cells, *results)
     at_work, abandoned, last, left = done.stdout.splitlines()
     assert re.match(rf"  at work    \S*gcn\S*/seed0: process {os.getpid()} on \S+$", at_work)

@@ -7,7 +7,7 @@ from composing import CONFIGS
 from curvlab.config.folder import choices
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.manifolds import Stereographic
-from curvlab.manifolds.products import linear, product
+from curvlab.manifolds.matrix_products import linear, product
 from curvlab.tasks.pairs.loss import reconstruction_loss
 from curvlab.tasks.pairs.tiles import PairTiles
 from tiny_data import said

@@ -15,7 +15,13 @@ from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.layers.lorentz import LorentzPrototypes
 from curvlab.layers.lorentz_attention import LorentzSoftmaxAttention, PoincareLinear
 from curvlab.layers.stereographic import StereographicLogits
-from curvlab.manifolds import Euclidean, Lorentz, PseudoHyperboloid, Stereographic, products
+from curvlab.manifolds import (
+    Euclidean,
+    Lorentz,
+    PseudoHyperboloid,
+    Stereographic,
+    matrix_products,
+)
 from curvlab.models.idgl import half_squared_distances
 from curvlab.models.triples.ball import MuRP, RotH
 from curvlab.models.triples.flat import RotatE, TransE
@@ -135,7 +141,7 @@ def test_what_cancels_is_pinned(quantity, monkeypatch):
         found = value_and_slope(quantity)
     assert torch.equal(found[0], expected[0])
     assert change(found[1], expected[1]) < LARGEST_CHANGE
-    monkeypatch.setattr(products, "FULL", {"tf32", "bf16"})
+    monkeypatch.setattr(matrix_products, "FULL", {"tf32", "bf16"})
     with tf32():
         unpinned = value_and_slope(quantity)
     assert max(map(change, unpinned, expected)) > 50 * LARGEST_CHANGE

@@ -23,7 +23,7 @@ from curvlab.manifolds import Lorentz, lorentz, lorentz_sums
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.manifolds.curved_trig import sin_ratio
 from curvlab.manifolds.kernels import curvature_like, squared_norm, upcast_half
-from curvlab.manifolds.products import linear
+from curvlab.manifolds.matrix_products import linear
 from curvlab.options import PositiveFloat
 
 CurvatureMode = Literal["rescale", "recalibrate"]

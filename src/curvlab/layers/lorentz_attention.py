@@ -26,7 +26,7 @@ from curvlab.layers.row_blocks import map_row_blocks
 from curvlab.layers.spaces import TakesManifold
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.manifolds.kernels import curvature_like, upcast_half
-from curvlab.manifolds.products import full_precision, linear, product
+from curvlab.manifolds.matrix_products import full_precision, linear, product
 
 SMALLEST = 1e-6
 """Added to the rectified coordinates and to the sum of weights (Hypformer's authors' code)."""

@@ -23,7 +23,7 @@ from curvlab.errors import UsageError
 from curvlab.layers.points import PointLayer, Points, first_tokens
 from curvlab.layers.spaces import TakesManifold
 from curvlab.manifolds import Euclidean, Manifold, Stereographic, kernels, stereographic
-from curvlab.manifolds.products import product
+from curvlab.manifolds.matrix_products import product
 
 AttentionKind = Literal["linear", "exact"]
 Midpoint = Literal["paper"]

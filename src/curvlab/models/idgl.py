@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from curvlab.data.transforms.graph import NormalisedAdjacency, complete
 from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.layers.elementwise import dropout
-from curvlab.manifolds.products import product
+from curvlab.manifolds.matrix_products import product
 from curvlab.models.encoder import FlatEncoder
 from curvlab.options import Dropout, FromData, PositiveInt
 

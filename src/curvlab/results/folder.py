@@ -13,7 +13,7 @@ import yaml
 
 from curvlab.checksums import DamagedError, check_archive, read_json
 from curvlab.files import atomic_write, check_fences, remove
-from curvlab.leases import SUFFIX, HeldError, Holder, fenced, take
+from curvlab.leases import SUFFIX, HeldError, Holder, acquire, fenced
 from curvlab.results.identity import identity_hash
 from curvlab.results.migrations import SCHEMA, migrated
 from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, read_result
@@ -70,7 +70,7 @@ class RunDirectory:
         self.path.mkdir(parents=True, exist_ok=True)
         writable = os.access(self.path, os.W_OK)
         lease = self.path / SUFFIX
-        with take(lease, wait) if writable else nullcontext(), fenced(lease):
+        with acquire(lease, wait) if writable else nullcontext(), fenced(lease):
             for left in (*self.path.glob(".*.part"), *self.path.glob("checkpoints/.*.part")):
                 remove(left)  # of a process that was killed
             yield

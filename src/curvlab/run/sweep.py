@@ -20,7 +20,7 @@ from omegaconf import DictConfig, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.errors import UsageError, omegaconf_message, one_sentence
-from curvlab.leases import SUFFIX, HeldError, look
+from curvlab.leases import SUFFIX, HeldError, holder_of
 from curvlab.program import say_if_slow
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import read_result
@@ -172,7 +172,7 @@ class TableSweeper(BasicSweeper):
     def _take_over(self) -> None:
         """Run cells that were held by processes that have released them or died."""
         while self._held:
-            holders = {path: look(path) for path in self._held}
+            holders = {path: holder_of(path) for path in self._held}
             for path in (path for path, holder in holders.items() if holder is None):
                 cell = self._held.pop(path)
                 self._run(cell, self._compose(cell))
@@ -208,9 +208,10 @@ def _end_of(folder: Path) -> tuple[str, str]:
     result = read_result(folder)
     if result is not None and result.status == "finished":
         return result.status, ""
-    holders = [str(holder) for holder in map(look, sorted(folder.glob(f"*{SUFFIX}"))) if holder]
+    leases = sorted(folder.glob(f"*{SUFFIX}"))
+    holders = [holder for holder in map(holder_of, leases) if holder is not None]
     if holders:
-        return ELSEWHERE, f"held by {' and '.join(holders)}"
+        return ELSEWHERE, f"held by {' and '.join(map(str, holders))}"
     if result is None and is_over():
         return NOT_STARTED, ""
     if result is None:

@@ -28,7 +28,7 @@ from curvlab.config.building import build
 from curvlab.config.validation import validate
 from curvlab.errors import UsageError, one_sentence
 from curvlab.files import atomic_write
-from curvlab.leases import SUFFIX, HeldError, Holder, look, take
+from curvlab.leases import SUFFIX, HeldError, Holder, acquire, holder_of
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import Result, git_commit
 from curvlab.run.command import Command
@@ -65,12 +65,12 @@ def search(command: Command) -> Result:
     result = Command(command.overrides, without_budget).initial_result()
     folder.path.mkdir(parents=True, exist_ok=True)
     worker = folder.path / f"worker-{uuid4().hex[:12]}{SUFFIX}"
-    with take(worker):
+    with acquire(worker):
         try:
             check_search(config)
             with _hold(folder):
                 leases = set(folder.path.glob(f"worker-*{SUFFIX}")) - {worker}
-                joins = any(map(look, leases)) and folder.config_hash == result.config_hash
+                joins = any(map(holder_of, leases)) and folder.config_hash == result.config_hash
                 fresh = config.rerun and not joins
                 if not fresh:
                     folder.restore(result.config_hash)
@@ -221,7 +221,7 @@ def validation_score(run: DictConfig, report: Callable[[int, float], None] | Non
 def _write(study: optuna.Study, result: Result, folder: Path) -> None:
     """Write and print the result of a finished search, and remove leases of killed workers."""
     for path in folder.glob(f"worker-*{SUFFIX}"):
-        with suppress(HeldError), take(path):
+        with suppress(HeldError), acquire(path):
             pass
     trials, ranking = ended(study), best_first(study)
     if not ranking:
@@ -298,7 +298,7 @@ def running(study: optuna.Study, folder: Path) -> dict[int, Holder]:
     holders = {}
     for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
         name = trial.user_attrs.get(WORKER)
-        holder = look(folder / name) if name else None
+        holder = holder_of(folder / name) if name else None
         if holder is not None:
             holders[trial.number] = holder
         else:

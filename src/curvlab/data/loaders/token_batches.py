@@ -19,7 +19,7 @@ from curvlab.data.transforms.polynomial_tokens import DTYPES, PolynomialTokens, 
 from curvlab.errors import UsageError
 from curvlab.graph.polynomials import next_polynomial
 from curvlab.graph.sparse_matrix import inverse_roots, neighbour_sums
-from curvlab.leases import take
+from curvlab.leases import Holder, acquire
 from curvlab.options import Incidental, NonNegativeInt, PositiveFloat
 
 log = logging.getLogger(__name__)
@@ -240,7 +240,11 @@ class TokenDataModule(MiniBatchDataModule):
             return store
         folder.parent.mkdir(parents=True, exist_ok=True)
         lease = folder.with_name(f"{key}.lease")  # the folder itself is thrown away to be written
-        with take(lease, lambda holder: log.info("%s is at work in %s: waiting", holder, folder)):
+
+        def wait(holder: Holder) -> None:
+            log.info("%s is at work in %s: waiting", holder, folder)
+
+        with acquire(lease, wait):
             store = self._tokens_of(DiskGraph.open(folder) or self._written(folder))
             if not store.complete:
                 store.compute(1e9 * self.memory_gb)

@@ -16,7 +16,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from curvlab.manifolds.kernels import squared_norm
-from curvlab.manifolds.products import full_precision
+from curvlab.manifolds.matrix_products import full_precision
 from curvlab.models.triples.flat import SMALLEST
 
 DISTANCE_DTYPE = torch.float32

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from curvlab.layers.elementwise import Dropout as DropoutLayer
 from curvlab.manifolds.kernels import upcast_half
-from curvlab.manifolds.products import full_precision, product
+from curvlab.manifolds.matrix_products import full_precision, product
 from curvlab.models.encoder import FlatEncoder
 from curvlab.models.triple_scorer import DotProductScorer, TripleScorer, check_even, table
 from curvlab.options import Dropout, EmbeddingInit, PositiveFloat, PositiveInt

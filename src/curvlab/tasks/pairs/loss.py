@@ -38,8 +38,8 @@ from torch.utils.checkpoint import checkpoint
 from curvlab.compilation import Compilable
 from curvlab.manifolds.base import Manifold
 from curvlab.manifolds.curved_trig import safe_sqrt
+from curvlab.manifolds.matrix_products import full_precision
 from curvlab.manifolds.pair_form import PairForm, Profile
-from curvlab.manifolds.products import full_precision
 from curvlab.tasks.pairs.fused import LIBRARY, EdgeDistances, Fused
 from curvlab.tasks.pairs.tiles import PairTiles, Workspace
 

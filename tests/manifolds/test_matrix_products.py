@@ -5,8 +5,8 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import jvp, vmap
 
-from curvlab.manifolds import products
-from curvlab.manifolds.products import full_precision, linear, product
+from curvlab.manifolds import matrix_products
+from curvlab.manifolds.matrix_products import full_precision, linear, product
 from drawn import draw
 from modes import tf32
 
@@ -54,32 +54,32 @@ def for_all(setting):
 
 
 def for_one(number):
-    products._BACKENDS[number].fp32_precision = "tf32"
+    matrix_products._BACKENDS[number].fp32_precision = "tf32"
 
 
 def as_allowed(flag):
     torch.backends.cuda.matmul.allow_tf32 = flag
 
 
-@pytest.mark.skipif(not products._BACKENDS, reason="torch before 2.9")
+@pytest.mark.skipif(not matrix_products._BACKENDS, reason="torch before 2.9")
 @pytest.mark.parametrize(
     ("choose", "setting"),
     [*((for_all, s) for s in ("highest", "high", "medium")), (for_one, 0), (for_one, 1),
      (as_allowed, True)],
 )  # fmt: skip
 def test_a_setting_is_put_back_for_each_backend(choose, setting):
-    before = products._precisions()
+    before = matrix_products._precisions()
     choose(setting)
     try:
-        chosen = products._precisions()
+        chosen = matrix_products._precisions()
         with full_precision():
-            assert products.FULL.issuperset(products._precisions())
-        assert products._precisions() == chosen
+            assert matrix_products.FULL.issuperset(matrix_products._precisions())
+        assert matrix_products._precisions() == chosen
         with pytest.raises(ZeroDivisionError), full_precision():
             _ = 1 / 0
-        assert products._precisions() == chosen
+        assert matrix_products._precisions() == chosen
     finally:
-        products._choose(before)
+        matrix_products._choose(before)
 
 
 @pytest.mark.usefixtures("fresh_compiler")
