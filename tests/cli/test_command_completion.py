@@ -162,6 +162,17 @@ def test_paths_are_relative_to_the_folder_of_the_command(trained, door, capsys):
     assert "hydra.job.chdir is left out" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("door", [(), ("-m",)])
+def test_a_file_that_changes_the_folder_is_refused(trained, capsys, tmp_path, door):
+    file = tmp_path / "own" / "experiment" / "moved.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("# @package _global_\nhydra:\n  job:\n    chdir: true\n")
+    words = ("--config-dir", str(tmp_path / "own"), "+experiment=moved")
+    with pytest.raises(SystemExit):
+        trained("alone", *door, "dataset=mine", "model=gcn", *words)
+    assert "sets hydra.job.chdir=true: take it out there" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("case", [*QUICK, *(pytest.param(c, marks=NIGHTLY) for c in OTHERS)])
 def test_each_door_takes_what_init_graph_prints_or_writes(trained, capsys, monkeypatch, case):
     files, words = PRINTED[case]

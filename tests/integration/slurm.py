@@ -13,13 +13,14 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "sque
 STARTS = 60.0
 """Seconds within which the node is idle."""
 
+# A requeued job waits for its credential to expire, by default two minutes.
 CONFIGURATION = """\
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket
+AuthInfo=socket={folder}/munge.socket,cred_expire=30
 CredType=cred/munge
 SlurmctldPort={controller}
 SlurmdPort={daemon}
@@ -74,6 +75,7 @@ def cluster(folder: Path, cpus: int = 4) -> Iterator[dict[str, str]]:
         for name, words in lines.items():
             stack.enter_context(daemon([name, *words], folder, environment))
         wait_until_idle(folder, environment)
+        stack.callback(ask, environment, "scancel", "--user=root", "--full", "--signal=KILL")
         yield environment
 
 

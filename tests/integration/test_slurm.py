@@ -30,7 +30,7 @@ class Sleeps(Callback):
         time.sleep(1)
 '''
 
-RUN = (*TREE, "model=mlp", "trainer.plots=false", "trainer.progress=false", "trainer.max_steps=500")
+RUN = (*TREE, "model=mlp", "trainer.plots=false", "trainer.progress=false", "trainer.max_steps=400")
 LAUNCHER = (
     "hydra/launcher=submitit_slurm",
     "hydra.launcher.partition=main",

@@ -22,6 +22,7 @@ from curvlab.config.resolvers import data_name
 from curvlab.config.schema import is_subclass
 from curvlab.config.trust import trust
 from curvlab.config.validation import check_options, decides, validate
+from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
 from curvlab.results.identity import identity_hash, revisions_of, stored_config
 from curvlab.results.result import Result
@@ -56,8 +57,17 @@ class Command:
 
     @classmethod
     def from_overrides(cls, overrides: Sequence[str], hydra: Sequence[str] = ()) -> "Command":
-        """Compose overrides as they are, and those of Hydra's keys."""
+        """Compose overrides as they are, and those of Hydra's keys.
+
+        Raises:
+            UsageError: a file of the user's makes Hydra change the folder.
+        """
         full = compose_with_hydra([*overrides, *hydra])
+        if full.hydra.job.chdir:
+            raise UsageError(
+                "a file of configurations sets hydra.job.chdir=true: take it out there, since paths "
+                "are relative to the folder where a command starts"
+            )
         return cls(tuple(overrides), without_hydra(full), full)
 
     @classmethod
