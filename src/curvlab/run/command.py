@@ -65,8 +65,8 @@ class Command:
         full = compose_with_hydra([*overrides, *hydra])
         if full.hydra.job.chdir:
             raise UsageError(
-                "a file of configurations sets hydra.job.chdir=true: take it out there, since paths "
-                "are relative to the folder where a command starts"
+                "a file of configurations sets hydra.job.chdir=true: take it out there, since "
+                "paths are relative to the folder where a command starts"
             )
         return cls(tuple(overrides), without_hydra(full), full)
 
