@@ -1,5 +1,8 @@
 """No long wait without a word, and what a command lacks is one sentence."""
 
+import os
+import subprocess
+import sys
 from time import sleep
 from types import SimpleNamespace
 
@@ -22,6 +25,16 @@ def test_a_slow_block_says_what_it_does_and_a_fast_one_nothing(monkeypatch, caps
     with program.say_if_slow("loading"):
         sleep(0.3)
     assert capsys.readouterr().err == "loading ...\n"
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_lines_are_written_at_once_where_the_environment_asks_for_it(name):
+    script = f"import curvlab.cli, os, sys; print('a', file=sys.{name}); os._exit(0)"
+    unbuffered = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=unbuffered, capture_output=True, text=True, check=True
+    )
+    assert getattr(done, name) == "a\n"
 
 
 def test_a_run_without_a_point_of_its_curves_prints_its_steps(monkeypatch, capsys):

@@ -74,7 +74,12 @@ for _name in ("stdout", "stderr"):
     _stream = getattr(sys, _name)
     if type(_stream) is io.TextIOWrapper:  # not what a test or a notebook has put there
         # A terminal that has no sign for a letter gets a question mark.
-        _line = _stream.line_buffering
-        _made = Output(_stream.buffer, _stream.encoding, "replace", line_buffering=_line)
+        _made = Output(
+            _stream.buffer,
+            _stream.encoding,
+            "replace",
+            line_buffering=_stream.line_buffering,
+            write_through=_stream.write_through,  # as PYTHONUNBUFFERED=1 asks
+        )
         setattr(sys, _name, _made)
 sys.excepthook = _end

@@ -141,7 +141,8 @@ def _run(arguments: Sequence[str]) -> int:
         keep=not (prints or dry_run),
         hydra=[override for override in overrides if override.startswith("hydra") and not multirun],
     )
-    first = check_overrides(overrides, multirun, completed)
+    with say_if_slow("reading the options"):
+        first = check_overrides(overrides, multirun, completed)
     if prints:
         show_configurations(overrides, completed)
         return 0
