@@ -1,7 +1,7 @@
 """Compose configurations from overrides, and find the origin of each value."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.folder import CONFIGS, address, folders, is_group
+from curvlab.config.replaced import drop_options, replaced_classes
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.sources import read
 from curvlab.config.trust import trust
@@ -34,11 +35,60 @@ def compose(overrides: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfi
     return without_hydra(compose_with_hydra(overrides, configs))
 
 
-def compose_with_hydra(overrides: Sequence[str] = (), configs: Path = CONFIGS) -> DictConfig:
+def compose_with_hydra(
+    overrides: Sequence[str] = (),
+    configs: Path = CONFIGS,
+    say: Callable[[str], None] = lambda _: None,
+) -> DictConfig:
     """The same with Hydra's part, as `hydra`, which names the folder of the run.
 
-    Choices of groups are composed once per process; values are set on a copy.
+    Choices of groups are composed once per process; values are set on a copy. `say` gets a line
+    for each class that an override replaces, on the options that are left out with it.
     """
+    parsed, values, chosen = _choose(overrides, configs)
+    config = deepcopy(chosen)
+    try:
+        ConfigLoaderImpl._apply_overrides_to_config(values, config)
+    except HydraException as error:
+        if missing := re.match("Could not override '(.+?)'", str(error)):
+            choices = [str(override.input_line) for override in parsed if override not in values]
+            made_by = f" with {' '.join(choices)}" if choices else ""
+            known = [key for key in keys_of(config) if not key.startswith("hydra")]
+            refuse(f"key {missing[1]}{made_by}", missing[1], known)
+        raise _refusal(error) from None
+    trust(config)
+    drop_replaced_options(config, overrides, configs, say)
+    of_run = [override for override in parsed if not override.is_hydra_override()]
+    config.hydra.overrides.task = [str(override.input_line) for override in of_run]
+    config.hydra.mode = RunMode.RUN
+    return config
+
+
+def drop_replaced_options(
+    config: DictConfig,
+    overrides: Sequence[str],
+    configs: Path = CONFIGS,
+    say: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Leave out options of classes that overrides of a `_target_` replace.
+
+    Raises:
+        UsageError: a class cannot be imported, or lacks an option that the user has set.
+    """
+    if not any("_target_" in override for override in overrides):
+        return
+    _, values, chosen = _choose(overrides, configs)
+    given = {override.key_or_group for override in values}
+    for replaced in list(replaced_classes(chosen, config)):
+        drop_options(config, replaced, given)
+        if replaced.options:
+            say(str(replaced))
+
+
+def _choose(
+    overrides: Sequence[str], configs: Path
+) -> tuple[list[Override], list[Override], DictConfig]:
+    """All overrides, those that set a key, and the configuration that the others compose."""
     register_resolvers()
     cached = configs == CONFIGS  # another folder may change
     compose_groups: Any = _compose_groups if cached else _compose_groups.__wrapped__
@@ -46,22 +96,9 @@ def compose_with_hydra(overrides: Sequence[str] = (), configs: Path = CONFIGS) -
         parsed = OverridesParser.create().parse_overrides(list(overrides))
         values = [override for override in parsed if sets_a_key(override, configs)]
         choices = tuple(str(o.input_line) for o in parsed if o not in values)
-        config = deepcopy(compose_groups(choices, configs, folders()))
+        return parsed, values, compose_groups(choices, configs, folders())
     except HydraException as error:
         raise _refusal(error) from None
-    try:
-        ConfigLoaderImpl._apply_overrides_to_config(values, config)
-    except HydraException as error:
-        if missing := re.match("Could not override '(.+?)'", str(error)):
-            chosen = f" with {' '.join(choices)}" if choices else ""
-            known = [key for key in keys_of(config) if not key.startswith("hydra")]
-            refuse(f"key {missing[1]}{chosen}", missing[1], known)
-        raise _refusal(error) from None
-    trust(config)
-    of_run = [override for override in parsed if not override.is_hydra_override()]
-    config.hydra.overrides.task = [str(override.input_line) for override in of_run]
-    config.hydra.mode = RunMode.RUN
-    return config
 
 
 def _refusal(error: HydraException) -> UsageError:

@@ -210,6 +210,24 @@ def signature_of(target: str) -> Signature:
     return _signature_of_other(target) if target and is_known(target) else Signature()
 
 
+def check_importable(key: str, target: str) -> None:
+    """Refuse a value of a `_target_` that names no class; one of `FILE` is not imported.
+
+    Raises:
+        UsageError: it cannot be imported.
+    """
+    if target in stored_signatures():
+        return
+    if current_target(target) != target:
+        raise UsageError(f"{key}={target}: no such class; write {key}={current_target(target)}")
+    try:
+        found = locate(target) if is_known(target) else None
+    except Exception as error:
+        raise UsageError(f"{key}={target} cannot be imported: {error}") from error
+    if found is None:
+        raise UsageError(f"{key}={target} names no class that can be imported")
+
+
 @cache
 def _signature_of_other(target: str) -> Signature:
     try:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,7 +16,13 @@ from hydra.types import HydraContext
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from curvlab.config.building import build, name_keys_in_errors
-from curvlab.config.compose import JOB, compose, compose_with_hydra, without_hydra
+from curvlab.config.compose import (
+    JOB,
+    compose,
+    compose_with_hydra,
+    drop_replaced_options,
+    without_hydra,
+)
 from curvlab.config.folder import CONFIGS
 from curvlab.config.resolvers import data_name
 from curvlab.config.schema import is_subclass
@@ -33,6 +39,15 @@ LABELLED = "node_classification"
 FIXED_TASK = ("table", "help")  # keys with which labels do not choose the task
 
 _LABELS: dict[str, bool] = {}  # whether the nodes of a graph have labels, by the graph's content
+
+
+_SAID: set[str] = set()  # lines on replaced classes that this process has said
+
+
+def _say_once(say: Callable[[str], None], line: str) -> None:
+    if line not in _SAID:
+        _SAID.add(line)
+        say(line)
 
 
 @dataclass
@@ -56,13 +71,20 @@ class Command:
         trust(self.config)  # it is the user's own
 
     @classmethod
-    def from_overrides(cls, overrides: Sequence[str], hydra: Sequence[str] = ()) -> "Command":
+    def from_overrides(
+        cls,
+        overrides: Sequence[str],
+        hydra: Sequence[str] = (),
+        say: Callable[[str], None] = lambda _: None,
+    ) -> "Command":
         """Compose overrides as they are, and those of Hydra's keys.
+
+        `say` gets a line for each class that an override replaces, once.
 
         Raises:
             UsageError: a file of the user's makes Hydra change the folder.
         """
-        full = compose_with_hydra([*overrides, *hydra])
+        full = compose_with_hydra([*overrides, *hydra], say=partial(_say_once, say))
         if full.hydra.job.chdir:
             raise UsageError(
                 "a file of configurations sets hydra.job.chdir=true: take it out there, since "
@@ -73,7 +95,10 @@ class Command:
     @classmethod
     def from_hydra(cls, config: DictConfig) -> "Command":
         """The run that Hydra has started in this process with a configuration."""
-        return cls(tuple(map(str, HydraConfig.get().overrides.task)), config)
+        overrides = tuple(map(str, HydraConfig.get().overrides.task))
+        trust(config)
+        drop_replaced_options(config, overrides)
+        return cls(overrides, config)
 
     @cached_property
     def stored(self) -> dict[str, Any]:
@@ -224,7 +249,7 @@ def complete(
     """
     keys = {override: override.lstrip("+").partition("=")[0] for override in overrides}
     if set(FIXED_TASK).intersection(keys.values()):
-        return Command.from_overrides(overrides, hydra)
+        return Command.from_overrides(overrides, hydra, say)
     # Other overrides may set keys that only the completed command has.
     of_graph = [o for o, k in keys.items() if "." not in k or k.startswith(("dataset.", "paths."))]
     graph = compose(of_graph)
@@ -232,13 +257,13 @@ def complete(
     if is_subclass(str(target), USER_TRIPLES):
         _report_triples(graph, say)
     if not is_subclass(str(target), USER_GRAPH):
-        return Command.from_overrides(overrides, hydra)
+        return Command.from_overrides(overrides, hydra, say)
     check_options(graph)
     labelled = _has_labels(graph, "task" in keys.values(), say, keep)
     if "task" in keys.values():
-        return Command.from_overrides(overrides, hydra)
+        return Command.from_overrides(overrides, hydra, say)
     task = LABELLED if labelled else graph.task.name
-    return Command.from_overrides([*overrides, f"task={task}"], hydra)
+    return Command.from_overrides([*overrides, f"task={task}"], hydra, say)
 
 
 def _report_triples(config: DictConfig, say: Callable[[str], None]) -> None:
