@@ -17,7 +17,7 @@ from curvlab.errors import UsageError
 from curvlab.results.folder import RunDirectory
 from curvlab.run.command import Command
 from curvlab.run.train import train_in
-from curvlab.tables import load_table, table_names
+from curvlab.tables.spec import load_table, table_names
 
 DEVICE = os.environ.get("GPU_CHECK_DEVICE", "cuda")
 REDUCED = "GPU_CHECK_REDUCED" in os.environ

@@ -20,7 +20,7 @@ from curvlab.checked import format_value
 from curvlab.config.folder import choices, comment_of
 from curvlab.config.schema import MISSING, Option, attribute, complete_options, spaces_of
 from curvlab.config.sources import read
-from curvlab.tables import load_table, table_names
+from curvlab.tables.spec import load_table, table_names
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS, DOCS, SOURCE = ROOT / "configs", ROOT / "docs", ROOT / "src"

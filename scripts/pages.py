@@ -21,8 +21,8 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from curvlab.tables import table_names
 from curvlab.tables.page import page as page_of
+from curvlab.tables.spec import table_names
 from model_pages import CONFIGS, DOCS, ROOT, docstring, model_pages, pages_by_group
 from reference_examples import PACKAGES, example, public_members
 

@@ -63,6 +63,12 @@ def mirror() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Commands share a cache of compositions that is no user's."""
+    os.environ["CURVLAB_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
 @pytest.fixture(autouse=True)
 def _seed() -> None:
     """Let torch draw the same numbers, of the same type, in a test whichever ran before it."""

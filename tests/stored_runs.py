@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 from curvlab.config.sources import complete
 from curvlab.results.identity import identity_hash
 from curvlab.results.result import Result
-from curvlab.tables import Report
+from curvlab.tables.report import Report
 
 
 def result(config: dict[str, Any], **values: Any) -> Result:

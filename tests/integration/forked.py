@@ -32,7 +32,7 @@ PRELOADED = (
     "curvlab.cli.train",
     "curvlab.run.train",
     "curvlab.search.run",
-    "curvlab.tables",
+    "curvlab.tables.report",
     "curvlab.tasks.node_classification",
     "curvlab.tasks.reconstruction",
 )

@@ -12,7 +12,7 @@ from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
 
 from composing import CONFIGS
-from curvlab.cli.tables import block
+from curvlab.cli.table_texts import block
 from curvlab.config.compose import compose
 from curvlab.data.transforms.graph import normalised_adjacency_matrix
 from curvlab.results.folder import CONFIG, RunDirectory

@@ -1,5 +1,6 @@
 """Cells that differ in their seed alone are composed once, and have the identity of each."""
 
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,7 +8,7 @@ import pytest
 
 from curvlab.cli.overrides import cells_of
 from curvlab.results.identity import identity_hash
-from curvlab.run.cells import Cells
+from curvlab.run.cells import Cells, identify
 from curvlab.run.command import complete
 
 SWEEPS = {
@@ -32,7 +33,7 @@ def test_the_identity_of_each_cell_is_that_of_its_command(name):
         composed.append(overrides)
         return complete(overrides)
 
-    identities = Cells(cells, noted, folder_of)
+    identities = Cells(cells, partial(identify, complete=noted, folder_of=folder_of))
     for cell in cells:
         found, run = identities.identity(cell), complete(cell)
         assert found.config_hash == run.config_hash
@@ -45,7 +46,8 @@ def test_the_identity_of_each_cell_is_that_of_its_command(name):
 class Config(dict):
     """A configuration without keys that repeat a run."""
 
-    rerun = False
+    rerun, experiment = False, None
+    paths = SimpleNamespace(output_dir="outputs")
 
 
 @pytest.mark.parametrize("strange", ["identity", "folder"])
@@ -66,7 +68,7 @@ def test_cells_whose_seed_decides_more_are_composed_one_by_one(strange):
         )
 
     cells = [(f"seed={seed}",) for seed in range(7)]
-    identities = Cells(cells, odd, lambda run: run.place)
+    identities = Cells(cells, partial(identify, complete=odd, folder_of=lambda run: run.place))
     for cell in cells:
         run = odd(cell)
         found = identities.identity(cell)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from composing import CONFIGS
-from curvlab.tables import TableSpec, load_table
+from curvlab.tables.spec import TableSpec, load_table
 
 WriteRun = Callable[..., Path]
 

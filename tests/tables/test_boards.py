@@ -13,8 +13,8 @@ from curvlab.analysis.figures import groups, leaderboard_figure
 from curvlab.analysis.style import save_figure
 from curvlab.errors import UsageError
 from curvlab.statistics import critical_difference
-from curvlab.tables import load_table
 from curvlab.tables.boards import GRAPHS, board, difference, largest_block, one_protocol_per_column
+from curvlab.tables.spec import load_table
 from stored_runs import extend
 
 TASK = {"task": {"name": "node_classification"}}

@@ -11,8 +11,9 @@ from composing import CONFIGS
 from curvlab.cli.main import VERBS
 from curvlab.cli.plot import COMMANDS as PLOTS
 from curvlab.config.folder import find
-from curvlab.tables import build_report, load_table, table_names
 from curvlab.tables.overview import overview, paper_figures, totals_in_words, verdicts
+from curvlab.tables.report import build_report
+from curvlab.tables.spec import load_table, table_names
 
 STORED = CONFIGS.parent / "docs/results/tables"
 PRINTED = {  # the highest number of a figure and of a table

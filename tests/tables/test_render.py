@@ -11,12 +11,13 @@ from scipy import stats
 
 from composing import ROOT
 from curvlab.analysis.forest import forest_figure, is_current, save_forest
-from curvlab.cli.tables import _claims_of, forest_path
+from curvlab.cli.table_texts import _claims_of, forest_path
 from curvlab.errors import UsageError
-from curvlab.tables import build_report, load_table, table_names
 from curvlab.tables.claims import Claim
 from curvlab.tables.page import BETTER, WORSE, heatmap, page
 from curvlab.tables.render import markdown, number, refresh, render, sentence, terminal
+from curvlab.tables.report import build_report
+from curvlab.tables.spec import load_table, table_names
 from stored_runs import extend
 
 RESULTS = ROOT / "docs" / "results" / "tables"

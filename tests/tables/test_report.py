@@ -9,10 +9,11 @@ from scipy import stats
 
 from composing import CONFIGS
 from curvlab.statistics import holm, printed_std, summarise, welch_pm
-from curvlab.tables import build_report, load_table
 from curvlab.tables.claims import Claim, agenda, agenda_in_words, claims_table, comparison_table
 from curvlab.tables.render import markdown
 from curvlab.tables.report import _add_ranks as with_ranks
+from curvlab.tables.report import build_report
+from curvlab.tables.spec import load_table
 from stored_runs import cell, config_of, extend
 
 WORDS = {"table": "fpst/table1", "metric": "f1_micro", "steps": 1000}

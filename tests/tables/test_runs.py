@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from curvlab.tables import build_report
+from curvlab.tables.report import build_report
 from curvlab.tables.runs import draw, one_protocol_per_cell, protocols, table_runs
 from stored_runs import cell, config_of, extend
 

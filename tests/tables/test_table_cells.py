@@ -12,8 +12,9 @@ from curvlab.config.folder import find
 from curvlab.config.validation import validate
 from curvlab.errors import UsageError
 from curvlab.run.parts import required_transforms
-from curvlab.tables import build_report, load_table, table_names
-from curvlab.tables.spec import ReportBlock, paper_numbers
+from curvlab.tables.published import paper_numbers
+from curvlab.tables.report import build_report
+from curvlab.tables.spec import ReportBlock, load_table, table_names
 from tiny_data import TinyGraph, takes_a_step
 
 TABLES = table_names(CONFIGS)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import groupby
 from pathlib import Path
 from statistics import median
@@ -13,6 +13,7 @@ from hydra.errors import HydraException
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.cli.overrides import Complete, cells_of, parse
+from curvlab.config.cache import CompositionCache
 from curvlab.config.folder import RESULTS
 from curvlab.config.validation import decides
 from curvlab.errors import UsageError
@@ -23,7 +24,7 @@ from curvlab.results.costs import FILE as COSTS
 from curvlab.results.costs import Cost, cost_of, read_costs
 from curvlab.results.folder import RunDirectory, folders_by_hash
 from curvlab.results.result import CONCLUSIVE, SET_ASIDE, load, result_files
-from curvlab.run.cells import SEED, Cells
+from curvlab.run.cells import SEED, Cells, identify
 from curvlab.run.command import Command, complete, finished
 from curvlab.run.sections import seeds_from
 from curvlab.search.space import seeds_of
@@ -35,7 +36,7 @@ STEPS = "trainer.max_steps"
 BY_COSTS = "by the cost of stored runs"
 
 Cell = tuple[str, ...]  # the overrides of one run
-Run = Mapping[str, Any]  # a stored result
+Run = Mapping[str, Any]  # a stored result, or the configuration in it
 
 
 class Forecast:
@@ -48,60 +49,68 @@ class Forecast:
         overrides: Overrides of the command, without flags.
         complete: Completes the overrides of a run.
         multirun: Whether the command is a sweep, whose runs are in other folders.
+        cache: Identities of cells of earlier commands.
     """
 
     def __init__(
-        self, overrides: Sequence[str], complete: Complete = complete, multirun: bool = True
+        self,
+        overrides: Sequence[str],
+        complete: Complete = complete,
+        multirun: bool = True,
+        cache: CompositionCache | None = None,
     ) -> None:
-        self.complete, self.multirun = complete, multirun
-        self._runs: dict[Cell, Command | None] = {}
+        self.complete = complete
         self.cells: list[Cell] = list(dict.fromkeys(map(tuple, cells_of(overrides))))
-        first = complete(self.cells[0])
-        self.base, self.config = first.config, first.stored
+        self._identify = lru_cache(None)(
+            partial(
+                identify,
+                complete=complete,
+                folder_of=lambda run: run.folder(multirun),
+                cache=cache if multirun else None,
+            )
+        )
+        self._identities = Cells(self.cells, self._identify)
+        first = self._identities.representative(self.cells[0])
+        self.config, self.table, self.outputs = first.config, first.experiment, first.output_dir
+        self.several = first.several  # a search or a study, which knows its finished runs
+        self.base = complete(self.cells[0]).config if first.several else None
         cells = self.cells
-        if "study" in self.base:
+        if self.base is not None and "study" in self.base:
             cells = [
                 (*one.overrides, f"seed={seed}")
                 for cell in cells
                 for one in _study_runs(complete(cell))
                 for seed in seeds_from(self.base.study.seeds, self.base.seed)
             ]
-        elif "search" in self.base:
+        elif self.base is not None:
             cells = cells * (self.base.search.trials * len(seeds_of(self.base)))
-        self.several = "study" in self.base or "search" in self.base  # know their finished runs
         self.runs = len(cells)
-        known = self.several or self.base.rerun
+        known = self.several or first.rerun
         self.left = [cell for cell in cells if known or not self._is_finished(cell)]
         jobs = next((o for o in overrides if o.startswith("hydra.launcher.n_jobs=")), "=1")
         parallel = int(jobs.partition("=")[2])
-        if "study" in self.base:
+        if self.base is not None and "study" in self.base:
             parallel = os.cpu_count() or 1
         self.parallel = min(parallel, self.runs)
 
     @cached_property
     def results(self) -> dict[Path, Run]:
         """The user's results by their folders."""
-        return _read_runs(Path(self.base.paths.output_dir))
-
-    def command(self, cell: Cell) -> Command | None:
-        """The completed run of a cell; None if it cannot be composed, which its end reports."""
-        if cell not in self._runs:
-            self._runs[cell] = None
-            with suppress(UsageError, HydraException, OmegaConfBaseException):
-                self._runs[cell] = self.complete(cell)
-        return self._runs[cell]
+        return _read_runs(self.outputs)
 
     def seconds(self, cell: Cell) -> float | None:
         """Time of a cell's run; None without a stored run of its model, data set and task."""
-        seedless = tuple(override for override in cell if not override.startswith("seed="))
-        run = self.command(seedless)
-        return None if run is None else seconds_of(run, self._costs(run, cell))
+        # A cell that cannot be composed reports it at its end.
+        with suppress(UsageError, HydraException, OmegaConfBaseException):
+            config = self._identities.representative(cell).config
+            return seconds_of(config, self._costs(config, cell), self.table)
+        return None
 
-    def _costs(self, run: Command, cell: Cell) -> list[Cost]:
+    def _costs(self, config: Run, cell: Cell) -> list[Cost]:
         """Costs of the user's runs that share most values with a cell."""
         values = [(key, value) for key, value in _values(cell) if decides(key, self.config)]
         by_shared: dict[int, list[Cost]] = {}
-        for stored, cost in self._costs_by_kind.get(_kind_of(run), ()):
+        for stored, cost in self._costs_by_kind.get(_kind_of(config), ()):
             shared = sum(_has(stored, key, value) for key, value in values)
             by_shared.setdefault(shared, []).append(cost)
         return by_shared[max(by_shared)] if by_shared else []
@@ -158,7 +167,7 @@ class Forecast:
 
     def _is_finished(self, cell: Cell) -> bool:
         values = dict(_values(cell))
-        names = {"seed": self.base.seed, "dataset": self.base.dataset.name}
+        names = {"seed": self.config["seed"], "dataset": self.config["dataset"]["name"]}
         if tuple(values.get(key, name) for key, name in names.items()) not in self._stored:
             return False  # without composing the cell
         with suppress(UsageError, HydraException, OmegaConfBaseException):
@@ -171,39 +180,27 @@ class Forecast:
         return False
 
     @cached_property
-    def _identities(self) -> Cells:
-        return Cells(self.cells, self._complete_once, lambda run: run.folder(self.multirun))
-
-    def _complete_once(self, overrides: Sequence[str]) -> Command:
-        cell = tuple(overrides)
-        if cell not in self._runs:
-            self._runs[cell] = self.complete(cell)
-        run = self._runs[cell]
-        assert run is not None
-        return run
-
-    @cached_property
     def _stored(self) -> set[tuple[int, str]]:
         """Seeds and data sets of all results, including those of earlier configurations."""
-        outputs = Path(self.base.paths.output_dir)
+        outputs = self.outputs
         moved = (path.parent for path in outputs.rglob(f"{SET_ASIDE}/*/result.json"))
         runs = [*self.results.values(), *(_read_run(folder) for folder in moved)]
         return {(run["seed"], run["config"]["dataset"]["name"]) for run in runs if run}
 
     @cached_property
     def _by_hash(self) -> dict[str, list[Path]]:
-        return folders_by_hash(Path(self.base.paths.output_dir))
+        return folders_by_hash(self.outputs)
 
     def _name(self, cell: Cell) -> str:
         values = _values(cell)
         return ", ".join(str(v) for key, v in values if key != "seed" and decides(key, self.config))
 
     def _shorter(self) -> str:
-        if "study" in self.base:
+        if self.base is not None and "study" in self.base:
             return "add study.seeds=3 or study.models=[fpst]"
-        if "search" in self.base:
+        if self.several:
             return "add search.trials=10 or search.minutes=60"
-        if self.base.experiment is None:
+        if self.table is None:
             return f"give {STEPS}=1000, or fewer values of what is swept"
         keys = dict(_values(self.cells[0]))
         ways = [f"{key}=..." for key in ("seed", "model", "dataset") if key in keys]
@@ -212,26 +209,32 @@ class Forecast:
 
 def forecast_of_run(run: Command, folder: Path) -> str:
     """Forecast the time of a single run; empty if it is short or the run has ended."""
-    seconds = seconds_of(run)
+    seconds = seconds_of(run.stored, table=run.config.experiment)
     if seconds is None or seconds < SHORT or RunDirectory(folder).conclusion(run.config_hash):
         return ""
     return f"about {format_time(seconds)} on this machine, {BY_COSTS}"
 
 
-def seconds_of(run: Command, costs: Sequence[Cost] = ()) -> float | None:
-    """The time of a run by these costs, or by those that ship of runs of its kind."""
+def seconds_of(config: Run, costs: Sequence[Cost] = (), table: str | None = None) -> float | None:
+    """The time of a run by these costs, or by those that ship of runs of its kind.
+
+    Args:
+        config: configuration of the run, as a result stores it.
+        costs: costs of the user's own runs of its kind.
+        table: the table that it is a cell of.
+    """
     if not costs:
-        kind = _kind_of(run)
+        kind = _kind_of(config)
         shipped = read_costs(RESULTS / COSTS)
         same_kind = [cost for cost in shipped if cost.kind == kind]
-        same_table = [cost for cost in same_kind if cost.table == run.config.experiment]
+        same_table = [cost for cost in same_kind if cost.table == table]
         costs = same_table or same_kind
-    steps = int(run.config.trainer.max_steps)
+    steps = int(config["trainer"]["max_steps"])
     return median(cost.seconds(steps) for cost in costs) if costs else None
 
 
-def _kind_of(run: Command) -> tuple[str, str, str]:
-    return run.config.model.name, run.config.dataset.name, run.config.task.name
+def _kind_of(config: Run) -> tuple[str, str, str]:
+    return config["model"]["name"], config["dataset"]["name"], config["task"]["name"]
 
 
 def _read_runs(folder: Path) -> dict[Path, Run]:

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from hydra import initialize_config_dir
@@ -16,12 +17,14 @@ from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.cli.aliases import resolve_aliases
 from curvlab.cli.help import page, screen
+from curvlab.config.cache import CompositionCache
 from curvlab.config.compose import compose, origins, show_origins
 from curvlab.config.folder import CONFIGS, add, choices, find, is_group
 from curvlab.config.schema import GROUPS, options_of, signature_of
 from curvlab.config.validation import check_machine, check_options, keys_of
 from curvlab.errors import UsageError, format_error, omegaconf_message, refuse
 from curvlab.program import expand_home
+from curvlab.run.cells import SEED
 from curvlab.run.command import Command, complete
 from curvlab.search.space import SPACE, check_search
 from curvlab.study.flat_counterpart import check_study
@@ -29,6 +32,9 @@ from curvlab.study.flat_counterpart import check_study
 # Flags of Hydra that only show something.
 INFORMATION = {"--hydra-help", "--info", "-i", "--version", "--cfg", "-c", "-sc"}
 MULTIRUN = ("-m", "--multirun")
+QUESTION = "check"  # of the cache
+OF_MACHINE = ("trainer", "batching", "task", "logger")
+"""Parts of a configuration that are checked on each machine."""
 
 Complete = Callable[[Sequence[str]], Command]
 """Makes the command of overrides: `complete`, or `Command.from_overrides`, which reads no graph."""
@@ -116,16 +122,9 @@ def check_overrides(
 
     Returns the first run, completed.
     """
-    overrides = [parse(argument) for argument in arguments]
-    for override in overrides:
-        _check_override(override, multirun)
-    if {"table", "search"} <= {o.key_or_group for o in overrides}:
-        raise UsageError(
-            "table= and search= are two sweeps: search first, adopt the winner by curvlab adopt, "
-            "then fill the table"
-        )
+    overrides = _parse_all(arguments, multirun)
     runs: list[Command] = []
-    try:
+    with _refuse_in_one_sentence():
         for variant in variations([*swept_by_table(overrides), *overrides]):
             run = complete(variant)
             runs.append(run)
@@ -134,23 +133,70 @@ def check_overrides(
             else:
                 run.check()
             _refuse_ignored(overrides, run)
-        first = runs[0]
-        config = first.config
-        if multirun:
-            check_machine(config)
-        remote = any(re.match("hydra/launcher=(?!basic|joblib)", each) for each in arguments)
-        if config.trainer.accelerator in ("gpu", "cuda", "mps") and not remote:
-            from curvlab.run.hardware import choose_device  # which imports torch
+        _check_command(arguments, overrides, runs[0].config, multirun)
+    return runs[0]
 
-            choose_device(config.trainer.accelerator, config.trainer.precision)
-        if "search" in config:
-            values = [o for o in overrides if not chooses(o.key_or_group)]
-            check_search(config, {o.key_or_group: str(o.input_line) for o in values})
-        if "study" in config:
-            check_study(config, arguments, choices(CONFIGS, "model"))
+
+def check_sweep(
+    arguments: Sequence[str], cache: CompositionCache, complete: Complete = complete
+) -> None:
+    """Check the overrides of a sweep; cells that are right by the cache are not composed."""
+    overrides = _parse_all(arguments, multirun=True)
+    configs: list[DictConfig] = []
+    with _refuse_in_one_sentence():
+        for variant in variations([*swept_by_table(overrides), *overrides]):
+            question = (QUESTION, *arguments, "--", *variant)
+            parts = cache.get(*question)
+            if parts is None:
+                run = complete(variant)
+                check_options(run.config)
+                _refuse_ignored(overrides, run)
+                container: Any = OmegaConf.to_container(run.config, resolve=True)
+                parts = {key: container[key] for key in OF_MACHINE if key in container}
+                if not {"search", "study"}.intersection(container):
+                    cache.put(parts, container, *question)
+                configs.append(run.config)
+            elif not configs:
+                configs.append(OmegaConf.create(parts))
+        _check_command(arguments, overrides, configs[0], multirun=True)
+
+
+def _parse_all(arguments: Sequence[str], multirun: bool) -> list[Override]:
+    overrides = [parse(argument) for argument in arguments]
+    for override in overrides:
+        _check_override(override, multirun)
+    if {"table", "search"} <= {o.key_or_group for o in overrides}:
+        raise UsageError(
+            "table= and search= are two sweeps: search first, adopt the winner by curvlab adopt, "
+            "then fill the table"
+        )
+    return overrides
+
+
+@contextmanager
+def _refuse_in_one_sentence() -> Iterator[None]:
+    try:
+        yield
     except OmegaConfBaseException as error:
         raise UsageError(omegaconf_message(error)) from None
-    return first
+
+
+def _check_command(
+    arguments: Sequence[str], overrides: Sequence[Override], config: DictConfig, multirun: bool
+) -> None:
+    """Check what depends on this machine, and the values of a search or a study."""
+    if multirun:
+        check_machine(config)
+    remote = any(re.match("hydra/launcher=(?!basic|joblib)", each) for each in arguments)
+    if config.trainer.accelerator in ("gpu", "cuda", "mps") and not remote:
+        from curvlab.run.hardware import choose_device  # which imports torch
+
+        choose_device(config.trainer.accelerator, config.trainer.precision)
+    if "search" in config:
+        values = [o for o in overrides if not chooses(o.key_or_group)]
+        check_search(config, {o.key_or_group: str(o.input_line) for o in values})
+    if "study" in config:
+        check_study(config, arguments, choices(CONFIGS, "model"))
 
 
 def _refuse_ignored(overrides: Sequence[Override], run: Command) -> None:
@@ -232,7 +278,11 @@ def variations(overrides: Sequence[Override]) -> Iterator[list[str]]:
             spaces.append(line)
         elif override.is_sweep_override():
             start = f"{override.get_key_element()}="
-            alternatives.append([f"{start}{value}" for value in override.sweep_string_iterator()])
+            lines = [f"{start}{value}" for value in override.sweep_string_iterator()]
+            if all(map(SEED.fullmatch, lines)):  # if one is out of bounds, the least or largest is
+                seeds = sorted(lines, key=lambda line: int(line.partition("=")[2]))
+                lines = list(dict.fromkeys([lines[0], seeds[0], seeds[-1]]))
+            alternatives.append(lines)
         else:
             alternatives.append([line])
     firsts = [lines[0] for lines in alternatives]

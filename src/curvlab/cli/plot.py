@@ -33,9 +33,9 @@ from curvlab.cli.verbs import OneLineParser, Verb, write
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
 from curvlab.study.grid import cells_of
-from curvlab.tables import Report, build_report, load_table
 from curvlab.tables.boards import board
-from curvlab.tables.spec import results_folder, workplace
+from curvlab.tables.report import Report, build_report
+from curvlab.tables.spec import load_table, results_folder, workplace
 
 # Modules that need torch are imported in functions, so that --help is fast.
 if TYPE_CHECKING:

@@ -21,6 +21,7 @@ from curvlab.cli.overrides import (
     cells_of,
     check_flags,
     check_overrides,
+    check_sweep,
     complain,
     keep_folder,
     mark_cell_keys,
@@ -29,6 +30,7 @@ from curvlab.cli.overrides import (
     show_configurations,
     show_help,
 )
+from curvlab.config.cache import user_cache
 from curvlab.config.compose import JOB
 from curvlab.config.folder import CONFIGS
 from curvlab.config.resolvers import register_resolvers
@@ -141,13 +143,17 @@ def _run(arguments: Sequence[str]) -> int:
         keep=not (prints or dry_run),
         hydra=[override for override in overrides if override.startswith("hydra") and not multirun],
     )
+    cache = user_cache() if multirun and not prints else None
     with say_if_slow("reading the options"):
-        first = check_overrides(overrides, multirun, completed)
+        if cache is not None:
+            check_sweep(overrides, cache, completed)
+        else:
+            first = check_overrides(overrides, multirun, completed)
     if prints:
         show_configurations(overrides, completed)
         return 0
     if dry_run or multirun:
-        forecast = Forecast(overrides, completed, multirun)
+        forecast = Forecast(overrides, completed, multirun, cache)
         print("\n".join(forecast.lines()), flush=True)
     if dry_run:
         return 0

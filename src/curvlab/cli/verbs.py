@@ -145,3 +145,13 @@ def show(frame: "pd.DataFrame", title: str, digits: int = 4) -> None:
     hidden += [f"{columns_left} more columns"] if columns_left > 0 else []
     if hidden:
         print(f"... {' and '.join(hidden)}: --output FILE.csv writes all")
+
+
+def deliver(text: str, output: Path | None) -> None:
+    """Print the text, or write it to a file."""
+    if output is None or not text:
+        print(text, end="")
+        return
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(text, encoding="utf-8")
+    print(f"wrote {output}")

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -128,21 +128,32 @@ def training_triples(source: DictConfig) -> int:
         return 1
 
 
+def product(*factors: float) -> float:
+    """The product of numbers."""
+    return math.prod(factors)
+
+
+def is_set(value: Any) -> bool:
+    """Whether a value is given."""
+    return value is not None
+
+
+def if_set(choice: Any, name: str) -> str:
+    """The name of a file, if a choice is given; else `none`, which no file has."""
+    return "none" if choice is None else name
+
+
+RESOLVERS = {
+    function.__name__: function
+    for function in (
+        *(product, is_set, if_set, stem_of, training_triples, steps_of_pass, only_with, if_key),
+        *(run_name, data_name, data_folder, recipe_name, recipe),
+    )
+}
+
+
 def register_resolvers() -> None:
     """Register the resolvers, and the sources that complete configurations."""
     register_sources()
-    resolvers: dict[str, Callable[..., Any]] = {
-        "product": lambda *factors: math.prod(factors),
-        "is_set": lambda value: value is not None,
-        # There is no file `none`.
-        "if_set": lambda choice, name: "none" if choice is None else name,
-    }
-    resolvers |= {
-        function.__name__: function
-        for function in (
-            *(stem_of, training_triples, steps_of_pass, only_with, if_key, run_name),
-            *(data_name, data_folder, recipe_name, recipe),
-        )
-    }
-    for name, function in resolvers.items():
+    for name, function in RESOLVERS.items():
         OmegaConf.register_new_resolver(name, function, replace=True)

@@ -1,15 +1,18 @@
 """Identities of a sweep's cells: those that differ in their seed alone are composed once."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from curvlab.config.cache import CompositionCache
 from curvlab.results.identity import SeedlessIdentity
 from curvlab.run.command import Command
 
 SEED = re.compile(r"seed=(\d+)")
+QUESTION = "cell"  # of the cache
+PLACES = ("folder", "outputs", "output_dir")
 FEWEST = 3
 """Cells from which a family of seeds is composed twice instead of cell by cell."""
 
@@ -22,17 +25,57 @@ class CellIdentity:
 
     Args:
         overrides: all of them, completed.
+        config: its configuration as a result stores it; of another seed if it was not composed.
         config_hash: the identity of its run.
         folder: folder of the run.
         outputs: other folders that may have its result, see `Command.outputs`.
-        repeats: whether it runs again in any case, or asks for its finished runs itself.
+        output_dir: folder of all outputs.
+        experiment: the table that it belongs to.
+        rerun: whether it runs again in any case.
+        several: whether it is a search or a study, which asks for its finished runs itself.
     """
 
     overrides: Cell
+    config: Mapping[str, Any]
     config_hash: str
     folder: Path
     outputs: Path | None
-    repeats: bool
+    output_dir: Path
+    experiment: str | None
+    rerun: bool
+    several: bool
+
+
+def identify(
+    cell: Sequence[str],
+    complete: Callable[[Sequence[str]], Command],
+    folder_of: Callable[[Command], Path],
+    cache: CompositionCache | None = None,
+) -> CellIdentity:
+    """Compose a cell, or find it in a cache; errors are those of `complete`."""
+    found = cache.get(QUESTION, *cell) if cache is not None else None
+    if found is not None:
+        paths = {name: found[name] and Path(found[name]) for name in PLACES}
+        return CellIdentity(**{**found, **paths, "overrides": tuple(found["overrides"])})
+    run = complete(cell)
+    config = run.config
+    made = CellIdentity(
+        overrides=run.overrides,
+        config=run.stored,
+        config_hash=run.config_hash,
+        folder=folder_of(run),
+        outputs=run.outputs,
+        output_dir=Path(config.paths.output_dir),
+        experiment=config.experiment,
+        rerun=config.rerun,
+        several="search" in config or "study" in config,
+    )
+    if cache is not None:
+        places = {name: vars(made)[name] for name in PLACES}
+        texts = {name: place and str(place) for name, place in places.items()}
+        answer = vars(made) | texts | {"overrides": list(run.overrides)}
+        cache.put(answer, run.stored, QUESTION, *cell)
+    return made
 
 
 class Cells:
@@ -43,47 +86,39 @@ class Cells:
 
     Args:
         cells: overrides of all cells.
-        complete: completes the overrides of a cell.
-        folder_of: the folder of a completed run.
+        identify: composes a cell.
     """
 
-    def __init__(
-        self,
-        cells: Iterable[Cell],
-        complete: Callable[[Sequence[str]], Command],
-        folder_of: Callable[[Command], Path],
-    ) -> None:
-        self._complete = complete
-        self._folder_of = folder_of
+    def __init__(self, cells: Iterable[Cell], identify: Callable[[Cell], CellIdentity]) -> None:
+        self._identify = identify
         self._members: dict[Cell, list[Cell]] = {}
         for cell in cells:
             self._members.setdefault(_without_seed(cell), []).append(cell)
         self._families: dict[Cell, _Family | None] = {}
 
     def identity(self, cell: Cell) -> CellIdentity:
-        """The identity of a cell; errors are those of `complete`."""
+        """The identity of a cell; errors are those of `identify`."""
         key, seed = _without_seed(cell), _seed_of(cell)
         members = self._members.get(key, [])
         if seed is None or len(members) < FEWEST:
-            return self._compose(cell)[0]
+            return self._identify(cell)
         if key not in self._families:
             self._families[key] = self._family(members[0], members[-1])
         family = self._families[key]
-        return self._compose(cell)[0] if family is None else family.member(seed)
+        return self._identify(cell) if family is None else family.member(seed)
+
+    def representative(self, cell: Cell) -> CellIdentity:
+        """The identity of the first cell that differs from a cell in its seed alone."""
+        members = self._members.get(_without_seed(cell), [cell])
+        return self._identify(members[0])
 
     def _family(self, first: Cell, last: Cell) -> "_Family | None":
-        identity, run = self._compose(first)
-        family = _Family(identity, SeedlessIdentity(run.stored))
+        identity = self._identify(first)
+        family = _Family(identity, SeedlessIdentity(identity.config))
         seed = _seed_of(last)
         assert seed is not None
-        return family if family.member(seed) == self._compose(last)[0] else None
-
-    def _compose(self, cell: Cell) -> tuple[CellIdentity, Command]:
-        run = self._complete(cell)
-        config: Any = run.config
-        repeats = config.rerun or "search" in config or "study" in config
-        folder = self._folder_of(run)
-        return CellIdentity(run.overrides, run.config_hash, folder, run.outputs, repeats), run
+        composed = replace(self._identify(last), config=identity.config)
+        return family if family.member(seed) == composed else None
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
 """Run the cells of a sweep, here or by Hydra's launchers; machines may share one sweep."""
 
 import os
+import re
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -19,13 +21,14 @@ from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
+from curvlab.config.cache import user_cache
 from curvlab.errors import UsageError, omegaconf_message, one_sentence
 from curvlab.leases import SUFFIX, HeldError, holder_of
 from curvlab.program import say_if_slow
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import read_result
 from curvlab.run import reporting, signals
-from curvlab.run.cells import CellIdentity, Cells
+from curvlab.run.cells import CellIdentity, Cells, identify
 from curvlab.run.command import complete, spare_read_only
 from curvlab.run.reporting import relative_path, say
 
@@ -60,6 +63,7 @@ class TableSweeper(BasicSweeper):
         # The base's constructor is not called: Hydra reloads its module when it lists plugins.
         self.minutes = minutes
         self.params = params or {}
+        self._cache = user_cache()
         self._folders: dict[tuple[str, ...], Path] = {}
         self._held: dict[Path, Sequence[str]] = {}
         self._refused: dict[str, str] = {}
@@ -82,7 +86,7 @@ class TableSweeper(BasicSweeper):
         if self.minutes is not None:
             os.environ[LAST_START] = str(time.time() + 60 * float(self.minutes))
         left: list[Sequence[str]] = []
-        identities = Cells(cells, complete, lambda run: self._folder_of(run.overrides))
+        identities = Cells(cells, self._identify)
         try:
             for cell in cells:
                 if is_over():
@@ -110,13 +114,25 @@ class TableSweeper(BasicSweeper):
 
     def _reports_end(self, cell: CellIdentity) -> bool:
         """Whether a cell has ended in its folder, which is reported without composing it."""
-        result = None if cell.repeats else RunDirectory(cell.folder).conclusion(cell.config_hash)
+        result = (
+            None
+            if cell.rerun or cell.several
+            else RunDirectory(cell.folder).conclusion(cell.config_hash)
+        )
         if result is None:
             return False
         self._folders[cell.overrides] = cell.folder
         if self._here:
             reporting.report_run(result, cell.folder, already=True)
         return True
+
+    def _identify(self, cell: Sequence[str]) -> CellIdentity:
+        """The identity of a cell, in a folder of its own where Hydra's options name one."""
+        options = self.config.hydra.overrides.hydra
+        if all(re.match(r"hydra([/.]launcher|\.sweeper|\.mode)", each) for each in options):
+            found = identify(cell, complete, lambda run: run.folder(multirun=True), self._cache)
+            return replace(found, folder=found.folder.resolve())
+        return identify(cell, complete, lambda run: self._folder_of(run.overrides))
 
     def _folder_of(self, cell: Sequence[str]) -> Path:
         return Path(self._compose_at(cell).hydra.runtime.output_dir)

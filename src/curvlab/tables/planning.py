@@ -6,12 +6,15 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from curvlab.config.cache import CompositionCache, user_cache
 from curvlab.config.compose import compose
-from curvlab.config.folder import find
+from curvlab.config.folder import CONFIGS, find
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, canonical, stored_config
 from curvlab.results.result import load, result_files
 from curvlab.tables.runs import DEFAULT, flatten, format_option, lookup
+
+QUESTION = "stored"  # of the cache
 
 
 def outdated_cells(
@@ -23,7 +26,8 @@ def outdated_cells(
         cell = path.parents[1].relative_to(results).as_posix()
         if among is None or cell in among:
             cells.setdefault(cell, []).append(path)
-    whys = {cell: _why(configs, Path(cell), load(paths[0])) for cell, paths in cells.items()}
+    cache = user_cache() if configs == CONFIGS else CompositionCache()
+    whys = {cell: _why(configs, Path(cell), load(paths[0]), cache) for cell, paths in cells.items()}
     return [(cell, len(cells[cell]), why) for cell, why in sorted(whys.items()) if why]
 
 
@@ -36,12 +40,16 @@ def cell_words(configs: Path, table: str, result: dict[str, Any]) -> list[str]:
     return [*words, *(result.get("changed") or ())]
 
 
-def _why(configs: Path, cell: Path, result: dict[str, Any]) -> str:
+def _why(configs: Path, cell: Path, result: dict[str, Any], cache: CompositionCache) -> str:
     words = cell_words(configs, "/".join(cell.parts[:2]), result)
-    try:
-        now = built(stored_config(compose(words, configs)))
-    except UsageError as error:
-        return str(error)
+    config = cache.get(QUESTION, *words)
+    if config is None:
+        try:
+            config = stored_config(compose(words, configs))
+        except UsageError as error:
+            return str(error)
+        cache.put(config, config, QUESTION, *words)
+    now = built(config)
     before = built(result["config"], result.get("revisions") or {})
     then, today = flatten(before), flatten(now)
     pairs = {k: (then.get(k, DEFAULT), today.get(k, DEFAULT)) for k in {**then, **today}}

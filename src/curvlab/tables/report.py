@@ -26,8 +26,9 @@ from curvlab.statistics import (
     summarise,
     welch_pm,
 )
+from curvlab.tables.published import paper_numbers
 from curvlab.tables.runs import CELL, LOST, STATUSES, VARYING, one_protocol_per_cell, table_runs
-from curvlab.tables.spec import SCORE, Better, Coordinate, TableSpec, paper_numbers
+from curvlab.tables.spec import SCORE, Better, Coordinate, TableSpec
 
 LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"  # marks of protocols
 FEWEST_RANKED = 3  # methods with both numbers from which on their order says something

@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-import pandas as pd
 import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
@@ -32,14 +30,6 @@ LARGEST_CURVATURE = "largest_curvature"
 
 LENGTHS = {"max_steps": "steps", "epochs": "passes"}
 """How long a run is: keys of its trainer, and what they count."""
-
-PRINTED = (
-    "paper", "table", "model", "dataset", "metric", "mean", "pm", "pm_kind", "runs", "note",
-)  # fmt: skip
-
-REQUIRED = ("model", "dataset", "mean")  # those that every file has; the others may be missing
-PAPERS = "curvlab/tables/papers"  # the package's own files of published numbers
-
 
 Better = Literal["higher", "lower", "neither"]
 """Whether higher or lower values of a metric are better, or their order says nothing: no ranks."""
@@ -160,49 +150,6 @@ def load_table(configs: Path, name: str) -> list[TableSpec]:
 def load_tables(configs: Path, names: Sequence[str] = ()) -> list[TableSpec]:
     """The tables of these names, or all, one for each panel."""
     return [s for name in names or table_names(configs) for s in load_table(configs, name)]
-
-
-def paper_numbers(report: ReportBlock, beside: Path | None = None) -> pd.DataFrame:
-    """The published numbers that belong to a table, as strings, exactly as published."""
-    if report.paper is None:
-        return pd.DataFrame(columns=[*PRINTED, "row", "column"], dtype=object)
-    numbers = _read_numbers(report.paper, beside)
-    for key, value in report.select.items():
-        if key not in numbers:
-            raise UsageError(f"report.select.{key}: {report.paper} has no column {key}")
-        numbers = numbers[numbers[key].isin(value if isinstance(value, list) else [value])]
-    named = (report.rows, report.columns) == ("model.name", "dataset.name")
-    cells: list[tuple[Coordinate, Coordinate]] = []
-    for model, dataset in zip(numbers["model"], numbers["dataset"], strict=True):
-        if model not in report.paper_cells and not named:
-            raise UsageError(f"{report.paper}: say in report.paper_cells where '{model}' stands")
-        cells.append(report.paper_cells.get(model, (model, dataset)))
-    places = pd.DataFrame(cells, numbers.index, ["row", "column"], dtype=object)
-    numbers = pd.concat([numbers, places], axis=1)
-    copies = [
-        numbers[numbers["column"] == original].assign(column=copy)
-        for copy, original in report.paper_columns.items()
-    ]
-    return pd.concat([numbers, *copies]).sort_index(kind="stable").reset_index(drop=True)
-
-
-def _read_numbers(name: str, beside: Path | None) -> pd.DataFrame:
-    """A file of published numbers, with columns that it lacks as where nothing is published."""
-    places = [*([beside / name] if beside else []), files("curvlab.tables") / "papers" / name]
-    source = next((place for place in places if place.is_file()), None)
-    if source is None:
-        raise UsageError(f"no file {name} in {beside or PAPERS}{f', nor {PAPERS}' * bool(beside)}")
-    try:
-        with source.open(encoding="utf-8") as lines:
-            numbers = pd.read_csv(lines, dtype=str, keep_default_na=False)
-        pd.to_numeric(numbers[list(REQUIRED)]["mean"])
-    except (ValueError, KeyError) as error:
-        raise UsageError(
-            f"{source} must be a table in CSV with the columns {', '.join(REQUIRED)}, and numbers "
-            f"in the column mean: {error.args[0]}"
-        ) from None
-    others = dict.fromkeys(PRINTED, "") | {"pm_kind": "unknown"}
-    return numbers.assign(**{k: v for k, v in others.items() if k not in numbers})
 
 
 def _report(block: Any, name: str) -> ReportBlock:
