@@ -55,7 +55,7 @@ class CompositionCache:
     """Answers of this state of the files.
 
     Args:
-        folder: where answers are; None for no cache.
+        folder: folder of the answers; None for no cache.
     """
 
     def __init__(self, folder: Path | None = None) -> None:

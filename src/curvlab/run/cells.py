@@ -25,7 +25,7 @@ class CellIdentity:
 
     Args:
         overrides: all of them, completed.
-        config: its configuration as a result stores it; of another seed if it was not composed.
+        config: configuration as a result stores it; of another seed if it was not composed.
         config_hash: the identity of its run.
         folder: folder of the run.
         outputs: other folders that may have its result, see `Command.outputs`.
