@@ -19,6 +19,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.folder import CONFIGS, address, folders, is_group
+from curvlab.config.labels import label_of
 from curvlab.config.replaced import drop_options, replaced_classes
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.sources import read
@@ -58,6 +59,7 @@ def compose_with_hydra(
         raise _refusal(error) from None
     trust(config)
     drop_replaced_options(config, overrides, configs, say)
+    relabel(config, overrides, configs)
     of_run = [override for override in parsed if not override.is_hydra_override()]
     config.hydra.overrides.task = [str(override.input_line) for override in of_run]
     config.hydra.mode = RunMode.RUN
@@ -83,6 +85,15 @@ def drop_replaced_options(
         drop_options(config, replaced, given)
         if replaced.options:
             say(str(replaced))
+
+
+def relabel(config: DictConfig, overrides: Sequence[str], configs: Path = CONFIGS) -> None:
+    """Let the model's label follow overrides of the model's options."""
+    prefix = "model."
+    keys = [each.lstrip("+~").partition("=")[0] for each in overrides]
+    options = [key.removeprefix(prefix) for key in keys if key.startswith(prefix)]
+    if options and not {"label", "name"}.intersection(options):
+        config.model.label = label_of(config.model, options, configs)
 
 
 def _choose(

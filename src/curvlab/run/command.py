@@ -21,6 +21,7 @@ from curvlab.config.compose import (
     compose,
     compose_with_hydra,
     drop_replaced_options,
+    relabel,
     without_hydra,
 )
 from curvlab.config.folder import CONFIGS
@@ -98,6 +99,7 @@ class Command:
         overrides = tuple(map(str, HydraConfig.get().overrides.task))
         trust(config)
         drop_replaced_options(config, overrides)
+        relabel(config, overrides)
         return cls(overrides, config)
 
     @cached_property
