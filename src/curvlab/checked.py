@@ -88,8 +88,10 @@ def describe_type(kind: Any) -> str:
                 return words[0].lower() + words[1:]
         bounds = [(name, mark) for mark in marks_of(kind) for name in LIMITS if hasattr(mark, name)]
         limits = [f"{LIMITS[name]} {getattr(mark, name)}" for name, mark in bounds]
-        of = " of " if limits and limits[0].startswith("at") else " " if limits else ""
-        return f"{describe_type(args[0])}{of}{' and '.join(limits)}"
+        if not limits:
+            return describe_type(args[0])
+        joint = " of " if limits[0].startswith("at") else " "
+        return f"{describe_type(args[0])}{joint}{' and '.join(limits)}"
     if origin is typing.Literal:
         return f"one of {', '.join(map(format_value, args))}"
     if origin in UNIONS:

@@ -12,7 +12,7 @@ from curvlab.errors import UsageError
 from curvlab.graph.sparse_graph import SparseGraph
 
 _GRAPHS = WeakTensorKeyDictionary()
-"""Graphs by their `edge_index`, each with what models derived of it; freed with that tensor."""
+"""Graphs by their `edge_index`, each with what models derived from it; freed with that tensor."""
 
 
 @torch.compiler.disable
@@ -24,8 +24,8 @@ def graph_of(
     Args:
         x: Features `[nodes, in_channels]`.
         edge_index: Edges `[2, edges]`.
-        edge_weight: Weights `[edges]`; None: without.
-        derived: Names what is derived of the graph; each name has a graph of its own.
+        edge_weight: Weights `[edges]`; None: the graph has none.
+        derived: Name of what is derived from the graph; each name has its own graph.
     """
     kept: dict[Hashable, Data] = _GRAPHS.setdefault(edge_index, {})
     key = derived, x.shape[0], x.dtype, x.device
@@ -115,7 +115,7 @@ def _check_edges(model: str, edges: Any) -> None:
 def _check_ends(model: str, graph: Data) -> None:
     """Refuse edges on another device, or to nodes that the graph does not have.
 
-    The ends are looked up once for each `edge_index`, and not on an accelerator: that would wait.
+    The ends are checked once per `edge_index`, and only on CPU: an accelerator would synchronise.
     """
     edges = graph.edge_index
     nodes = len(graph.x)

@@ -1,7 +1,7 @@
 """Values that models derive from a graph once: sparse matrices, sparse features and others.
 
-They lie on the graph (`SparseGraph`) as long as the tensors that they are made of are neither
-replaced nor edited. Modules keep nothing.
+They are kept on the graph (`SparseGraph`) until a tensor that they were made from is replaced or
+edited. Modules keep nothing.
 """
 
 import weakref
@@ -18,16 +18,16 @@ from curvlab.manifolds.kernels import squared_norm, upcast_half
 T = TypeVar("T")
 
 SPARSE_BELOW = 0.2
-"""Fraction of non-zero features below which a processor is faster with a sparse matrix."""
+"""Fraction of non-zero features below which a sparse matrix is faster on CPU."""
 
 
 class Features:
-    """Features of a graph `[nodes, features]`; on a processor sparse too, if nearly all are 0.
+    """Features of a graph `[nodes, features]`, on CPU also sparse if nearly all are 0.
 
-    Those that need a gradient and those on an accelerator are dense alone.
+    Features that need a gradient and features on an accelerator are only dense.
 
     Attributes:
-        dense: features as they are.
+        dense: features as a tensor.
         sparse: features as a sparse matrix; None where that is slower.
     """
 
@@ -42,7 +42,7 @@ class Features:
 
     @torch.compiler.disable
     def tensor(self) -> Tensor:
-        """The dense features, from which a `FeatureLinear` in another layer finds these."""
+        """The dense features, with a reference to these `Features` for `FeatureLinear`."""
         if self.sparse is None:
             return self.dense
         x = self.dense.detach()
@@ -51,7 +51,7 @@ class Features:
 
     @torch.compiler.disable
     def squared_norms(self) -> Tensor:
-        """Squared norms `[nodes, 1]`, made once if they need no gradient."""
+        """Squared norms `[nodes, 1]`, computed once unless they need a gradient."""
         if self.dense.requires_grad:
             return squared_norm(upcast_half(self.dense))
         if self._squared_norms is None:
@@ -61,7 +61,7 @@ class Features:
 
 
 def as_features(x: Features | Tensor) -> Features:
-    """Features as they are, or those of a tensor."""
+    """Return `Features` unchanged; find or make those of a tensor."""
     if isinstance(x, Features):
         return x
     features: Features | None = getattr(x, "features", None)
@@ -69,10 +69,10 @@ def as_features(x: Features | Tensor) -> Features:
 
 
 class SparseGraph:
-    """Values derived from a graph; they lie on the graph, and copies start without them.
+    """Values derived from a graph, kept on the graph; its copies start without them.
 
-    An attribute counts as edited if another tensor is in its place, or if it has been changed in
-    place (not through `.data`, which PyTorch does not record).
+    An attribute counts as edited if another tensor has taken its place, or if it was changed in
+    place (except through `.data`, which PyTorch does not record).
     """
 
     def __init__(self, data: Data) -> None:
@@ -91,7 +91,7 @@ class SparseGraph:
         if attached is not None and attached._data() is data:
             return attached
         graph = SparseGraph(data)
-        if attached is not None:  # of the graph that this is a copy of, attributes among them
+        if attached is not None:  # `data` is a copy of that graph, attributes included
             graph._made_from.update(attached._made_from)
         data._sparse_graph = graph
         return graph
@@ -133,16 +133,16 @@ class SparseGraph:
         self._made_from.update(dict.fromkeys(writes, (reads, self._now(reads)[1])))
 
     def is_outdated(self, name: str) -> bool:
-        """Whether what an attribute was made from has been edited; False of one that was given.
+        """Whether an attribute's sources have been edited; False for an attribute that was given.
 
-        Tensors that have only been moved or copied are compared, once.
+        Sources that were only moved or copied are compared, once.
         """
         if name not in self._made_from:
             return False
         reads, before = self._made_from[name]
         now = self._now(reads)[1]
         if not _same(before, now):
-            if not all(map(_alike, before, now)):
+            if not all(map(_have_equal_values, before, now)):
                 return True
             self._made_from[name] = reads, now
         return False
@@ -166,8 +166,8 @@ def _same(before: list[_Source], now: list[_Source]) -> bool:
     return all(x is y and m == n for (x, m), (y, n) in zip(before, now, strict=True))
 
 
-def _alike(before: _Source, now: _Source) -> bool:
-    """Whether a tensor has the numbers that another had."""
+def _have_equal_values(before: _Source, now: _Source) -> bool:
+    """Whether two sources have equal values, although they are not the same tensor."""
     (x, version), (y, _) = before, now
     if x is None or y is None or x.layout != y.layout or x.dtype != y.dtype:
         return x is y

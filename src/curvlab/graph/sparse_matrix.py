@@ -16,12 +16,12 @@ def neighbour_sums(
 ) -> Tensor:
     """For each row the sum of its neighbours' vectors, times weights, `[rows, dim]`.
 
-    By `embedding_bag`, whose loop over a row's entries keeps the sum in registers and fetches the
-    vectors that come next: it takes half of the time of torch's sparse products for 64 numbers a
-    node, four fifths where no cache holds the vectors (docs/results/speed/sparse.txt).
+    `embedding_bag` keeps a row's sum in registers and prefetches vectors. It takes half of the time
+    of torch's sparse products for 64 numbers per node, and four fifths where no cache holds the
+    vectors (docs/results/speed/sparse.txt).
 
-    Shapes: x `[nodes, dim]`; neighbours, of one row after the other, and weights (None: ones)
-    `[entries]`; offsets, where each row's begin and the last one's end, `[rows + 1]`.
+    Shapes: x `[nodes, dim]`; neighbours and weights (None: ones), row by row, `[entries]`; offsets,
+    the beginnings of the rows and the end of the last one, `[rows + 1]`.
     """
     return F.embedding_bag(
         neighbours,
@@ -39,15 +39,15 @@ def inverse_roots(degrees: Tensor) -> Tensor:
 
 
 def to_csr(x: Tensor) -> Tensor:
-    """A dense matrix, or one of coordinates, as a sparse CSR matrix."""
+    """Convert a dense matrix, or a sparse COO matrix, to sparse CSR."""
     with warnings.catch_warnings():
-        # What is used of CSR (products with dense matrices, moving to a device) is stable.
+        # The operations in use (products with dense matrices, moving to a device) are stable.
         warnings.filterwarnings("ignore", ".*Sparse CSR tensor support is in beta.*")
         return x.to_sparse_csr()
 
 
 def sparse_rows(row: Tensor, column: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    """A sparse CSR matrix from its entries in any order."""
+    """Make a sparse CSR matrix from its entries in any order."""
     coo = torch.sparse_coo_tensor(torch.stack([row, column]), values, shape, check_invariants=True)
     return to_csr(coo.coalesce())
 
@@ -67,15 +67,15 @@ class SparseMatrix:
 
     @torch.compiler.disable
     def __init__(self, matrix: Tensor) -> None:
-        # Not views of the matrix, which no compiler takes.
+        # `.data`, since views of the matrix cannot be compiled.
         self.rows = matrix.crow_indices().data, matrix.col_indices().data, matrix.values().data
         target, source = self.ends
         self._order = source.argsort(stable=True)
-        # Counting would make a device wait.
+        # Counting would synchronise the device.
         nodes = torch.arange(matrix.shape[1] + 1, device=source.device)
         first = torch.searchsorted(source[self._order], nodes)
         self.columns = first, target[self._order], self.rows[2][self._order]
-        # A comparison would make a device wait, with parts of a graph in every step.
+        # On CPU only: a comparison synchronises the device, for subgraphs in every step.
         if target.device.type == "cpu" and matrix.shape[0] == matrix.shape[1]:
             pairs = zip(self.rows, self.columns, strict=True)
             if all(torch.equal(one, other) for one, other in pairs):
@@ -95,7 +95,7 @@ class SparseMatrix:
     @cached_property
     @torch.compiler.disable
     def has_empty_rows(self) -> bool:
-        """Whether the entries of some row are all 0, where none is below."""
+        """Whether some row has only zeros, in a matrix without negative entries."""
         first, _, values = self.rows
         return bool((torch.segment_reduce(values, "sum", offsets=first) <= 0).any())
 
@@ -143,7 +143,7 @@ class _Product(torch.autograd.Function):
 
 
 class _TransformedProduct(torch.autograd.Function):
-    """The same for `torch.func`, in the form in which torch inspects a signature in every call."""
+    """`_Product` for `torch.func`; slower, since torch inspects the signature in every call."""
 
     @staticmethod
     def forward(x: Tensor, *parts: Tensor) -> Tensor:
@@ -164,10 +164,10 @@ def _multiply(*inputs: Tensor) -> Tensor:
 
 
 def as_matrix(matrix: SparseMatrix | Tensor) -> SparseMatrix:
-    """A matrix as it is, or that of a sparse CSR tensor, which is then transposed."""
+    """Return a `SparseMatrix` unchanged; make one from a sparse CSR tensor."""
     return matrix if isinstance(matrix, SparseMatrix) else SparseMatrix(matrix)
 
 
 def neighbourhood_mean(matrix: SparseMatrix, x: Tensor) -> Tensor:
-    """Means `[rows, dim]` of vectors over the rows of a matrix of ones; 0 of none."""
+    """Means `[rows, dim]` of vectors over the rows of a matrix of ones; 0 for an empty row."""
     return matrix @ x / matrix.degrees.clamp(min=1).unsqueeze(1)

@@ -2,9 +2,9 @@
 
 A branch maps tokens `[batch, tokens, dim]` to vectors of the same shape, all of them Euclidean: it
 maps to its space and back. A mask `[tokens, tokens]`, or `[batch, tokens, tokens]`, says which
-token (row) may attend to which; without one all may. Attention over a single token has the weight 1
-in any geometry, and the branches then leave it out (same result): what is left of them is a
-feed-forward network, behind a radius to which the tangent vectors are clipped.
+token (row) may attend to which; without a mask, each token attends to all. Attention over a single
+token has the weight 1 in any geometry, so the branches leave it out (same result). What remains is
+a feed-forward network of tangent vectors that are clipped at a radius.
 
 Source: CAT, Sections 4.1 to 4.4, as corrected in docs/protocol.md.
 """
@@ -23,7 +23,7 @@ from curvlab.manifolds.curved_trig import at_rim
 from curvlab.options import Activation, NegativeFloat, PositiveFloat, PositiveInt
 
 LARGEST_ANGLE = 3.1406
-"""Between the origin of a sphere and a point; the antipode is at pi."""
+"""Largest angle between the origin of a sphere and a point; the antipode is at pi."""
 
 
 class FeedForward(nn.Module):
@@ -144,7 +144,7 @@ class HyperbolicBranch(Branch):
 
 
 def _weights(scores: Tensor, mask: Tensor | None) -> Tensor:
-    """Softmax over the tokens that each may attend to, `[..., tokens, tokens]`."""
+    """Softmax over the tokens to which each token may attend, `[..., tokens, tokens]`."""
     return (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(-1)
 
 

@@ -127,10 +127,13 @@ class LorentzFeatureLinear(LorentzLinear):
 def exponential_factors(
     squared: Tensor, kappa: Tensor, longest: Tensor, input_lift: str = "exp0"
 ) -> tuple[Tensor, Tensor]:
-    """Time of exponentials at the origin and factor of the vectors, `[..., 1]` each.
+    """Time coordinates of exponentials at the origin, and factors of the vectors, `[..., 1]` each.
 
-    From squared norms `[..., 1]` of vectors that are cut where they are `longest`, by an
-    `input_lift` as in `LorentzFeatureLinear`.
+    Args:
+        squared: squared norms of the vectors, `[..., 1]`.
+        kappa: curvature.
+        longest: length at which vectors are cut.
+        input_lift: see `LorentzFeatureLinear`.
     """
     kappa = curvature_like(kappa, squared.dtype, squared)
     longest = longest.to(squared.dtype)

@@ -9,7 +9,7 @@ from curvlab.manifolds import Manifold
 
 
 def first_tokens(x: Tensor, count: int | None) -> Tensor:
-    """The first tokens of `[..., tokens, dim]`, all for None; gradients keep the layout of x."""
+    """The first `count` tokens of `[..., tokens, dim]`, or all (None), in the layout of x."""
     return x.mT[..., :count].mT
 
 
@@ -21,12 +21,11 @@ class Points:
 
     Args:
         space: space of the points.
-        tangent: tangent vectors `[..., tokens, dim]` whose exponentials at the origin they are; far
-            out on a ball or a sphere the logarithms are shorter.
+        tangent: tangent vectors `[..., tokens, dim]`, whose exponentials at the origin are the
+            points; far out on a ball or a sphere the logarithms of these are shorter.
         x: coordinates.
         log: logarithms at the origin.
-        both: whether coordinates and logarithms of tangent vectors will be asked for: one call
-            makes them.
+        both: compute coordinates and logarithms from `tangent` now, by one call.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class Points:
         return self._log
 
     def first(self, count: int | None) -> "Points":
-        """The first tokens, all for None; of tangent vectors no others are mapped."""
+        """The first `count` tokens, or all (None); further tangent vectors are not mapped."""
         if count is None:
             return self
         if self._x is None and self._tangent is not None:
@@ -82,7 +81,7 @@ class Points:
 
 
 class PointLayer(TakesManifold, nn.Module):
-    """A layer whose `forward` maps `Points` of its space; called with coordinates it returns these.
+    """A layer from `Points` to `Points`; called with coordinates, it returns coordinates.
 
     Attributes:
         space: space of the input.
@@ -91,7 +90,7 @@ class PointLayer(TakesManifold, nn.Module):
     space: Manifold
 
     def __call__(self, x: Points | Tensor, *args: Any) -> Any:
-        """Points for points, coordinates for coordinates."""
+        """Return points for points and coordinates for coordinates."""
         if isinstance(x, Tensor):
             return super().__call__(Points(self.space, x=x), *args).x
         return super().__call__(x, *args)

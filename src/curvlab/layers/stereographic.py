@@ -29,14 +29,14 @@ AttentionKind = Literal["linear", "exact"]
 Midpoint = Literal["paper"]
 
 LOWEST = -4.0
-"""Largest coordinate of a query, at least: see `_raise_low_queries`."""
+"""Lower bound of a query's largest coordinate, see `_raise_low_queries`."""
 
 MeanVectors = tuple[Tensor, Tensor | None]
-"""Vectors `[heads, tokens, width]` whose weighted sums a mean is made of, and tokens' scales."""
+"""Vectors `[heads, tokens, width]` whose weighted sums give a mean, and the tokens' scales."""
 
 TOKENS_AT_ONCE = 2**15
-"""Tokens that linear attention takes in at a time on a processor: the arrays of many more would be
-fresh memory every time, which costs more than the arithmetic on it."""
+"""Tokens that linear attention processes at a time on CPU. Larger arrays would be allocated anew
+each time, which costs more than their arithmetic."""
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -120,7 +120,8 @@ class StereographicLayerNorm(PointLayer, nn.LayerNorm):
 
     def forward(self, x: Points) -> Points:  # type: ignore[override]
         v = x.log
-        dim = v.shape[-1]  # sums, whose derivatives are no arrays as large as v
+        # Sums, since the derivative of a mean is an array as large as v.
+        dim = v.shape[-1]
         centred = v - v.sum(-1, keepdim=True) / dim
         scale = (kernels.squared_norm(centred) / dim + self.eps).rsqrt()
         return Points(self.space, torch.addcmul(self.bias, centred * scale, self.weight))
@@ -160,7 +161,7 @@ class StereographicFeedForward(PointLayer, nn.Module):
 
 
 def choose_midpoint(space: Manifold, midpoint: Midpoint | None) -> None:
-    """Let a stereographic space take means by the published quotient; others have no other."""
+    """Choose how a stereographic space takes means; every other space has a single way."""
     if isinstance(space, Stereographic):
         space.printed_midpoint = midpoint == "paper"
     elif midpoint is not None and not isinstance(space, Euclidean):
@@ -220,7 +221,7 @@ class StereographicAttention(PointLayer, nn.Module):
         self.dropout = nn.Dropout(dropout)  # not `layers.dropout`, which cannot be compiled
 
     def forward(self, x: Points, rows: int | None = None) -> Points:
-        """With `rows` only that many of the first tokens have queries and outputs."""
+        """Attend from the first `rows` tokens, or from all (None), to all tokens."""
         query = self._heads(self.query(first_tokens(x.x, rows)))
         key = self._heads(self.key(x.x))
         if self.kind == "linear":
@@ -235,7 +236,7 @@ class StereographicAttention(PointLayer, nn.Module):
         out = self.out(Points(self.space, x=mean))
         if not self.training or self.dropout.p == 0:
             return out
-        # Random numbers are those of all tokens, whatever rows are asked for.
+        # Drawn for all tokens, so that `rows` does not change the random stream.
         kept = self.dropout(out.x.new_ones(x.log.shape[::-1]).T)
         scaled = self.space.scale_coordinates(out.x, kept[: len(out.x)])
         return Points(self.space, x=scaled)
@@ -256,10 +257,10 @@ def positive_features(u: Tensor) -> Tensor:
 
 
 def _raise_low_queries(query: Tensor) -> Tensor:
-    """Queries whose largest feature is not below `exp(LOWEST)`.
+    """Raise queries until their largest feature is at least `exp(LOWEST)`.
 
-    There `elu(u) + 1` is `exp(u)`, and far below 0 the sum has lost its digits. All features of a
-    query are multiplied by the same number, which leaves its midpoint where it is.
+    For negative u, `elu(u) + 1` is `exp(u)`, and far below 0 this sum loses its digits. All
+    features of a query are multiplied by one number, which does not move its midpoint.
     """
     missing = LOWEST - query.detach().amax(-1, keepdim=True)
     return query + missing.clamp_min(0)
@@ -271,8 +272,8 @@ def midpoint_attention(similarity: Tensor, value: Tensor, space: Manifold) -> Te
     Shapes: similarity `[heads, queries, keys]`, value (points) `[keys, dim]`; returns
     `[queries, dim]`.
     """
-    # Signed weights are taken with the sign of their sum: on a sphere their negatives would make
-    # the antipode.
+    # The sum of a query's weights is made positive: on a sphere, negative weights would give the
+    # antipode.
     similarity = torch.where(similarity.sum(-1, keepdim=True) < 0, -similarity, similarity)
     return space.weighted_mean(value, lambda vectors: (vectors.mT @ similarity.mT).mT)
 

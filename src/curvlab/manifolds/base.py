@@ -32,11 +32,11 @@ def root_of_sqdist(space: "Manifold", x: Tensor, y: Tensor) -> Tensor:
 
 
 class Manifold(Checked, nn.Module, ABC):
-    """A space that points `[..., dim]` lie on, which models and tasks know by these methods alone.
+    """A space of points `[..., dim]`; models and tasks use only these methods of it.
 
     A subclass implements `expmap0`, `logmap0`, `add` and `dist`. All other methods follow from
-    these; a subclass overrides those that its geometry has in a better form, `mean_vectors` and
-    `mean_point` first. Tangent vectors at the origin are `[..., dim - codimension]`.
+    these; a subclass overrides those for which its geometry has a better form, first of all
+    `mean_vectors` and `mean_point`. Tangent vectors at the origin are `[..., dim - codimension]`.
 
     Args:
         kappa: initial curvature.
@@ -45,8 +45,9 @@ class Manifold(Checked, nn.Module, ABC):
         max: open upper bound of the curvature, None for none.
 
     Attributes:
-        components: number of factors that each has an attention head.
-        codimension: how many coordinates more a point has than a tangent vector at the origin.
+        components: number of factors, each with an attention head.
+        codimension: number of coordinates of a point beyond those of a tangent vector at the
+            origin.
         tangent_dim: width of tangent vectors if it is fixed; None: any multiple of `components`.
         decoders: names of the decoders of node classification that know this space, the default
             first.
@@ -61,21 +62,21 @@ class Manifold(Checked, nn.Module, ABC):
     link_decoders: ClassVar[tuple[str, ...]] = ("fermi_dirac",)
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
-        """Keep the arguments: a manifold makes others like it."""
+        """Keep the arguments, with which `__call__` makes further manifolds."""
         refuse_other_names(cls.__name__, options)
         space = super().__new__(cls)
         vars(space)["_arguments"] = args, options
         return space
 
     def __call__(self, **options: Any) -> Self:
-        """Make a manifold with the same arguments but for `options`, as calling its class does."""
+        """Make another manifold with the same arguments, except for `options`."""
         args, given = self._arguments
         given = given | signature(type(self)).bind_partial(*args).arguments | options
         return type(self)(**given)
 
     @property
     def kappa(self) -> Tensor | None:
-        """Signed curvatures `[components]`, or `[]` of a single one; None without."""
+        """Signed curvatures `[components]`, or `[]` for a single one; None if there are none."""
         return None
 
     @abstractmethod
@@ -136,7 +137,7 @@ class Manifold(Checked, nn.Module, ABC):
     def mean_vectors(self, x: Tensor, scale: Tensor | None = None) -> Tensor:  # noqa: ARG002
         """Vectors `[components, ..., n, width]` of points, whose weighted sums `mean_point` takes.
 
-        By default logarithms at the origin, and 1.
+        By default these are the logarithms at the origin, each followed by a 1.
 
         Args:
             x: points `[..., n, dim]`.
@@ -166,7 +167,7 @@ class Manifold(Checked, nn.Module, ABC):
         return None
 
     def project(self, x: Tensor) -> Tensor:
-        """Points moved to where the arithmetic is safe, `[..., dim]`."""
+        """Move points to where the arithmetic is accurate, `[..., dim]`."""
         return x
 
     def expmap0_and_log(self, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -175,7 +176,7 @@ class Manifold(Checked, nn.Module, ABC):
         return x, self.logmap0(x)
 
     def clamp_tangent(self, v: Tensor) -> Tensor:
-        """`logmap0(expmap0(v))`, which is v but far out, `[..., dim - codimension]`."""
+        """`logmap0(expmap0(v))`, which is v except far out, `[..., dim - codimension]`."""
         return self.logmap0(self.expmap0(v))
 
     def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:
@@ -190,7 +191,7 @@ class Manifold(Checked, nn.Module, ABC):
         return vectors, scale
 
     def scale_coordinates(self, x: Tensor, factor: Tensor) -> Tensor:
-        """Points x with their logarithms times `factor`, as by dropout, `[..., dim]`."""
+        """Multiply the logarithms of points x by `factor`, as dropout does, `[..., dim]`."""
         return self.expmap0(factor * self.logmap0(x))
 
     def split(self, x: Tensor) -> Tensor:
@@ -215,9 +216,9 @@ class Manifold(Checked, nn.Module, ABC):
         return None
 
     def pair_form(self, x: Tensor) -> PairForm | None:  # noqa: ARG002
-        """Bilinear form of points `[nodes, dim]` that their squared distance is a function of.
+        """Bilinear form of points `[nodes, dim]` of which their squared distance is a function.
 
-        With it graph reconstruction needs no matrix of all distances; None if there is none.
+        With it, graph reconstruction needs no matrix of all distances. None: there is no such form.
         """
         return None
 
@@ -228,7 +229,7 @@ class Manifold(Checked, nn.Module, ABC):
     def picture(self, x: Tensor) -> tuple[Tensor, Any] | None:  # noqa: ARG002
         """Points `[nodes, dim]` on a manifold that can be stored and drawn.
 
-        None: their logarithms at the origin are drawn, in flat space.
+        None: the logarithms at the origin are drawn instead, in flat space.
         """
         return None
 

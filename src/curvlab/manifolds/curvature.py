@@ -11,11 +11,11 @@ from curvlab.errors import UsageError
 
 
 def not_positive(bound: float | None) -> float:
-    """The upper bound of the curvature of a space that has a negative one."""
+    """Refuse an upper bound above 0 for a space of negative curvature; return the bound."""
     if bound is None or not bound <= 0:
         raise UsageError(
-            f"The curvature's upper bound max={bound} must be at most 0: this space has none that "
-            "is not negative."
+            f"The curvature's upper bound max={bound} must be at most 0: the curvature of this "
+            "space is negative."
         )
     return bound
 

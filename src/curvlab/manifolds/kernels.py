@@ -37,15 +37,14 @@ def refusing_other_names(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def public_functions(module: Mapping[str, Any], *further: str) -> list[str]:
-    """Names of the functions that a module, by its `globals()`, defines, and of others it has."""
+    """Names of the functions that a module defines, by its `globals()`, and of `further` ones."""
     functions = {k: v for k, v in module.items() if isfunction(v) and not k.startswith("_")}
-    return sorted(
-        [*further, *(k for k, v in functions.items() if v.__module__ == module["__name__"])]
-    )
+    defined = [k for k, v in functions.items() if v.__module__ == module["__name__"]]
+    return sorted([*further, *defined])
 
 
 def upcast_half(x: Tensor) -> Tensor:
-    """Half-precision points are computed with in float32."""
+    """Convert half-precision points to float32, in which they are computed with."""
     if x.dtype in (torch.float32, torch.float64):
         return x
     _check_floating(x)
@@ -59,7 +58,7 @@ def _check_floating(x: Tensor) -> None:
 
 
 def shorten(x: Tensor) -> Tensor:
-    """Vectors whose squares would overflow, shortened: to the functions here they are infinite."""
+    """Shorten vectors whose squares would overflow; to the functions here they are infinite."""
     limit = 1e-3 * math.sqrt(torch.finfo(x.dtype).max)
     longest = x.detach().abs().amax(-1, keepdim=True)
     return x * (limit / longest.clamp(min=limit))

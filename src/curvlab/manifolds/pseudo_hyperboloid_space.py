@@ -103,7 +103,7 @@ class PseudoHyperboloid(Manifold):
         length = safe_sqrt(rest.square().sum(-1, keepdim=True))
         is_turned = length > 0
         safe = torch.where(is_turned, length, 1.0)
-        # The angle from the origin over the length that it is read from; 1 / first near the origin.
+        # The angle from the origin over the length it is computed from; near the origin 1 / first.
         near = 1 / torch.where(is_turned, 1.0, first)
         ratio = torch.where(is_turned, torch.atan2(safe, first) / safe, near)
         return torch.cat([rest * ratio / root, x[..., self.time_dims :] * root], -1)
@@ -187,7 +187,7 @@ class PseudoHyperboloid(Manifold):
 
 
 def _point(u: Tensor, s: Tensor, kappa: Tensor) -> Tensor:
-    """The point of a unit vector and a vector of flat space."""
+    """The point of a unit vector u of the sphere and a vector s of flat space."""
     time = (1 + s.square().sum(-1, keepdim=True)).sqrt() * u
     return torch.cat([time, s], -1) / (-kappa).sqrt()
 

@@ -19,7 +19,7 @@ from curvlab.options import Learnable, Passed, PositiveInt
 
 
 def _blockwise(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A method that calls a function of points of one component for each."""
+    """Make a method that applies a function of points to each component."""
 
     def method(self: "Stereographic", *points: Tensor) -> Tensor:
         return self.merge(function(*map(self.split, points), self.kappa))
@@ -82,7 +82,7 @@ class Stereographic(GeooptManifold):
     def _kappa(self, x: Tensor) -> Tensor:
         """Curvatures in a shape that broadcasts against the blocks of `x`, `[components, ..., 1]`.
 
-        Points of a model are projected, so that its maps need no more digits than theirs.
+        A model's points are projected, so that maps need no more digits than the points have.
         """
         dtype = torch.promote_types(x.dtype, torch.float32)
         return self.kappa.to(dtype).view(-1, *[1] * x.dim())

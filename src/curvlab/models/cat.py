@@ -110,7 +110,7 @@ class NeighbourTokens(TripleTokens):
     """Tokens of queries (h, r), and of up to `neighbours` training triples with h.
 
     A triple (h, s, t) has the token e_t + e_s, one (t, s, h) the token e_t - e_s, with dropout as
-    above. Which ones is drawn once. A query's own answers (h, r, t) are masked. With inverse
+    above. The neighbours are drawn once. A query's own answers (h, r, t) are masked. With inverse
     relations the neighbours are the same, and so is the mask.
 
     Args:
@@ -165,8 +165,9 @@ class NeighbourTokens(TripleTokens):
 class NodeTokens(nn.Module):
     """Tokens of nodes: Drop(W x + b). Source: CAT, Appendix (Cora).
 
-    The paper's attention is of all nodes to all, so that edges are not used. Nodes are one sequence
-    (`together`) or each one of its own; `masked` ones attend to neighbours and themselves alone.
+    In the paper all nodes attend to all, so that edges are not used. The nodes form one sequence
+    (`together`), or each node forms its own; `masked` nodes attend only to their neighbours and
+    themselves.
     """
 
     def __init__(
@@ -242,7 +243,7 @@ class CAT(FlatEncoder, DotProductScorer):
         "link_prediction",
         "reconstruction",
     )
-    unused_parameters = True  # of attention, where a token is alone
+    unused_parameters = True  # attention's, where a sequence has one token
 
     def __init__(
         self,
@@ -344,7 +345,8 @@ class CAT(FlatEncoder, DotProductScorer):
     def statistics(self, batch: Data, points: Tensor | None = None) -> dict[str, Tensor]:  # noqa: ARG002
         """The router's mean weights, their mean entropy, and the share of points at the rim.
 
-        Of a batch that was just evaluated; `at_rim` is the mean over the hyperbolic branches.
+        They describe the batch that was just evaluated; `at_rim` is the mean over the hyperbolic
+        branches.
         """
         values: list[Tensor] = []
         if self._balls:

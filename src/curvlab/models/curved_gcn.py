@@ -83,7 +83,7 @@ class CurvedGCN(Encoder):
         return self.space.expmap0((self.tangent(mapped) + v) / 2 if self.skip_average else v)
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
-        """Map tangent vectors by a layer; also aggregate the result, as tangent vectors."""
+        """Map tangent vectors by a layer; return the result and what aggregating it gives."""
         mapped = layer(Points(layer.space, log=v)).log
         return mapped, self.aggregate(layer, adjacency, mapped)
 
@@ -226,7 +226,7 @@ class HGNN(CurvedGCN):
         self.linears = nn.ModuleList(nn.Linear(dim, dim, bias=False) for _ in range(self.depth))
         for linear in (self.features, *self.linears):
             nn.init.xavier_uniform_(linear.weight)
-        # Next to random ones all nodes look the same, and relu goes silent: features are small.
+        # Features are small: random biases would make all nodes look the same, and relu return 0.
         nn.init.zeros_(self.features.bias)
 
     def forward(self, batch: Data) -> Tensor:

@@ -109,7 +109,8 @@ class FPSTBlock(Compilable):
     def forward(self, tangent: Tensor, rows: int | None = None) -> Tensor:
         """Map tokens, tangent vectors at the origin `[tokens, dim]`, to points.
 
-        Of the first `rows` tokens; None: of all. The others are keys and values.
+        Only the first `rows` tokens are mapped, and the others serve as keys and values; None: all
+        are mapped.
         """
         x = Points(self.space, tangent, both=rows is None)  # exp_0
         x = self.attention(self.norm1(x), rows) + x.first(rows)  # Eq. 9

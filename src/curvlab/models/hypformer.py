@@ -41,7 +41,7 @@ class HyperbolicTransformer(nn.Module):
         in each layer  x <- HRC[layer norm]( attention(x) (.) x );  z = HTC''(x).
 
     The second term, of a map of its own, is the positional encoding. A layer has neither activation
-    nor feed-forward: the last HTC is all that the paper's figure means by it.
+    nor feed-forward network: the last HTC is what the paper's figure calls one.
 
     `curvature_mode=recalibrate` has the midpoints on the features' space, as the authors' code for
     small graphs. Unlike there a point lies on the same space in training and evaluation.

@@ -183,7 +183,7 @@ class IDGL(FlatEncoder):
             y = self.second(z)
             learned = [step(similarity, y) for similarity in similarities[-1:] if logits]
             logits.append(self._mix(adjacency @ y, step(first, y), *learned))
-            if len(similarities) > 1:  # whether the graph stays
+            if len(similarities) > 1:  # stop once the graph stays
                 change = similarities[-1] - similarities[-2]
                 size = first.detach().square().sum()
                 if bool(change.detach().square().sum() <= self.tolerance * size):
@@ -195,7 +195,7 @@ class IDGL(FlatEncoder):
         return logits, similarities, features, anchors
 
     def _anchors(self, x: Tensor) -> Tensor | None:
-        """Nodes that stand for all; None where there are few enough to compare all."""
+        """Anchor nodes; None for graphs small enough to compare all pairs."""
         if len(x) <= self.all_pairs_up_to:
             return None
         if self.training:

@@ -108,7 +108,7 @@ class KernelAttention(nn.Module):
 
     Queries and keys are divided by `sqrt(tau)`. In training the directions of the features are
     redrawn in each step, and Gumbel noise `g / tau` is added to the exponents of the keys;
-    evaluation has the directions of the beginning and no noise. The bias adds `sigmoid(b_r) A_r v`
+    evaluation uses the initial directions and no noise. The bias adds `sigmoid(b_r) A_r v`
     for every relation and head.
 
     Shapes: nodes `[nodes, dim]`, relations as in `relational_bias`, `edge_index [2, edges]` with
@@ -224,7 +224,7 @@ class NodeFormer(FlatEncoder):
     def training_loss(
         self, batch: Data, loss: Callable[[Tensor], Tensor], nodes: Tensor | None = None
     ) -> Tensor:
-        """The task's loss and the term of the edges; without edges there is none."""
+        """The task's loss minus the weighted edge term, if the graph has edges."""
         if not self.edge_loss or not batch.num_edges:
             return super().training_loss(batch, loss, nodes)
         complete(batch, self.transforms)
@@ -237,7 +237,7 @@ class NodeFormer(FlatEncoder):
         return self._pass(batch, None)[0]
 
     def _pass(self, batch: Data, edges: Tensor | None) -> tuple[Tensor, list[Tensor]]:
-        """Embeddings, and of edges `[2, edges]` the term of each layer."""
+        """Embeddings, and each layer's edge term if edges `[2, edges]` are given."""
         graph = SparseGraph.from_data(batch)
         relations = graph.matrix("relations") if self.orders else None
         x = F.elu(self.feature_norm(self.features(graph.features)))

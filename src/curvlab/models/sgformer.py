@@ -188,9 +188,16 @@ class TwoBranches(Encoder):
         transformer_weight_decay: NonNegativeFloat | None = None,
     ) -> None:
         super().__init__()
-        shape = in_channels, dim, layers, heads, dropout
         self.transformer = SimpleTransformer(
-            *shape, averages, value_map, layer_norm, transformer_weight_decay
+            in_channels,
+            dim,
+            layers,
+            heads,
+            dropout,
+            averages=averages,
+            value_map=value_map,
+            layer_norm=layer_norm,
+            weight_decay=transformer_weight_decay,
         )
         self.graph_branch = graph_branch(in_channels, dim)
         self.graph_weight, self.dim_out = graph_weight, dim
@@ -255,7 +262,9 @@ class BranchSum(LorentzResidual):
     ) -> None:
         shares = (1 - graph_weight, graph_weight)
         ones = (1.0, 1.0)
-        before, inside = (shares, ones) if operator in IN_TANGENT_SPACE else (ones, shares)
+        before, inside = ones, shares
+        if operator in IN_TANGENT_SPACE:
+            before, inside = shares, ones
         super().__init__(manifold, operator, weights, *inside)
         self.before = before
 

@@ -1,4 +1,4 @@
-"""Adam for Euclidean parameters and points of manifolds alike."""
+"""Adam for Euclidean parameters and for points of manifolds."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,7 +11,7 @@ from curvlab.errors import UsageError
 from curvlab.manifolds._geoopt import geoopt
 
 STABILIZE = 10
-"""Steps after which points and momenta are projected."""
+"""Number of steps between projections of points and momenta."""
 
 
 class _WithPoints(torch.optim.Optimizer):
@@ -40,7 +40,7 @@ class _WithPoints(torch.optim.Optimizer):
             if p.grad is not None and isinstance(p, geoopt.ManifoldParameter)
         ]
         for p, _, _ in points:
-            p.grad = None  # what has no gradient is left alone
+            p.grad = None  # torch's step skips parameters without a gradient
         super().step()
         for p, grad, group in points:
             p.grad = grad
@@ -58,7 +58,7 @@ class _WithPoints(torch.optim.Optimizer):
         state = self.state[p]
         x = p.detach().view(-1, p.shape[-1])
         if not state:
-            state["step"] = 0  # no tensor: of a checkpoint those are put where the parameter is
+            state["step"] = 0  # no tensor: loading a checkpoint would move it to the device
             state["exp_avg"] = torch.zeros_like(x)
             state["exp_avg_sq"] = torch.zeros_like(manifold.component_inner(x, x))
         at = state["step"] = int(state["step"]) + 1
@@ -68,8 +68,8 @@ class _WithPoints(torch.optim.Optimizer):
         v.mul_(beta2).add_(manifold.component_inner(x, r), alpha=1 - beta2)
         denominator = (v / (1 - beta2**at)).sqrt_().add_(group["eps"])
         u = -group["lr"] / (1 - beta1**at) * m / denominator
-        for kept, moved in zip((x, m), manifold.retr_transp(x, u, m), strict=True):
-            kept.copy_(moved)
+        for old, moved in zip((x, m), manifold.retr_transp(x, u, m), strict=True):
+            old.copy_(moved)
         if at % self.stabilize == 0:
             x.copy_(manifold.projx(x))
             m.copy_(manifold.proju(x, m))
@@ -79,7 +79,7 @@ class RiemannianAdam(_WithPoints, Adam):
     """torch's Adam; points of a manifold move along geodesics, their momenta with them.
 
     On `geoopt.ManifoldParameter`s it makes the steps of geoopt's optimiser of this name; the second
-    moment has one number a norm, not one a coordinate.
+    moment has one number per norm instead of one per coordinate.
 
     Source: Becigneul and Ganea 2019.
     """

@@ -187,7 +187,9 @@ class Table:
 def check_file(path: Path, what: str) -> None:
     """Refuse a missing or empty file, with a sentence on `what` it should be."""
     if not path.is_file() or not path.stat().st_size:
-        state = "is a folder" if path.is_dir() else "is empty" if path.exists() else "is not there"
+        state = "is empty" if path.exists() else "is not there"
+        if path.is_dir():
+            state = "is a folder"
         raise UsageError(f"{path} {state}: give the path of {what}.")
 
 
@@ -338,12 +340,18 @@ def _find_form(text: str, separator: str | None, plain: bool) -> tuple[str, bool
     """The separator, whether fields are quoted, and another separator that would do."""
     lines = [line for line in text[: 2**20].split("\n")[:SAMPLE] if line.strip()]
     paired = text.count('"') % 2 == 0
+
+    def choose(quoted: bool) -> tuple[str, str]:
+        if separator is not None:
+            return separator, ""
+        return find_separator(lines, quoted)
+
     quoted = paired and not plain
-    chosen, other = find_separator(lines, quoted) if separator is None else (separator, "")
+    chosen, alternative = choose(quoted)
     if plain and paired and '"' in text and chosen in ("comma", "semicolon"):
         quoted = True
-        chosen, other = find_separator(lines, quoted) if separator is None else (separator, "")
-    return chosen, quoted, other
+        chosen, alternative = choose(quoted)
+    return chosen, quoted, alternative
 
 
 def _parse(path: Path, text: str, separator: str, quoted: bool) -> pd.DataFrame:
