@@ -35,7 +35,7 @@ class Manifold(Checked, nn.Module, ABC):
     """A space of points `[..., dim]`; models and tasks use only these methods of it.
 
     A subclass implements `expmap0`, `logmap0`, `add` and `dist`. All other methods follow from
-    these; a subclass overrides those for which its geometry has a better form, first of all
+    these; a subclass overrides those for which its geometry has a better form, such as
     `mean_vectors` and `mean_point`. Tangent vectors at the origin are `[..., dim - codimension]`.
 
     Args:

@@ -57,7 +57,7 @@ def get_or_compute(
 
 
 def dense_parts(values: Mapping[str, Any]) -> dict[str, Tensor]:
-    """The tensors of a graph or an entry with their names, of a sparse one its parts."""
+    """Dense tensors of a graph or an entry by name; a sparse tensor is given by its parts."""
     tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
     dense = {name: tensor for name, tensor in tensors.items() if tensor.layout == torch.strided}
     for name in tensors.keys() - dense.keys():
@@ -69,7 +69,7 @@ def dense_parts(values: Mapping[str, Any]) -> dict[str, Tensor]:
 def cached_graph(
     folder: str | Path, key: str, compute: Callable[[], Data], revision: int = 1
 ) -> Data:
-    """The same for a graph: its tensors, its vocabulary, and numbers and texts."""
+    """`get_or_compute` for a graph: its tensors, its vocabulary, and numbers and texts."""
 
     def pack() -> dict[str, Any]:
         content = dict(compute().to_dict())

@@ -19,10 +19,10 @@ from curvlab.errors import UsageError
 from curvlab.files import atomic_write
 
 SOURCES = ("offsets", "neighbours", "features")
-"""Arrays that tokens are made of."""
+"""Arrays from which tokens are computed."""
 
-BUCKET_NODES = 2**18  # whose edges are sorted at a time: 200 MB at a mean degree of 30
-CHUNK_ROWS = 2**18  # of features that are written at a time
+BUCKET_NODES = 2**18  # nodes whose edges are sorted at a time: 200 MB at a mean degree of 30
+CHUNK_ROWS = 2**18  # rows of features that are written at a time
 CHUNK_EDGES = 2**22
 
 MANIFEST = "arrays.json"
@@ -89,7 +89,7 @@ class ArrayFolder:
                 path.unlink()
 
     def read(self, name: str, start: int = 0, stop: int | None = None) -> np.ndarray:
-        """Some rows of an array, all by default."""
+        """Read rows of an array, all by default."""
         entry = self.arrays[name]
         length, *row = entry["shape"]
         dtype = np.dtype((entry["dtype"], tuple(row)))
@@ -125,7 +125,7 @@ class DiskGraph(ArrayFolder):
 
     @classmethod
     def create(cls, folder: Path) -> Self:
-        """An empty graph; what is in the folder is deleted."""
+        """Create an empty graph; the previous content of the folder is deleted."""
         if folder.exists():
             rmtree(folder)
         folder.mkdir(parents=True)

@@ -21,7 +21,7 @@ from curvlab.options import Incidental, NonNegativeInt, PositiveInt
 from curvlab.process import all_gather_pieces, own_share
 
 EVALUATION = 2**31
-"""Number of the pass whose random partition is evaluated on; no training gets there."""
+"""Number of the pass whose random partition evaluation uses; training never reaches it."""
 
 
 class MiniBatches(Dataset[Data]):
@@ -49,14 +49,14 @@ class MiniBatches(Dataset[Data]):
             num_workers=workers,
             multiprocessing_context="fork" if workers else None,
             pin_memory=self.pinned,
-            # By default the seed of workers, who draw nothing, is drawn as dropout is.
+            # By default the seed of workers, who draw nothing, is drawn from dropout's generator.
             generator=None if module.draws_at_windows else torch.Generator(),
         )
 
     def __getitem__(self, part: Tensor) -> Data:
         batch = self.module.batch(part)
         if get_worker_info() is not None:
-            # Here and not in the thread that sends it, whose failure nobody would hear of.
+            # Share here: a failure in the sending thread would be silent.
             for tensor in dense_parts(batch.to_dict()).values():
                 tensor.share_memory_()
         return batch
@@ -74,7 +74,7 @@ def step_parts(count: int, size: int, batches: int) -> int:
 
 
 def pass_generator(seed: int, number: int) -> np.random.Generator:
-    """A generator for one pass, the same in every process and unlike those of splits."""
+    """A generator for one pass, the same in every process and distinct from those of splits."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
 
 
@@ -93,7 +93,7 @@ def random_rounds(
 class MiniBatchDataModule(GraphDataModule):
     """Trains on subgraphs, evaluates on the whole graph.
 
-    A batch has `train_nodes`, the positions in it of the nodes that the loss is of. The whole graph
+    A batch has `train_nodes`, the positions in it of the nodes whose loss is taken. The whole graph
     carries `chunk`, the number of nodes that a `node_wise` model takes at a time. The trainer's
     epoch is a window of `steps_per_epoch` steps.
 
@@ -108,7 +108,7 @@ class MiniBatchDataModule(GraphDataModule):
     workers: Incidental[NonNegativeInt] = 0
 
     draws_at_windows = False
-    """Whether each window draws a number as dropout does, on which older scores rest."""
+    """Whether each window draws a number from dropout's generator; older scores depend on it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -39,7 +39,7 @@ def load_source(source: GraphSource) -> Data:
 
 
 def to_default_dtype(data: Data) -> Data:
-    """A float32 graph in torch's default type."""
+    """Convert a graph's float32 tensors to torch's default type."""
     dtype = torch.get_default_dtype()
     if dtype == torch.float32:
         return data
@@ -78,7 +78,7 @@ class GraphDataModule(CheckedFields, LightningDataModule):
 
     @property
     def graph(self) -> Data:
-        """The prepared graph, wherever it is now; made when first asked for."""
+        """The prepared graph, on whichever device it is; prepared at the first access."""
         if self._graph is None:
             self._graph = self._prepare()
         return self._graph
@@ -126,7 +126,7 @@ class GraphDataModule(CheckedFields, LightningDataModule):
     @property
     def classes(self) -> int | None:
         """`num_classes`, or None where the nodes have none."""
-        _ = self.graph  # a file that is missing is said, not taken for nodes without classes
+        _ = self.graph  # first, so that a missing file is not taken for nodes without classes
         try:
             return self.num_classes
         except UsageError:
@@ -139,7 +139,7 @@ class GraphDataModule(CheckedFields, LightningDataModule):
 
     @property
     def preparation_seconds(self) -> float:
-        """Seconds that the transforms take, done again without the cache."""
+        """Seconds that the transforms take without the cache; they are applied once more."""
         data = to_default_dtype(load_source(self.source))
         begin = time.perf_counter()
         for transform in self.transforms:
@@ -163,7 +163,7 @@ class GraphDataModule(CheckedFields, LightningDataModule):
     test_dataloader = val_dataloader
 
     def evaluation_batch(self, batch: Data) -> Data:
-        """The graph for validation after a step: here that of the step itself."""
+        """The graph for validation after a step: here the step's own graph."""
         return batch
 
     def transfer_batch_to_device(

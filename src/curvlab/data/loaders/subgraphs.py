@@ -84,7 +84,9 @@ class Subgraphs:
             owners.append(torch.cat([targets[~many][owner], repeated]))
             source = sources[drawn[-1]]
             hops.append(source[self._number[source] < 0].unique())
-            self._number[hops[-1]] = torch.arange(met, met := met + len(hops[-1]))
+            count = met + len(hops[-1])
+            self._number[hops[-1]] = torch.arange(met, count)
+            met = count
         nodes, places = torch.cat(hops), torch.cat(drawn)
         source = self._number[sources[places]]
         target = self._number[torch.cat(owners)]

@@ -66,7 +66,8 @@ class TokenStore:
     def compute(self, memory_bytes: float) -> None:
         """Compute missing tokens, one block of columns after another, and join them.
 
-        Two arrays `[nodes, columns]` in float32 are held; an interruption goes on with its block.
+        Two arrays `[nodes, columns]` in float32 are in memory. After an interruption, computation
+        resumes with the block that was interrupted.
         """
         columns = int(memory_bytes // (2 * 4 * self.graph.num_nodes))
         if columns < 1:
@@ -94,7 +95,7 @@ class TokenStore:
         before = np.empty_like(now) if spec.orders else now
         self._write(0, first, now)
         for order in range(1, spec.orders + 1):
-            for rows, offsets in self._adjacency_blocks():  # what neighbours see
+            for rows, offsets in self._adjacency_blocks():  # scale what neighbours read
                 now[rows] *= self._inverse_root(offsets)
             for rows, offsets in self._adjacency_blocks():
                 neighbours = self.graph.read("neighbours", offsets[0], offsets[-1])
@@ -119,7 +120,7 @@ class TokenStore:
             yield slice(start, stop), self.graph.read("offsets", start, stop + 1)
 
     def _inverse_root(self, offsets: np.ndarray) -> np.ndarray:
-        """`1 / sqrt(degree)`, of nodes without neighbours, whose sums are 0, 1."""
+        """`1 / sqrt(degree)`; 1 for nodes without neighbours, whose sums are 0."""
         degree = np.maximum(np.diff(offsets) + self.spec.self_loops, 1)
         roots: np.ndarray = inverse_roots(torch.from_numpy(degree).double()).float().numpy()
         return roots[:, None]
@@ -136,7 +137,7 @@ class TokenStore:
                 append(bits.numpy())
 
     def _join(self) -> None:
-        """Put columns and orders together to one array."""
+        """Join columns and orders into one array."""
         arrays = self.arrays
         orders = self.spec.orders + 1
         features = self.graph.num_features
@@ -165,8 +166,8 @@ class TokenDataModule(MiniBatchDataModule):
     """Batches are the tokens of training nodes, which is all that models of single nodes need.
 
     The graph is written to disk (piece by piece if its source has `to_disk`) and its tokens are
-    computed from there. The trainer's graph has the nodes with a label alone, in the random order
-    of the file, and no edges; a batch is of training rows that lie together in the file.
+    computed from there. The trainer's graph has only labelled nodes, in the random order of the
+    file, and no edges; the training rows of a batch are consecutive in the file.
 
     Args:
         size: largest number of nodes of a batch, in training and evaluation.
@@ -239,7 +240,7 @@ class TokenDataModule(MiniBatchDataModule):
         if graph is not None and (store := self._tokens_of(graph)).complete:
             return store
         folder.parent.mkdir(parents=True, exist_ok=True)
-        lease = folder.with_name(f"{key}.lease")  # the folder itself is thrown away to be written
+        lease = folder.with_name(f"{key}.lease")  # the folder is deleted before it is written
 
         def wait(holder: Holder) -> None:
             log.info("%s is at work in %s: waiting", holder, folder)
@@ -272,7 +273,7 @@ class TokenDataModule(MiniBatchDataModule):
         return int(self.graph.tokens.shape[2])
 
     def _whole_on(self, device: torch.device) -> Data:
-        """The graph on a device, but for the tokens, which are read a part at a time."""
+        """The graph on a device, except for the tokens, which are read a part at a time."""
         if self._whole is None or self._whole.y.device != device:
             tokens = self.graph.tokens
             rest = {name: value for name, value in self.graph if name != "tokens"}

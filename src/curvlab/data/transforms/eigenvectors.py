@@ -10,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 DENSE_EIGEN_NODES = 512  # below this, a dense solver is faster than Lanczos iterations
 LANCZOS_SEED = 0
-SAME_EIGENVALUE = 1e-8  # eigenvalues nearer than this are one that repeats
+SAME_EIGENVALUE = 1e-8  # eigenvalues closer than this count as a repeated one
 
 
 def smallest_eigenvectors(adjacency: csr_array, k: int) -> np.ndarray:
@@ -39,8 +39,7 @@ def smallest_eigenvectors(adjacency: csr_array, k: int) -> np.ndarray:
 def largest_eigenpairs(matrix: csr_array, k: int, dense: bool) -> tuple[np.ndarray, np.ndarray]:
     """The k largest eigenvalues, descending, and eigenvectors that do not depend on the solver.
 
-    Of an eigenvalue that repeats, the basis is a Cholesky factor, with pivots, of the projector on
-    its space.
+    The basis of a repeated eigenvalue is a pivoted Cholesky factor of the projector on its space.
     """
     nodes = matrix.shape[0]
     values, vectors = _solve(matrix, k, dense)
@@ -78,7 +77,7 @@ def _lanczos(matrix: csr_array, k: int) -> tuple[np.ndarray, np.ndarray]:
     )
     values, vectors = solve(matrix, k)
     while True:
-        # Lanczos iterations can miss a copy of an eigenvalue that repeats: it is the largest left.
+        # Lanczos iterations can miss a copy of a repeated eigenvalue: the largest that is left.
         rest = LinearOperator(matrix.shape, lambda x: matrix @ x - 2 * vectors @ (vectors.T @ x))
         (missed,), vector = solve(rest, 1)
         last = values.argmin()

@@ -107,8 +107,8 @@ COARSE = 1e-5
 class OwnFeatures(GraphTransform):
     """Features of a user's graph: its own columns, scaled, or generated ones.
 
-    Mean and deviation are those of the training nodes of the first graph, on others too; of all
-    nodes where the task has no training nodes. The identity is
+    Mean and deviation are computed on the training nodes of the first graph, or on all its nodes
+    where the task has no training nodes, and applied to further graphs. The identity is
     `IdentityFeatures`, above 10,000 nodes its random projection onto 256 columns.
 
     Args:
