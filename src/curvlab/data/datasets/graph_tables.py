@@ -221,8 +221,8 @@ class TableGraph(OwnGraph, ABC):
             return {}
         if missing := [part for part in GIVEN if part not in columns]:
             nodes.faults.append(
-                f"{nodes.path} has a column {next(iter(columns.values()))!r} and none called "
-                f"{missing[0].removeprefix('given_')}_mask: add it, or drop the split by "
+                f"{nodes.path} has a column {next(iter(columns.values()))!r} and none that is "
+                f"called {missing[0].removeprefix('given_')}_mask: add it, or drop the split by "
                 f"ignore=[{','.join(map(str, columns.values()))}]"
             )
             return {}

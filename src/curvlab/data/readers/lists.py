@@ -75,7 +75,7 @@ SHARED = 0.5
 
 
 def plain_name(name: str) -> str:
-    """A name of a column without signs, blanks and capitals."""
+    """The name of a column without signs, blanks and capitals."""
     return re.sub(r"[\W_]", "", str(name)).casefold()
 
 
@@ -90,7 +90,7 @@ def named_columns(columns: Iterable[str], without: Sequence[str] = ()) -> dict[s
 
 
 def named_ends(columns: Sequence[str]) -> list[str]:
-    """The first two columns that are called as the two ends of an edge, such as from and to."""
+    """The first two columns whose names are those of an edge's two ends, such as from and to."""
     words = {}
     for name in columns:
         spaced = re.sub(r"([a-z])([A-Z0-9])|([A-Za-z])(\d)", r"\1\3 \2\4", str(name))
@@ -105,10 +105,10 @@ def named_ends(columns: Sequence[str]) -> list[str]:
 
 
 def read_header(table: Table, header: bool | None, nodes: Table | None = None) -> tuple[Table, str]:
-    """Name the columns by the first line of a list of edges if it does; and what was understood.
+    """Take the first line of a list of edges for a header if it is one; say what was understood.
 
-    It does if its words are those of two ends, if it has texts above numbers, or if its two names
-    are in no other line, as of no other edge.
+    It is a header if its words are those of two ends, if it has texts above numbers, or if its two
+    names are in no other line.
     """
     if table.headed or table.frame.empty:  # by its format
         return table, ""
@@ -120,34 +120,42 @@ def read_header(table: Table, header: bool | None, nodes: Table | None = None) -
     if header is None and _numbers_rows(first, below):
         header = True
     if header is None and _counts_edges(table.frame):
-        return table.replace(
-            frame=below
-        ), f"first line {' '.join(first)} has counts (guess: {KEEP})"
-    if header is not None or len(first) < 2 or "" in first[:2]:
-        return (table.with_header(), "header read") if header else (table, "no header")
-    lone = False
-    if len({*first}) < len(first) and not named_ends(first):
-        is_header = False
-    elif (ends := named_ends(first)) and all(len(name) > 1 for name in ends):
+        counts = f"first line {' '.join(first)} has counts (guess: {KEEP})"
+        return table.replace(frame=below), counts
+    is_guess = False
+    if header is None and len(first) > 1 and "" not in first[:2]:
+        header, is_guess = _looks_like_header(table, first, below, nodes)
+    if not header:
+        return table, "no header"
+    return table.with_header(), f"header read (guess: {KEEP})" if is_guess else "header read"
+
+
+def _looks_like_header(
+    table: Table, first: Sequence[str], below: pd.DataFrame, nodes: Table | None
+) -> tuple[bool, bool]:
+    """Whether the first line of a list of edges names its columns, and whether that is a guess."""
+    ends = named_ends(first)
+    if len({*first}) < len(first) and not ends:
+        return False, False
+    if ends and all(len(name) > 1 for name in ends):
         positions = [first.index(name) for name in ends]
-        is_header = not below.iloc[:, positions].isin(ends).any(axis=None)
-    elif below.iloc[:, :2].isin(first[:2]).any(axis=None):
-        is_header = False
-    elif nodes is not None:
-        is_header = not any(nodes.texts(name).isin(first[:2]).any() for name in nodes.frame)
-    else:
-        words = pd.to_numeric(pd.Series(first), errors="coerce").isna().to_numpy()
-        top = Table(table.path, below.head(1000), form=table.form)
-        numbers = np.array([top.parsed(c).notna().all() for c in top.frame]) & (len(below) > 0)
-        is_header = bool((words & numbers)[:2].all() or (words & numbers)[2:3].any())
-        lone = not is_header and bool(words[:2].all()) and _pairs_are_rare(below)
-        is_header = is_header or lone
-    guess = f" (guess: {KEEP})" if lone else ""
-    return (table.with_header(), f"header read{guess}") if is_header else (table, "no header")
+        return not below.iloc[:, positions].isin(ends).any(axis=None), False
+    if below.iloc[:, :2].isin(first[:2]).any(axis=None):
+        return False, False
+    if nodes is not None:
+        return not any(nodes.texts(name).isin(first[:2]).any() for name in nodes.frame), False
+    is_text = pd.to_numeric(pd.Series(first), errors="coerce").isna().to_numpy()
+    top = Table(table.path, below.head(1000), form=table.form)
+    numbers_below = np.array([top.parsed(c).notna().all() for c in top.frame]) & (len(below) > 0)
+    is_name = is_text & numbers_below
+    if bool(is_name[:2].all() or is_name[2:3].any()):
+        return True, False
+    is_guess = bool(is_text[:2].all()) and _pairs_are_rare(below)
+    return is_guess, is_guess
 
 
 def _numbers_rows(first: list[str], below: pd.DataFrame) -> bool:
-    """Whether the first column has row numbers: pandas and R name all columns but that one."""
+    """Whether the first column has row numbers: pandas and R name every column except that one."""
     unnamed = first[0] in ("", UNNAMED) and "" not in first[1:]
     return unnamed and bool(below.iloc[:, 0].notna().all())
 
@@ -236,7 +244,7 @@ def edge_columns(
 
 
 def _refuse_blanks_in_names(table: Table) -> None:
-    """Refuse a list of edges in which names seem to have blanks, which nothing marks."""
+    """Refuse a list of edges whose names seem to have blanks that nothing marks."""
     frame = table.frame
     columns = [str(name) for name in frame if re.fullmatch(r"column \d+", str(name))]
     if table.headed or not table.form[0].startswith("separator space"):
@@ -304,12 +312,12 @@ def _shared_columns(frame: pd.DataFrame) -> tuple[list[str], str]:
 
 
 def hydra_list(names: Sequence[str]) -> str:
-    """A list of names as a command line has it."""
+    """Format a list of names for the command line."""
     return f"[{','.join(hydra_text(name) for name in names)}]"
 
 
 def hydra_text(text: str) -> str:
-    """A text as a command line has it, quoted if need be."""
+    """Format a text for the command line, in quotes if necessary."""
     if numbered := re.fullmatch(r"column (\d+)", text):
         return numbered[1]
     if re.fullmatch(r"[A-Za-z_./~][\w./~+-]*", text, re.ASCII) and text.casefold() not in NO_TEXTS:

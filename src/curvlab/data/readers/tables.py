@@ -25,7 +25,7 @@ from curvlab.errors import FAULT, UsageError
 Separator = Literal["tab", "semicolon", "comma", "bar", "space"]
 
 SEPARATORS = {"tab": "\t", "semicolon": ";", "comma": ",", "bar": "|", "space": " "}
-"""Separators between columns, the less likely part of a text first."""
+"""Separators between columns; those that are least likely within a text come first."""
 
 NAMES_OF_SEPARATORS = {mark: name for name, mark in SEPARATORS.items()}
 
@@ -129,7 +129,7 @@ class Table:
         return texts
 
     def blank(self, column: Hashable) -> np.ndarray:
-        """Where a column has no value `[rows]`; `-` is one next to `+`."""
+        """Where a column has no value `[rows]`; in a column with `+`, `-` is a value."""
         texts = self.texts(column)
         signs = {"-"} if texts.eq("+").any() else set()
         return texts.isin(self.missing - signs).to_numpy(dtype=bool)
@@ -142,8 +142,8 @@ class Table:
     def parsed(self, column: Hashable) -> "pd.Series[Any]":
         """A column as numbers, true as 1 and false as 0; NaN where it has another text.
 
-        Where all values are numbers with a decimal comma, they are read so, but for a file whose
-        separator is a comma: there it separates thousands.
+        If all values are numbers with a comma, the comma is a decimal mark. In a file whose
+        separator is a comma it separates thousands.
         """
         values = self.frame[column]
         if not pd.api.types.is_numeric_dtype(values) and values.dtype.kind not in "mM":

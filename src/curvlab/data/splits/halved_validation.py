@@ -1,4 +1,4 @@
-"""Half of the validation nodes for training, half for the choice of weights."""
+"""Validation nodes in two halves: one for training, one for the choice of weights."""
 
 import torch
 from torch_geometric.data import Data
@@ -8,10 +8,12 @@ from curvlab.errors import UsageError
 
 
 class HalvedValidation(GraphTransform):
-    """Half of the validation nodes become the training nodes, and those an inner problem's.
+    """Train on half of the validation nodes; the training nodes become an inner problem's.
 
-    An inner problem learns from `inner_mask`, the outer one from `train_mask`; the other half
-    chooses the weights. Source: Franceschi et al. 2019 (LDS), Section 4.1.
+    An inner problem learns from `inner_mask` and the outer problem from `train_mask`; the other
+    half of the validation nodes selects the weights.
+
+    Source: Franceschi et al. 2019 (LDS), Section 4.1.
     """
 
     reads = ("train_mask", "val_mask")

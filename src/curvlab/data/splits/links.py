@@ -15,7 +15,7 @@ from curvlab.errors import UsageError
 from curvlab.options import Fraction, NonNegativeInt
 
 OF_EDGES = ("edge_weight", "edge_forward")
-"""Attributes of edges that stay with those that are left."""
+"""Attributes of edges that the remaining edges keep."""
 
 HGCN_LOOPS: Mapping[str, tuple[int, ...]] = {"airport": (2349,), "pubmed": (3918, 6992, 8806)}
 """Nodes with a self-loop in the files that HGCN reads; our graphs have none."""
@@ -24,8 +24,8 @@ HGCN_LOOPS: Mapping[str, tuple[int, ...]] = {"airport": (2349,), "pubmed": (3918
 class NonEdges:
     """The pairs i < j of nodes that are not edges, numbered row by row, at least `needed`.
 
-    Pair number r among them is number r + (edges before it) of all. Edges are in any order, none
-    twice.
+    Pair number r among them is pair number r + (edges before it) among all pairs. The edges are
+    distinct and in any order.
     """
 
     def __init__(self, edges: Tensor, num_nodes: int, needed: int = 1) -> None:
@@ -56,9 +56,9 @@ class NonEdges:
 class LinkSplit(CheckedFields):
     """Holds out edges for validation and test, as HGCN does.
 
-    Of M undirected edges `floor(val M)` and `floor(test M)` are held out, with as many pairs that
-    are not edges of the whole graph, all of them distinct. All that is made of the graph later sees
-    edges of training only.
+    Of M undirected edges `floor(val M)` and `floor(test M)` are held out, with as many distinct
+    pairs that are not edges of the whole graph. Everything derived from the graph afterwards sees
+    training edges only.
 
     Args:
         val: fraction of the edges for validation.
@@ -104,7 +104,7 @@ class LinkSplit(CheckedFields):
         data.edge_index = simple_edges(train, nodes)
         data.num_nodes = nodes
         for name in OF_EDGES:
-            if name in data:  # both lists of edges are sorted, one is part of the other
+            if name in data:  # both lists of edges are sorted, and one is a part of the other
                 before, now = (d.edge_index[0] * nodes + d.edge_index[1] for d in (whole, data))
                 data[name] = data[name][torch.isin(before, now)]
         data.update({name: part.contiguous() for name, part in parts.items()})
