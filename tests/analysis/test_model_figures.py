@@ -38,6 +38,14 @@ def test_labels_of_steps_are_the_whole_numbers_of_their_ticks(steps):
     plt.close(figure)
 
 
+@pytest.mark.parametrize(("curvatures", "axes"), [([-1.0, -1.0], 1), ([-1.0, -1.1], 2)])
+def test_curvatures_have_an_axis_unless_they_are_fixed(curvatures, axes):
+    metrics = pd.DataFrame({"step": [1, 2], "map": [50.0, 60.0], "kappa/0/0": curvatures})
+    figure = curves_figure(metrics.assign(**{"kappa/1/0": -1.0}), "title")
+    assert len(figure.axes) == axes
+    plt.close(figure)
+
+
 def test_names_are_drawn_as_they_are_written_and_powers_as_formulas(tmp_path):
     names = ["$x_{$", r"$\frac", "_red", "$100-$200"]
     path = to_undirected(torch.stack([torch.arange(3), torch.arange(1, 4)]))

@@ -38,7 +38,10 @@ NAMED_CURVATURES = 4
 
 @styled
 def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
-    """Metrics and every curvature of `metrics.csv` against the step, one axis below the other."""
+    """Metrics and curvatures of `metrics.csv` against the step, one axis below the other.
+
+    Fixed curvatures have no axis.
+    """
     metrics = metrics.dropna(axis=1, how="all")
     columns = list(map(str, metrics.columns))
     scores = [n for n in columns if n.startswith("val/") and not n.startswith("val/routing_")]
@@ -47,6 +50,8 @@ def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
         scores = [name for name in scores if metrics[name].max() <= 1]
     scores = list(map(str, metrics[scores].T.drop_duplicates().index))
     kappas = [name for name in columns if name.startswith("kappa/")][:MOST_CURVATURES]
+    if all(metrics[name].nunique() == 1 for name in kappas):
+        kappas = []
     kinds = {"map": ["map"], "loss": ["loss"] if scores else [], "val": scores, "kappa": kappas}
     drawn = {kind: names for kind, names in kinds.items() if names and names[0] in metrics}
     if "step" not in metrics or not drawn:

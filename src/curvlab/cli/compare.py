@@ -10,11 +10,10 @@ further seeds that would decide it.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from glob import glob
 from pathlib import Path
-
-import pandas as pd
+from textwrap import wrap
 
 from curvlab.cli.verbs import Verb, add_spreadsheet_argument, show, write
 from curvlab.errors import UsageError
@@ -23,13 +22,18 @@ from curvlab.results.result import Result, read_result, result_files
 from curvlab.tables.paired import Group, comparison, group_runs
 from curvlab.tables.render import decimal, plus_minus
 
+WIDTH = 100
+LONGEST_LABEL = 12
+
 
 def _compare(args: argparse.Namespace) -> None:
     groups = group_runs(_results(args.runs))
     table = comparison(groups)
     some = next(iter(groups[0].runs.values()))
     title = some.task if "dataset.name" in table else f"{some.task} on {some.dataset}"
-    rows = table[["label", "runs"]].copy()
+    names = _names(groups)
+    rows = table[["runs"]].copy()
+    rows.insert(0, "label", names)
     pm = table["high"] - table["mean"]
     digits = 4 if table["mean"].max() <= 1 else 2
     rows["score"] = [plus_minus(m, p, digits) for m, p in zip(table["mean"], pm, strict=True)]
@@ -45,20 +49,37 @@ def _compare(args: argparse.Namespace) -> None:
     rows["MB"] = [f"{m:,.0f}" for m in table["memory_mb"]]
     rows["parameters"] = [f"{n:,.0f}" for n in table["parameters"]]
     show(rows, f"{title}: mean and 95 % interval, paired t-test over common seeds")
+    for name, group in zip(names, groups, strict=True):
+        if name != group.label:
+            print(f"{name}: {group.label}")
     _print_references(groups)
     if len(groups) > 1:
         margin = table["margin"].iloc[0]
         print(f"level: the interval of the difference lies within {margin:g}, else undecided")
-    differing = list(groups[0].settings)
-    if differing:
-        settings = pd.DataFrame({"key": differing})
-        for group in groups:  # as text: pandas would turn numbers with gaps into floats
-            values = [group.settings[key] for key in differing]
-            settings[group.label] = ["default" if v is None else str(v) for v in values]
-        show(settings, "what differs")
+    if groups[0].settings:
+        print("\n".join(("what differs", *_differences(groups, names))))
     if args.output:
         write(table, args.output, args.spreadsheet)
         print(f"table    {args.output}")
+
+
+def _names(groups: Sequence[Group]) -> list[str]:
+    """Labels of groups if all are short, else numbers."""
+    labels = [group.label for group in groups]
+    if all(len(label) <= LONGEST_LABEL for label in labels):
+        return labels
+    return [str(i) for i in range(1, len(labels) + 1)]
+
+
+def _differences(groups: Sequence[Group], names: Sequence[str]) -> Iterator[str]:
+    """A line for each setting in which groups differ: each value with the groups that have it."""
+    for key in groups[0].settings:
+        having: dict[str, list[str]] = {}
+        for name, group in zip(names, groups, strict=True):
+            value = group.settings[key]
+            having.setdefault("default" if value is None else str(value), []).append(name)
+        values = "; ".join(f"{value} ({', '.join(own)})" for value, own in having.items())
+        yield from wrap(f"{key}: {values}", WIDTH, subsequent_indent="    ", initial_indent="  ")
 
 
 def _print_references(groups: Sequence[Group]) -> None:

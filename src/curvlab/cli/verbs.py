@@ -142,7 +142,8 @@ def show(frame: "pd.DataFrame", title: str, digits: int = 4) -> None:
     rows = len(frame) - SHOWN_ROWS
     columns_left = len(frame.columns) - SHOWN_COLUMNS
     hidden = [f"{rows:,} more rows"] if rows > 0 else []
-    hidden += [f"{columns_left} more columns"] if columns_left > 0 else []
+    left = "column" if columns_left == 1 else "columns"
+    hidden += [f"{columns_left} more {left}"] if columns_left > 0 else []
     if hidden:
         print(f"... {' and '.join(hidden)}: --output FILE.csv writes all")
 
