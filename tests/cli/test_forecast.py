@@ -12,7 +12,7 @@ from curvlab.cli.forecast import Forecast, forecast_of_run
 from curvlab.config.folder import CONFIGS, choices
 from curvlab.results.costs import FILE, cost_of, read_costs, summarise, write_costs
 from curvlab.results.folder import RunDirectory
-from curvlab.results.result import load, result_files
+from curvlab.results.result import load, read_result, result_files
 from curvlab.run.command import Command
 
 SWEEP = ("model=mlp,gcn", "dataset=texas", "seed=0,1")
@@ -52,7 +52,7 @@ def test_runs_are_counted_and_the_finished_ones_left_out(outputs):
     words = [*SWEEP, f"paths.output_dir={outputs}", "trainer.max_steps=1000"]
     assert said(words) == ["4 runs, 0 finished; no stored run tells how long they take"]
     finish(outputs, "model=mlp", "dataset=texas", "seed=1")
-    finish(outputs, "model=mlp", "dataset=texas", "model.dim=2", "seed=0")
+    finish(outputs, "model=mlp", "dataset=texas", "model.dim=32", "seed=0")
     assert said(words, each=True) == [
         "mlp, texas, 1000                                    1 run   50 s",
         "gcn, texas, 1000                                    2 runs  no stored run tells how long",
@@ -129,6 +129,64 @@ def test_the_closest_runs_are_used_and_several_at_once_divide_the_time(outputs):
     assert "about 4.0 h" in total
     assert "To run less" in shorter
     assert "about 2.0 h" in said([*words, "model.dim=2", "hydra.launcher.n_jobs=2"])[0]
+
+
+def test_a_run_of_a_few_steps_tells_nothing_of_a_long_one(outputs):
+    """Its time is that of a start, and its first steps prepare what later ones use."""
+    finish(outputs, "model=mlp", "dataset=texas", steps=3, seconds=30.0, most=3)
+    words = ["model=mlp", "dataset=texas", f"paths.output_dir={outputs}"]
+    assert time_of([*words, "trainer.max_steps=5000", "seed=1"]) is None
+    assert time_of([*words, "trainer.max_steps=3", "seed=1"]) == pytest.approx(30.0)
+
+
+def test_the_start_of_a_short_run_is_not_counted_at_each_step(outputs):
+    folder = finish(outputs, "model=mlp", "dataset=texas", steps=200, seconds=45.0, most=200)
+    result = read_result(folder)
+    result.ms_per_step = 5.0
+    result.save(folder)
+    words = ["model=mlp", "dataset=texas", f"paths.output_dir={outputs}", "seed=1"]
+    assert 5 + 10_000 * 0.005 <= time_of([*words, "trainer.max_steps=10000"]) <= 5 + 10_000 * 0.02
+
+
+FAR = {
+    "width": (["model.dim=1000"], ["model.dim=32"]),
+    "samples": (["task.training=negative_sampling"], []),
+    "number of samples": (
+        ["task.training=negative_sampling", "task.negatives=1024"],
+        ["task.training=negative_sampling", "task.negatives=16"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FAR)
+def test_other_settings_tell_no_time(case, outputs):
+    """Of a triple's samples or a much larger width a step costs something else."""
+    planned, stored = FAR[case]
+    run = ["model=rotate", "dataset=umls"]
+    finish(outputs, *run, *stored, seconds=50.0)
+    words = [*run, f"paths.output_dir={outputs}", "trainer.max_steps=1000", "seed=1"]
+    assert time_of([*words, *planned]) is None
+    assert "no stored run tells" in said([*words, *planned])[0]
+    assert "about 50 s" in said([*words, *stored])[0]
+
+
+def test_comparable_settings_tell_it_roughly(outputs):
+    finish(outputs, "model=mlp", "dataset=texas", "model.dim=32", seconds=50.0)
+    words = ["model=mlp", "dataset=texas", f"paths.output_dir={outputs}", "seed=1"]
+    planned = [*words, "trainer.max_steps=1000", "model.dim=64"]
+    assert "roughly 50 s" in said(planned)[0]
+    assert said(planned, each=True)[0].endswith("roughly 50 s")
+    assert "about 50 s" in said([*planned, "model.dim=32", "model.dropout=0.3"])[0]
+
+
+def test_runs_of_the_same_settings_come_before_the_users_own(outputs):
+    """Which are of this machine, but of another width."""
+    finish(outputs, "model=mlp", "dataset=texas", "model.dim=64", seconds=500.0)
+    other = finish(outputs, "model=mlp", "dataset=texas", "seed=5", seconds=50.0)
+    write_costs(home.RESULTS / FILE, [vars(read_result(other)) | {"device": "cpu"}])
+    (other / "result.json").unlink()
+    words = ["model=mlp", "dataset=texas", f"paths.output_dir={outputs}", "seed=1"]
+    assert "about 50 s" in said([*words, "trainer.max_steps=1000"])[0]
 
 
 @pytest.mark.parametrize(

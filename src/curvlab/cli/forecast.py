@@ -21,7 +21,7 @@ from curvlab.leases import SUFFIX as LEASE
 from curvlab.leases import holder_of
 from curvlab.program import format_time
 from curvlab.results.costs import FILE as COSTS
-from curvlab.results.costs import Cost, cost_of, read_costs
+from curvlab.results.costs import Cost, cost_of, is_comparable, read_costs, settings_of
 from curvlab.results.folder import RunDirectory, folders_by_hash
 from curvlab.results.result import CONCLUSIVE, SET_ASIDE, load, result_files
 from curvlab.run.cells import SEED, Cells, identify
@@ -42,8 +42,9 @@ Run = Mapping[str, Any]  # a stored result, or the configuration in it
 class Forecast:
     """The runs of a command, those that are finished, and the time of the rest.
 
-    The time of a run is that of the user's runs of its model, data set and task that share most of
-    its values; without any, that of the repository's runs.
+    The time of a run is that of the user's runs of its model, data set and task with its settings
+    (see `settings_of`), else that of the repository's; without any, roughly that of runs whose
+    settings are comparable.
 
     Args:
         overrides: Overrides of the command, without flags.
@@ -99,33 +100,52 @@ class Forecast:
         return _read_runs(self.outputs)
 
     def seconds(self, cell: Cell) -> float | None:
-        """Time of a cell's run; None without a stored run of its model, data set and task."""
+        """Time of a cell's run; None without a stored run that is comparable with it."""
+        config = self._config(cell)
+        return None if config is None else seconds_of(config, self._costs(config, cell))
+
+    def is_rough(self, cell: Cell) -> bool:
+        """Whether the time of a cell's run is that of runs with other settings."""
+        config = self._config(cell)
+        costs = [] if config is None else self._costs(config, cell)
+        if config is None or not costs:
+            return False
+        return all(cost.settings != settings_of(config) for cost in costs)
+
+    def _config(self, cell: Cell) -> Run | None:
         # A cell that cannot be composed reports it at its end.
         with suppress(UsageError, HydraException, OmegaConfBaseException):
-            config = self._identities.representative(cell).config
-            return seconds_of(config, self._costs(config, cell), self.table)
+            return self._identities.representative(cell).config
         return None
 
     def _costs(self, config: Run, cell: Cell) -> list[Cost]:
-        """Costs of the user's runs that share most values with a cell."""
+        """Costs of the user's runs of a cell's settings, or that share most; else shipped ones."""
         values = [(key, value) for key, value in _values(cell) if decides(key, self.config)]
-        by_shared: dict[int, list[Cost]] = {}
-        for stored, cost in self._costs_by_kind.get(_kind_of(config), ()):
-            shared = sum(_has(stored, key, value) for key, value in values)
-            by_shared.setdefault(shared, []).append(cost)
-        return by_shared[max(by_shared)] if by_shared else []
+        by_shared: dict[tuple[bool, int], list[Cost]] = {}
+        settings = settings_of(config)
+        for stored in self._runs_by_kind.get(_kind_of(config), ()):
+            cost = cost_of(stored)
+            if cost is not None and is_comparable(config, cost.settings):
+                shared = sum(_has(stored, key, value) for key, value in values)
+                by_shared.setdefault((cost.settings == settings, shared), []).append(cost)
+        own = by_shared[max(by_shared)] if by_shared else []
+        if own and max(by_shared)[0]:
+            return own
+        shipped = shipped_costs(config, self.table)
+        same = [cost for cost in shipped if cost.settings == settings]
+        return same or own or shipped
 
     @cached_property
-    def _costs_by_kind(self) -> dict[tuple[str, ...], list[tuple[Run, Cost]]]:
-        costs: dict[tuple[str, ...], list[tuple[Run, Cost]]] = {}
+    def _runs_by_kind(self) -> dict[tuple[str, ...], list[Run]]:
+        runs: dict[tuple[str, ...], list[Run]] = {}
         for run in self.results.values():
-            if cost := cost_of(run):
-                costs.setdefault(cost.kind, []).append((run, cost))
-        return costs
+            kind = run["model"], run["config"]["dataset"]["name"], run["task"]
+            runs.setdefault(kind, []).append(run)
+        return runs
 
     def lines(self, each: bool = False) -> Iterator[str]:
         """Report the number of runs and their time; after Ctrl-C, of the cells counted so far."""
-        total, known, prefix = 0.0, 0, ""
+        total, known, prefix, how = 0.0, 0, "", "about"
         try:
             for name, group in groupby(self.left, key=self._name):
                 cells = list(group)
@@ -135,6 +155,8 @@ class Forecast:
                     total += seconds * count
                     known += count
                     time = format_time(seconds * count)
+                    if self.is_rough(cells[0]):
+                        time, how = f"roughly {time}", "roughly"
                 if each:
                     yield f"{name:<48} {count:>4} run{'s' if count > 1 else ' '}  {time}"
         except KeyboardInterrupt:
@@ -144,7 +166,7 @@ class Forecast:
         line += "" if self.several else f", {self.runs - len(self.left):,} finished"
         if known:
             which = f" for {known:,} of them" if known < len(self.left) else ""
-            line += f", about {format_time(total)} on this machine{which}, {BY_COSTS}"
+            line += f", {how} {format_time(total)} on this machine{which}, {BY_COSTS}"
             line += f", {self.parallel} at once" if self.parallel > 1 else ""
         elif self.left:
             line += "; no stored run tells how long they take"
@@ -209,26 +231,29 @@ class Forecast:
 
 def forecast_of_run(run: Command, folder: Path) -> str:
     """Forecast the time of a single run; empty if it is short or the run has ended."""
-    seconds = seconds_of(run.stored, table=run.config.experiment)
+    costs = shipped_costs(run.stored, run.config.experiment)
+    seconds = seconds_of(run.stored, costs)
     if seconds is None or seconds < SHORT or RunDirectory(folder).conclusion(run.config_hash):
         return ""
-    return f"about {format_time(seconds)} on this machine, {BY_COSTS}"
+    settings = settings_of(run.stored)
+    how = "about" if any(cost.settings == settings for cost in costs) else "roughly"
+    return f"{how} {format_time(seconds)} on this machine, {BY_COSTS}"
 
 
-def seconds_of(config: Run, costs: Sequence[Cost] = (), table: str | None = None) -> float | None:
-    """The time of a run by these costs, or by those that ship of runs of its kind.
+def shipped_costs(config: Run, table: str | None) -> list[Cost]:
+    """Costs that ship of runs of a configuration's kind: of its settings, else comparable ones.
 
-    Args:
-        config: configuration of the run, as a result stores it.
-        costs: costs of the user's own runs of its kind.
-        table: the table that it is a cell of.
+    Those of its table come first.
     """
-    if not costs:
-        kind = _kind_of(config)
-        shipped = read_costs(RESULTS / COSTS)
-        same_kind = [cost for cost in shipped if cost.kind == kind]
-        same_table = [cost for cost in same_kind if cost.table == table]
-        costs = same_table or same_kind
+    kind, settings = _kind_of(config), settings_of(config)
+    shipped = [cost for cost in read_costs(RESULTS / COSTS) if cost.kind == kind]
+    found = [cost for cost in shipped if cost.settings == settings]
+    found = found or [cost for cost in shipped if is_comparable(config, cost.settings)]
+    return [cost for cost in found if cost.table == table] or found
+
+
+def seconds_of(config: Run, costs: Sequence[Cost]) -> float | None:
+    """The time of a run of a stored configuration by these costs; None without any."""
     steps = int(config["trainer"]["max_steps"])
     return median(cost.seconds(steps) for cost in costs) if costs else None
 
