@@ -105,6 +105,11 @@ class LinkDecoder(nn.Module):
         scores: Tensor = self(x, y)
         return scores
 
+    def pairwise_scores(self, x: Tensor, y: Tensor) -> Tensor:
+        """Scores `[n, m]` of all pairs of points `[n, dim]` and `[m, dim]`, in float64."""
+        scores: Tensor = self(x.double().unsqueeze(1), y.double().unsqueeze(0))
+        return scores
+
     def probability(self, scores: Tensor) -> Tensor | None:
         """Probability of a link by its score; None where scores are not log-odds."""
         return None
@@ -141,6 +146,10 @@ class LorentzianScore(LinkDecoder):
             return 2 * lorentz_maps.pair_inner(library, points, pairs) - 2 / self.space.kappa
         return super().pair_scores(points, pairs)
 
+    def pairwise_scores(self, x: Tensor, y: Tensor) -> Tensor:
+        inner = x.double() @ lorentz.reflect_time(y.double()).mT
+        return 2 * inner - 2 / self.space.kappa
+
     def loss(self, edges: Tensor, non_edges: Tensor) -> Tensor:
         return (self.margin + F.relu(self.margin - edges + non_edges).mean()) / 2
 
@@ -159,6 +168,10 @@ class FermiDirac(LinkDecoder):
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return (self.radius - self.space.sqdist(x, y)) / self.temperature
+
+    def pairwise_scores(self, x: Tensor, y: Tensor) -> Tensor:
+        squared = self.space.pairwise_sqdist(x.double(), y.double())
+        return (self.radius - squared) / self.temperature
 
     def probability(self, scores: Tensor) -> Tensor:
         return scores.sigmoid()

@@ -116,11 +116,7 @@ class LinkPrediction(SelectedTask):
 
     def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
         """Table of the likeliest neighbours of each node: ranks, scores and probabilities."""
-
-        def scores(points: Tensor, neighbours: Tensor) -> Tensor:
-            return self.decoder(points.unsqueeze(1), neighbours.unsqueeze(0))
-
-        links = likeliest_links(run, graph, query, scores, self.encoder.dim_out)
+        links = likeliest_links(run, graph, query, self.decoder.pairwise_scores)
         probability = self.decoder.probability(torch.tensor(links["score"].to_numpy()))
         if probability is not None:
             links["probability"] = probability.numpy()

@@ -19,8 +19,11 @@ from curvlab.metrics.coincidence import coincident_nodes
 from curvlab.metrics.ranking import ranks_among
 from curvlab.program import with_progress
 
-ENTRIES = 2**22
-"""Numbers held at a time while all pairs are scored."""
+ENTRIES = 2**24
+"""Scores held at a time while all pairs are scored."""
+
+TILE = 2**19
+"""Scores made at a time, which stay in a processor's cache."""
 
 PARTS = ("train", "val", "test")
 
@@ -118,15 +121,21 @@ def largest_of_rows(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return best, places.gather(1, at)
 
 
-def ranks_of_best(best: Tensor, values: Tensor) -> Tensor:
+def ranks_of_best(best: Tensor, values: Tensor, count: int) -> Tensor:
     """Ranks `[rows, count]` of the largest values of each row; the mean rank where they are tied.
 
-    Only the last of them can be tied with a value that is not among them.
+    Only the last of them can be tied with a value that is not among them. `best` has one value
+    more where there is one: rows in which it is less need no look at all values.
     """
-    rank = ranks_among(best, best)
-    last = best[:, -1:]
-    beyond = (values == last).sum(1, keepdim=True) - (best == last).sum(1, keepdim=True)
-    return torch.where(best == last, rank + beyond / 2, rank)
+    kept = best[:, :count].contiguous()
+    rank = ranks_among(kept, kept)
+    if best.shape[1] == count:
+        return rank
+    tied = (best[:, count] == kept[:, -1]).nonzero().squeeze(1)
+    last = kept[tied, -1:]
+    beyond = (values[tied] == last).sum(1, keepdim=True) - (kept[tied] == last).sum(1, keepdim=True)
+    rank[tied] = torch.where(kept[tied] == last, rank[tied] + beyond / 2, rank[tied])
+    return rank
 
 
 def likeliest_links(
@@ -134,14 +143,13 @@ def likeliest_links(
     graph: Data | None,
     query: PredictionQuery,
     scores: Callable[[Tensor, Tensor], Tensor],
-    width: int,
 ) -> pd.DataFrame:
     """The k pairs of each node with the highest scores, some rows at a time.
 
     Columns: `node`, `neighbour`, `rank`, `score`, and whether the link is `known`. Tied pairs have
     the mean of their ranks, those that are not listed included. Pairs are tied if their points
     coincide (`coincident_nodes`). `scores` maps points `[rows, dim]` and `[nodes, dim]` to
-    `[rows, nodes]` and holds `width` numbers for each.
+    `[rows, nodes]`.
     """
     ids = run.ids(graph)
     points = run.embed(graph)
@@ -153,21 +161,30 @@ def likeliest_links(
     edges = to_scipy_sparse_matrix(both_ways, num_nodes=len(ids)).tocsr()
     coincide = bool((same != torch.arange(len(ids))).any())
     kept = list[list[Tensor]]()
-    parts = chosen.split(max(1, ENTRIES // (width * len(ids))))
+    parts = chosen.split(max(1, ENTRIES // len(ids)))
+    count = min(query.k, len(ids))
+    all_scores = torch.empty(len(parts[0]), len(ids), dtype=torch.float32)
     for rows in with_progress(parts, f"links of {len(chosen):,} nodes"):
-        tile = scores(points[same[rows]], points).float().cpu()
-        tile = tile.index_select(1, same) if coincide else tile.clone()
+        tile = all_scores[: len(rows)]
+        sources = points[same[rows]]
+        width = TILE // max(1, len(rows)) + 1
+        for columns, targets in zip(tile.split(width, 1), points.split(width), strict=True):
+            columns.copy_(scores(sources, targets))
+        if coincide:
+            tile = tile.index_select(1, same)
         of_row, known = (torch.from_numpy(each).long() for each in edges[rows.numpy()].nonzero())
         if not query.known:
             tile[of_row, known] = -torch.inf
         tile[torch.arange(len(rows)), rows] = -torch.inf
-        best, places = largest_of_rows(tile, min(query.k, len(ids)))
+        best, places = largest_of_rows(tile, min(count + 1, len(ids)))
+        ranks = ranks_of_best(best, tile, count)
+        best, places = best[:, :count], places[:, :count]
         is_known = torch.zeros_like(places, dtype=torch.bool)
         if query.known:
             marks = torch.zeros_like(tile, dtype=torch.bool)
             marks[of_row, known] = True
             is_known = marks.gather(1, places)
-        answers = (rows[:, None].expand_as(places), places, ranks_of_best(best, tile), best)
+        answers = (rows[:, None].expand_as(places), places, ranks, best)
         is_pair = best != -torch.inf  # NaN is for the caller to refuse
         kept.append([each[is_pair] for each in (*answers, is_known)])
     node, neighbour, rank, score, is_known = (torch.cat(parts) for parts in zip(*kept, strict=True))

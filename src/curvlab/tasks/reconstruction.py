@@ -115,7 +115,7 @@ class Reconstruction(Task):
         def scores(points: Tensor, neighbours: Tensor) -> Tensor:
             return -run.space.pairwise_sqdist(points.double(), neighbours.double())
 
-        links = likeliest_links(run, graph, query, scores, 1)
+        links = likeliest_links(run, graph, query, scores)
         links["distance"] = (-links.pop("score")).clip(lower=0) ** 0.5
         return links
 

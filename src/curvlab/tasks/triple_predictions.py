@@ -13,7 +13,10 @@ from curvlab.data.datasets.triples import KnownTails
 from curvlab.errors import UsageError
 from curvlab.metrics.ranking import Ties, rank_counts, ranks, ranks_among
 from curvlab.models.triple_scorer import TripleScorer
-from curvlab.tasks.predictions import ENTRIES, PredictionQuery, Query, Trained, positions_of
+from curvlab.tasks.predictions import PredictionQuery, Query, Trained, positions_of
+
+ENTRIES = 2**22
+"""Scores held at a time while the relations of pairs are ranked."""
 
 COLUMNS = ["head", "relation", "tail", "rank", "score", "probability", "known"]
 
