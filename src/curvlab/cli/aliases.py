@@ -61,7 +61,8 @@ def _add_reader(overrides: Sequence[str]) -> list[str]:
     chosen = [each.removeprefix(key) for each in overrides if each.startswith(key)]
     if not chosen:
         return list(overrides)
-    value, values = chosen[-1], chosen[-1].split(",")
+    value = chosen[-1]
+    values = chosen[-1].split(",")
     names = {*READERS, *choices(CONFIGS, "dataset")}
     prints_config = any(each.lstrip("+").lower() == "print_config=true" for each in overrides)
     for sentence in _clashes(values, names):

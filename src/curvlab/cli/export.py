@@ -68,7 +68,8 @@ def embeddings(
 ) -> "tuple[list[str], np.ndarray, dict[str, Any]]":
     """Ids, points `[nodes, dim]` and a description of their space."""
     graph = graph_in(folder, run)
-    points, space = run.embed(graph), run.space
+    points = run.embed(graph)
+    space = run.space
     if tangent:
         points = space.logmap0(points)
     kappa = getattr(space, "kappa", None)
@@ -89,7 +90,8 @@ def embeddings(
 
 def geometry(run: "Run") -> str:
     """Describe the space of a run's embeddings, its curvature, and why it is flat if it is."""
-    space, kappa = run.space, getattr(run.space, "kappa", None)
+    space = run.space
+    kappa = getattr(run.space, "kappa", None)
     name = type(space).__name__
     if kappa is None and name != "Euclidean":
         return name
@@ -97,7 +99,8 @@ def geometry(run: "Run") -> str:
         return f"{name} of curvature {', '.join(f'{k:.3g}' for k in kappa.detach().flatten())}"
     from curvlab.callbacks import curvatures
 
-    label, learned = run.config.model.label, curvatures(run.model)
+    label = run.config.model.label
+    learned = curvatures(run.model)
     if any(bool(values.any()) for values in learned.values()):
         return f"{name}, flat: {label} maps the points of its curved layers to a tangent space"
     if len(spaces_of(run.config.model._target_)) > 1 and run.result is not None:

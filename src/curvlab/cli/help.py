@@ -107,7 +107,8 @@ def _rows(node: DictConfig, path: str, comments: dict[str, str]) -> Iterator[tup
     plain = OmegaConf.to_container(node)
     assert isinstance(plain, dict)
     for name, value in ((str(key), value) for key, value in plain.items()):
-        key, option = f"{path}.{name}", option_of(node, path, name)
+        key = f"{path}.{name}"
+        option = option_of(node, path, name)
         if isinstance(value, dict):
             if option is not None and option.doc:
                 yield f"{key}.*", option.doc

@@ -121,7 +121,8 @@ def _write_yaml(file: Path, overrides: Sequence[str], report: str) -> None:
 def _print_shape(data: "Data", source: Any) -> None:
     from curvlab.data.transforms.features import OwnFeatures
 
-    pairs, both = data.num_edges // 2, source.counts["both_ways"]
+    pairs = data.num_edges // 2
+    both = source.counts["both_ways"]
     direction = "direction: every edge is given both ways, as in an undirected graph"
     if both != pairs:
         direction = (

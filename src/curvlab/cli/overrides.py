@@ -86,7 +86,8 @@ def check_flags(arguments: Sequence[str]) -> None:
 
 def add_folders(arguments: Sequence[str]) -> list[str]:
     """Add the folders of `--config-dir` and `hydra.searchpath`; return the other arguments."""
-    remaining, overrides = iter(arguments), []
+    remaining = iter(arguments)
+    overrides = []
     for argument in remaining:
         flag, _, place = argument.partition("=")
         if flag in ("--config-dir", "-cd"):
@@ -271,7 +272,8 @@ def variations(overrides: Sequence[Override]) -> Iterator[list[str]]:
     """Overrides to compose: the first values of all, then the others of one override at a time."""
     spaces, alternatives = [], []
     for override in overrides:
-        key, line = override.key_or_group, str(override.input_line)
+        key = override.key_or_group
+        line = str(override.input_line)
         if key.startswith("hydra") or override.value_type is ValueType.GLOB_CHOICE_SWEEP:
             continue  # the cells of a pattern are checked when they run
         if key.startswith(f"{SPACE}."):
@@ -294,7 +296,9 @@ def variations(overrides: Sequence[Override]) -> Iterator[list[str]]:
 
 def _check_override(override: Override, multirun: bool) -> None:
     """Check what needs no composition: sweeps, choices and names."""
-    key, line, swept = override.key_or_group, override.input_line, override.is_sweep_override()
+    key = override.key_or_group
+    line = override.input_line
+    swept = override.is_sweep_override()
     if not multirun and (swept or key in ("table", "search", "study")):
         what = "asks for several runs" if swept else "is a sweep"
         raise UsageError(f"{line} {what}: add -m, as in curvlab train -m {line}")

@@ -220,7 +220,8 @@ for name, (act, output, options) in COMMANDS.items():
     parser = commands.add_parser(name, help=act.__doc__)
     parser.set_defaults(act=act)
     if output:
-        place, text = Path("outputs/plots", output), "file (default: %(default)s)"
+        place = Path("outputs/plots", output)
+        text = "file (default: %(default)s)"
         parser.add_argument(
             "--output", type=Path, default=place, help="file (default: %(default)s)"
         )

@@ -135,7 +135,8 @@ def _run(arguments: Sequence[str]) -> int:
     flags = {DRY_RUN, *MULTIRUN}.intersection(arguments)
     overrides = [argument for argument in arguments if argument not in flags]
     check_flags(overrides)
-    dry_run, multirun = DRY_RUN in flags, bool(flags.intersection(MULTIRUN))
+    dry_run = DRY_RUN in flags
+    multirun = bool(flags.intersection(MULTIRUN))
     prints = any(override.lstrip("+").lower() == "print_config=true" for override in overrides)
     completed = partial(
         complete,

@@ -59,7 +59,8 @@ def build_group(
 
 def _arguments_in(group: DictConfig) -> dict[str, Any]:
     """The keys of a group, resolved, that are in the signature of its class."""
-    options, signature = OmegaConf.to_container(group, resolve=True), options_of(group._target_)
+    options = OmegaConf.to_container(group, resolve=True)
+    signature = options_of(group._target_)
     assert isinstance(options, dict)
     return {str(k): v for k, v in options.items() if k in signature or str(k).startswith("_")}
 

@@ -62,7 +62,8 @@ def _user_files(config: Mapping[Any, Any]) -> Iterator[tuple[str, dict[str, Path
         target = str(node.get("_target_", ""))
         for name, option in options_of(target).items():
             if USER_FILE in option.marks:
-                place, key = node.get(name), f"{path}.{name}"
+                place = node.get(name)
+                key = f"{path}.{name}"
                 if place is not None:
                     names = attribute(target, "file_names", ()) if name == "path" else ()
                     yield key, files_of(str(place), *names)
@@ -73,9 +74,9 @@ def _user_files(config: Mapping[Any, Any]) -> Iterator[tuple[str, dict[str, Path
         elif target and not _is_known(target):
             options = options_of(target)
             without = {key for key, option in options.items() if UNREAD & {*option.marks}}
-            others = {k: v for k, v in node.items() if k not in without | FOLDERS_OF_CURVLAB}
+            rest = {k: v for k, v in node.items() if k not in without | FOLDERS_OF_CURVLAB}
             paths = {key for key, option in options.items() if OBJECT in str(option.kind)}
-            named = _named_files(others, paths)
+            named = _named_files(rest, paths)
         else:
             continue
         for key, files in named:
@@ -90,7 +91,7 @@ def dataset_files(config: Mapping[str, Any]) -> dict[str, str]:
     dataset = config.get("dataset") or {}
     source = dataset.get("source") or {}
     options = options_of(str(source.get("_target_", "")))
-    found = {}
+    checksums = {}
     for name, option in options.items():
         if DATASET_FILES not in option.marks or name not in source:
             continue
@@ -98,8 +99,8 @@ def dataset_files(config: Mapping[str, Any]) -> dict[str, str]:
         shipped = _shipped_source(str(dataset.get("name")))
         if source[name] != shipped.get(name, default):
             text = json.dumps(source[name], sort_keys=True, default=str)
-            found[f"dataset.source.{name}"] = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return found
+            checksums[f"dataset.source.{name}"] = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return checksums
 
 
 def _is_known(target: str) -> bool:

@@ -31,7 +31,8 @@ def label_of(model: DictConfig, overridden: Collection[str], configs: Path) -> s
         overridden: keys below `model.` that the user has set.
         configs: the folder of configurations.
     """
-    label, chosen = str(model.label), str(model.name)
+    label = str(model.label)
+    chosen = str(model.name)
     if not any(_mentions(configs, key.rpartition(".")[2]) for key in overridden):
         return label
     main, *others = family = _family(configs, chosen)
@@ -77,7 +78,8 @@ def _family(configs: Path, chosen: str) -> list[str]:
     """The choices of a class, that which the others start from first."""
     target = _whole(configs, chosen)["_target_"]
     above = {section_of(name)[0] for name in _bases(configs, chosen)} | {section_of(chosen)[0]}
-    files, found = above, set()
+    files = above
+    found = set()
     while files:
         found |= files
         files = {file for file in _files(configs) if _starts_from(configs, file, found)} - found

@@ -36,7 +36,8 @@ def replaced_classes(before: DictConfig, config: DictConfig) -> Iterator[Replace
     """
     after = dict(mappings(OmegaConf.to_container(config, resolve=False)))
     for path, node in mappings(OmegaConf.to_container(before, resolve=False)):
-        old, new = node.get("_target_"), after.get(path, {}).get("_target_")
+        old = node.get("_target_")
+        new = after.get(path, {}).get("_target_")
         if old is None or not isinstance(new, str) or new == old:
             continue
         check_importable(f"{path}._target_", new)

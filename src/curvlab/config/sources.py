@@ -82,7 +82,8 @@ class CompletedFiles(FileConfigSource):
             for key_of_origin in (PROVENANCE, EARLIER_PROVENANCE):
                 values.pop(key_of_origin, None)
             if not is_recipe(name):
-                name_of_base, defaults = base.rpartition("/")[2], values.pop("defaults", [])
+                name_of_base = base.rpartition("/")[2]
+                defaults = values.pop("defaults", [])
                 if not any(isinstance(default, str) for default in defaults):
                     defaults = [name_of_base, *defaults]
                 head = {

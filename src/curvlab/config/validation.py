@@ -35,7 +35,8 @@ def check_options(config: DictConfig) -> None:
     raw = dict(mappings(OmegaConf.to_container(config, resolve=False)))
     for path, node in mappings(OmegaConf.to_container(config, resolve=True)):
         for name, value in node.items():
-            key, option = f"{path}.{name}".lstrip("."), option_of(node, path, str(name))
+            key = f"{path}.{name}".lstrip(".")
+            option = option_of(node, path, str(name))
             reference = re.fullmatch(r"\$\{([\w.]+)\}", str(raw.get(path, {}).get(name)))
             if reference and option is not None:
                 key = reference[1]
@@ -162,7 +163,8 @@ def _is_own(target: str) -> bool:
 
 def _model(config: DictConfig) -> None:
     model, task = config.model, config.task
-    of_triples, tasks = is_of_triples(config), attribute(model._target_, "tasks")
+    of_triples = is_of_triples(config)
+    tasks = attribute(model._target_, "tasks")
     if not (_kind(task) in tasks if tasks else not of_triples):
         purpose = f"it is made for {', '.join(tasks)}" if tasks else "it embeds nodes of a graph"
         choice = "a model made for triples, such as distmult" if of_triples else "another task"
@@ -183,7 +185,9 @@ def _model(config: DictConfig) -> None:
 
 
 def _batching(config: DictConfig) -> None:
-    name, task, model = config.batching.name, config.task, config.model
+    name = config.batching.name
+    task = config.task
+    model = config.model
     if config.batching.one_graph:
         return
     if "metric" not in task or "split" in task or _kind(task) == "filter_regression":
@@ -204,8 +208,12 @@ def _batching(config: DictConfig) -> None:
 
 
 def _selection(config: DictConfig) -> None:
-    task, dataset, trainer, split = config.task, config.dataset, config.trainer, config.split
-    chooses, triples = "metric" in task, is_of_triples(config)
+    task = config.task
+    dataset = config.dataset
+    trainer = config.trainer
+    split = config.split
+    chooses = "metric" in task
+    triples = is_of_triples(config)
     if chooses != ("validate_every" in trainer):
         rule = "selects its weights by validation" if chooses else "keeps the last weights"
         default = "early_stopping" if chooses else "default"

@@ -88,7 +88,8 @@ class RunDirectory:
             if done is None and outputs is not None:
                 other = self.elsewhere(outputs, run.config_hash)
             if other is not None:
-                source, done = other.path, self.take_over(other, run)
+                source = other.path
+                done = self.take_over(other, run)
             if done is not None:
                 if self._hash_in_config != run.config_hash:
                     with suppress(OSError):  # of a read-only disk
@@ -117,15 +118,15 @@ class RunDirectory:
 
         `known` is what `folders_by_hash` has found below the outputs, for several runs.
         """
-        own = self.path.resolve()
-        if outputs.resolve() not in own.parents:
+        here = self.path.resolve()
+        if outputs.resolve() not in here.parents:
             return None
         if known is None:
-            known = folders_by_hash(outputs, own.name)
-        same = [path for path in known.get(config_hash, ()) if path.name == own.name]
-        others = [RunDirectory(path) for path in same if path.resolve() != own]
-        ended = (run for run in others if run.conclusion(config_hash))
-        begun = (run for run in others if run.newest and run.config_hash == config_hash)
+            known = folders_by_hash(outputs, here.name)
+        same = [path for path in known.get(config_hash, ()) if path.name == here.name]
+        candidates = [RunDirectory(path) for path in same if path.resolve() != here]
+        ended = (run for run in candidates if run.conclusion(config_hash))
+        begun = (run for run in candidates if run.newest and run.config_hash == config_hash)
         return next(ended, None) or (next(begun, None) if self.newest is None else None)
 
     def take_over(self, other: "RunDirectory", result: Result) -> Result | None:
@@ -145,7 +146,8 @@ class RunDirectory:
             if path.exists():
                 target.parent.mkdir(exist_ok=True)
                 (shutil.copytree if path.is_dir() else shutil.copy2)(path, target)
-        ended.experiment, ended.config_hash = result.experiment, result.config_hash
+        ended.experiment = result.experiment
+        ended.config_hash = result.config_hash
         ended.changed, ended.dataset = result.changed, result.dataset
         ended.save(self.path)
         return ended
@@ -193,13 +195,13 @@ class RunDirectory:
     def discard_damaged(self) -> dict[Path, str]:
         """Delete a damaged result and damaged checkpoints; return the reasons."""
         present = [path for path in (self.path / FILE, *self._states) if path.exists()]
-        own = self.config_hash if present else None
+        config_hash = self.config_hash if present else None
         damaged = {}
         for path in present:
             try:
                 if path.name == FILE:
                     read_json(path, required=False)
-                elif own == _identity(check_archive(path)):
+                elif config_hash == _identity(check_archive(path)):
                     break
                 else:
                     damaged[path] = "it is of another run"
@@ -222,8 +224,8 @@ class RunDirectory:
 
         Where `config.yaml` is damaged or missing, the result or a checkpoint has it.
         """
-        if found := self._hash_in_config or self._hash_in_products():
-            return found
+        if stored_hash := self._hash_in_config or self._hash_in_products():
+            return stored_hash
         return "unknown" if any(_products(self.path)) else None
 
     @property
@@ -231,10 +233,10 @@ class RunDirectory:
         """The hash by `config.yaml`; None if the file is damaged."""
         with suppress(OSError, yaml.YAMLError, ValueError, TypeError):
             stored = yaml.safe_load((self.path / CONFIG).read_text("utf-8"))
-            found = _identity({"revisions": {}, **stored, "config": stored})
+            config_hash = _identity({"revisions": {}, **stored, "config": stored})
             is_current = stored.get("schema", SCHEMA) == SCHEMA  # others had other hashes
-            if not is_current or stored.get("config_hash") == found:
-                return found
+            if not is_current or stored.get("config_hash") == config_hash:
+                return config_hash
         return None
 
     def _hash_in_products(self) -> str | None:
@@ -243,8 +245,8 @@ class RunDirectory:
             return identity_hash(result.config, result.revisions)
         for path in self._states:
             with suppress(DamagedError):
-                if found := _identity(check_archive(path)):
-                    return found
+                if config_hash := _identity(check_archive(path)):
+                    return config_hash
         return None
 
     def write_config(self, result: Result) -> None:
@@ -269,18 +271,18 @@ class RunDirectory:
 
 def folders_by_hash(outputs: Path, name: str | None = None) -> dict[str, list[Path]]:
     """The folders of runs below the outputs, perhaps of one name, by the runs' hashes."""
-    found: dict[str, list[Path]] = {}
+    folders: dict[str, list[Path]] = {}
     for file in sorted(outputs.glob(f"**/{glob.escape(name) if name else '*'}/{CONFIG}")):
         with suppress(OSError, UnicodeDecodeError), file.open(encoding="utf-8") as text:
             first, second = text.readline(), text.readline()
             config_hash: str | None = first.strip().partition(": ")[2].strip("'")
             if second != f"schema: {SCHEMA}\n":  # of an earlier version, which hashed otherwise
                 config_hash = RunDirectory(file.parent).config_hash
-            found.setdefault(config_hash or "", []).append(file.parent)
+            folders.setdefault(config_hash or "", []).append(file.parent)
     for run in runs_in_tables(outputs):
         if (name is None or run.name == name) and (row := row_of(run)):
-            found.setdefault(str(row["config_hash"]), []).append(run)
-    return found
+            folders.setdefault(str(row["config_hash"]), []).append(run)
+    return folders
 
 
 def _identity(facts: Any) -> str | None:

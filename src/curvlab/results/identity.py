@@ -64,16 +64,16 @@ def built(config: Node, revisions: Mapping[str, int] | None = None) -> dict[str,
         "split": None if no_split else split,
         "batching": None if batching.get("one_graph", True) else batching,
     }
-    made = {key: _built(part, revisions, UNBUILT.get(key)) for key, part in parts.items()}
+    objects = {key: _built(part, revisions, UNBUILT.get(key)) for key, part in parts.items()}
     if task.get("split"):  # code outside of the task builds it
-        made["task"]["split"] = _built(task["split"], revisions)
-    return {key: part for key, part in made.items() if part is not None and part not in ({}, [])}
+        objects["task"]["split"] = _built(task["split"], revisions)
+    return {key: part for key, part in objects.items() if part is not None and part not in ({}, [])}
 
 
 def revisions_of(config: Node) -> dict[str, int]:
     """Today's revisions of the classes that a configuration names, where they are not 1."""
-    found = {class_name(target): _revision(target) for target in _targets(config)}
-    return {name: revision for name, revision in sorted(found.items()) if revision != 1}
+    revisions = {class_name(target): _revision(target) for target in _targets(config)}
+    return {name: revision for name, revision in sorted(revisions.items()) if revision != 1}
 
 
 def outdated_classes(config: Node, revisions: Mapping[str, int]) -> list[str]:
@@ -124,13 +124,13 @@ def _built(node: Any, revisions: Mapping[str, int] | None, unbuilt: str | None =
         return node
     target = str(node.get("_target_", ""))
     signature = options_of(target or unbuilt or "")
-    made: dict[str, Any] = {}
+    description: dict[str, Any] = {}
     if target:
         name = class_name(target)
-        made["_target_"] = name
+        description["_target_"] = name
         revision = _revision(target) if revisions is None else revisions.get(name, 1)
         if revision != 1:
-            made["revision"] = revision
+            description["revision"] = revision
     for key, value in node.items():
         option = signature.get(key)
         if str(key).startswith("_") or (
@@ -144,8 +144,8 @@ def _built(node: Any, revisions: Mapping[str, int] | None, unbuilt: str | None =
             continue
         default = MISSING if option is None else option.default
         if default is MISSING or not same(value, default):
-            made[str(key)] = _built(value, revisions)
-    return made
+            description[str(key)] = _built(value, revisions)
+    return description
 
 
 def _revision(target: str) -> int:

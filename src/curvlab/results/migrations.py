@@ -90,15 +90,15 @@ def transforms_of_classes(config: Config, revisions: Revisions) -> tuple[Config,
         return config, revisions
     requirements.pop("self_loops", None)
     name = class_name(str(model.get("_target_")))
-    others = []
+    rest = []
     for transform in requirements.pop("transforms", None) or []:
         is_required = class_name(str(transform.get("_target_"))) == REQUIRED.get(name)
         if is_required and name in LOOPED:
             model["self_loops"] = transform["self_loops"]
         elif not is_required or not _has_the_models_options(transform, name, model):
-            others.append(transform)
-    if others:
-        requirements["transforms"] = others
+            rest.append(transform)
+    if rest:
+        requirements["transforms"] = rest
     if requirements:
         model["requires"] = requirements
     return {**config, "model": model}, revisions
@@ -192,7 +192,8 @@ def options_of_models(config: Config, revisions: Revisions) -> tuple[Config, Rev
 def raw_inputs(inputs: Mapping[str, Any], config: Config) -> dict[str, Any]:
     """Sizes of a model's inputs, where the columns that its class adds to them were counted."""
     model = config["model"]
-    name, inputs = class_name(str(model.get("_target_"))), dict(inputs)
+    name = class_name(str(model.get("_target_")))
+    inputs = dict(inputs)
     if name == "SIGN":
         inputs["in_channels"] //= model["hops"] + 1
     if name == "NAGphormer":
@@ -225,7 +226,8 @@ def migrated(stored: Any) -> Any:
         raise SchemaError(
             f"it is of schema {schema}, and curvlab reads schemas {OLDEST} to {SCHEMA}"
         )
-    config, revisions = deepcopy(stored["config"]), dict(stored.get("revisions") or {})
+    config = deepcopy(stored["config"])
+    revisions = dict(stored.get("revisions") or {})
     for rewrite in REWRITES[schema - OLDEST :]:
         config, revisions = rewrite(config, revisions)
     config = with_current_targets(config)

@@ -81,7 +81,8 @@ class Result:
 
         A finished result of this configuration stays where this one has not finished.
         """
-        path, earlier = folder / FILE, None
+        path = folder / FILE
+        earlier = None
         with suppress(UsageError):  # of a damaged table of runs
             earlier = read_result(folder)
         if earlier and earlier.config_hash == self.config_hash and earlier.rank > self.rank:

@@ -73,11 +73,11 @@ def _rows(table: Path, version: tuple[int, ...]) -> dict[str, Row]:  # noqa: ARG
     if not content:
         raise EOFError("it is empty")
     rows = map(json.loads, gzip.decompress(content).splitlines())
-    found = {row[RUN]: row for row in rows}
-    outside = [run for run in found if not is_inside(run)]
+    rows_by_run = {row[RUN]: row for row in rows}
+    outside = [run for run in rows_by_run if not is_inside(run)]
     if outside:
         raise ValueError(f"{outside[0]} is not inside its folder")
-    return found
+    return rows_by_run
 
 
 def _table_above(folder: Path) -> Path | None:

@@ -38,7 +38,9 @@ from curvlab.search.space import seeds_of
 
 def adopt(folder: Path, configs: Path, force: bool = False) -> str:
     """Write the winner of a search to `CONFIGS/recipe/TASK/MODEL.yaml`, key `DATASET@SPLIT`."""
-    study, result, place = read_study(folder), read_result(folder), relative_path(folder)
+    study = read_study(folder)
+    result = read_result(folder)
+    place = relative_path(folder)
     command = study.user_attrs.get(COMMAND, "run the same command")
     if result is None:
         raise UsageError(
@@ -71,7 +73,8 @@ def adopt(folder: Path, configs: Path, force: bool = False) -> str:
     exists = target.is_file()
     recipes = yaml.load(target) if exists else CommentedMap()
     before, needs_force = _compare(new[PROVENANCE], recipes.get(key))
-    score, recipe = _score(new[PROVENANCE]), f"{key} in {relative_path(target)}"
+    score = _score(new[PROVENANCE])
+    recipe = f"{key} in {relative_path(target)}"
     if needs_force and not force:
         raise UsageError(f"{recipe} has {before}, and the search has {score}: --force replaces it")
     recipes.ca.items.pop(key, None)  # comments on the replaced values
@@ -149,8 +152,10 @@ def _score(provenance: dict[str, Any]) -> str:
 
 def _recipe(result: Result, study: optuna.Study, default: dict[str, Any]) -> CommentedMap:
     """Values of the winner that differ from the default, with their provenance."""
-    trials, winner = ended(study), best_first(study)[0]
-    values, defaults = OmegaConf.create(), OmegaConf.create(default)
+    trials = ended(study)
+    winner = best_first(study)[0]
+    values = OmegaConf.create()
+    defaults = OmegaConf.create(default)
     for key, value in winner.params.items():
         if OmegaConf.select(defaults, key) != value:
             OmegaConf.update(values, key, value)

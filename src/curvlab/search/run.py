@@ -233,7 +233,8 @@ def _write(study: optuna.Study, result: Result, folder: Path) -> None:
     result.wall_seconds = 60 * minutes(trials)
     result.write(folder)
     ends = ", ".join(f"{number} {end}" for end, number in count(trials).items())
-    metric, best = result.config["task"]["metric"], ranking[0]
+    metric = result.config["task"]["metric"]
+    best = ranking[0]
     use = f"adopt    curvlab adopt {relative_path(folder)}"
     if has_no_name(result):
         use = f"train    {winner_command(study, result)}"

@@ -36,7 +36,8 @@ def add_runs(source: Path, into: Path) -> Added:
     runs = (path.parent for path in result_files(source) if path.is_file())
     for table, folders in groupby(runs, key=lambda run: Path(*run.relative_to(source).parts[:2])):
         file = into / f"{table}{SUFFIX}"
-        rows, added = {run: migrated(row) for run, row in read_rows(file).items()}, []
+        rows = {run: migrated(row) for run, row in read_rows(file).items()}
+        added = []
         for folder in folders:
             run = folder.relative_to(source / table).as_posix()
             new = read_result(folder)

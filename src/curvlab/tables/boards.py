@@ -56,15 +56,17 @@ class Leaderboard:
     def leaders(self) -> str:
         """The models that are not distinguishable from the best, with the range of their ranks."""
         ranks = self.mean_ranks
-        alike = ranks[ranks <= ranks.iloc[0] + self.critical_difference]
+        leading = ranks[ranks <= ranks.iloc[0] + self.critical_difference]
+        names = ", ".join(map(str, leading.index))
         return (
-            f"{len(alike)} of {len(ranks)} models ({', '.join(map(str, alike.index))}; mean ranks "
-            f"{alike.iloc[0]:.2f} to {alike.iloc[-1]:.2f} on {self.scores.shape[1]} graphs)"
+            f"{len(leading)} of {len(ranks)} models ({names}; mean ranks "
+            f"{leading.iloc[0]:.2f} to {leading.iloc[-1]:.2f} on {self.scores.shape[1]} graphs)"
         )
 
     def text(self) -> str:
         """The ranks in Markdown."""
-        ranks, digits = self.mean_ranks, decimals(self.scores)
+        ranks = self.mean_ranks
+        digits = decimals(self.scores)
         table = pd.DataFrame(
             {
                 "model": ranks.index.astype(str),
@@ -105,7 +107,8 @@ class TaskBoard:
 
     def text(self) -> str:
         """All scores in Markdown, the largest part without gaps, curved models minus flat ones."""
-        digits, scores = decimals(self.scores), self.scores
+        digits = decimals(self.scores)
+        scores = self.scores
         few = self.runs.map(lambda runs: "*" if 0 < runs < FEW else "")
         texts = scores.map(lambda score: decimal(score, digits) or NONE) + few
         first = scores.eq(scores.max()) & scores.columns.isin(list(self.ranked))
@@ -127,13 +130,13 @@ class TaskBoard:
             parts.append(self.block.text())
         if not self.counterparts.empty:
             pairs = self.counterparts
-            found = zip(pairs["difference"], pairs["pm"], strict=True)
+            differences = zip(pairs["difference"], pairs["pm"], strict=True)
             rows = {
                 "curved minus flat": pairs["curved"] + " minus " + pairs["flat"],
                 "dataset": pairs["dataset"],
                 "mean delta": [decimal(value, 2) for value in pairs["mean_delta"]],
                 "homophily": [decimal(value, 2) for value in pairs["homophily"]],
-                "difference": [plus_minus(mean, pm, digits, "+") for mean, pm in found],
+                "difference": [plus_minus(mean, pm, digits, "+") for mean, pm in differences],
             }
             parts.append(markdown_table(pd.DataFrame(rows)))
         return "\n".join(parts)
@@ -158,12 +161,12 @@ def scored_tables(configs: Path, results: Path) -> list[ScoredTable]:
     for spec in load_tables(configs):
         if (spec.report.rows, spec.report.columns) == AXES:
             specs.setdefault(spec.name, spec)  # of panels of the same runs the first
-    found = []
+    tables = []
     for spec in specs.values():
         block = replace(spec.report, metric=SCORE, scale=1.0, second=None, where={})
         runs = table_runs(spec, results, block)
-        found.append(ScoredTable(spec, runs[runs["status"] == "finished"]))
-    return found
+        tables.append(ScoredTable(spec, runs[runs["status"] == "finished"]))
+    return tables
 
 
 def board(
@@ -203,7 +206,8 @@ def board(
     means = values.mean().unstack().reindex(list(rows.values()), columns=list(columns.values()))
     counts = values.count().unstack().reindex_like(means).fillna(0).astype(int)
     ranked = means.drop(columns=[columns[column] for column in deviating.index])
-    of_graph, leaders = graphs(named), None
+    of_graph = graphs(named)
+    leaders = None
     full = largest_block(ranked, of_graph)
     if full is not None:
         models = named[named["column"].isin(full.columns)].groupby("row")
@@ -225,8 +229,8 @@ def one_protocol_per_column(runs: pd.DataFrame) -> pd.DataFrame:
     kept = []
     for _, column in runs.groupby("column", sort=False):
         models = column.groupby("deviation", sort=False)["row"].nunique()
-        own = "" in models and (models[""] > 1 or len(models) == 1)
-        kept.append(column[column["deviation"] == ("" if own else models.idxmax())])
+        at_protocol = "" in models and (models[""] > 1 or len(models) == 1)
+        kept.append(column[column["deviation"] == ("" if at_protocol else models.idxmax())])
     return pd.concat(kept)
 
 
@@ -242,7 +246,8 @@ def largest_block(scores: pd.DataFrame, of_graph: "pd.Series[str]") -> pd.DataFr
         models = np.flatnonzero(present[:, shared].all(axis=1))
         size = len(models) * len(shared)
         if len(models) > 2 and len(shared) > 1 and size > most:
-            best, most = (models, shared), size
+            best = (models, shared)
+            most = size
     return None if best is None else scores.iloc[best]
 
 
@@ -258,7 +263,8 @@ def graphs(runs: pd.DataFrame) -> "pd.Series[str]":
 
 
 def _beaten(means: pd.DataFrame, of_graph: "pd.Series[str]") -> "pd.Series[float]":
-    ranks, counts = means.rank(ascending=False), means.notna().sum()  # 1 is the best, ties share
+    ranks = means.rank(ascending=False)  # 1 is the best, ties share
+    counts = means.notna().sum()
     shares = (counts - ranks) / (counts - 1).replace(0, nan)
     by_graph = shares.T.groupby(of_graph[shares.columns].to_numpy()).mean()
     return by_graph.mean().where(2 * by_graph.notna().sum() >= len(by_graph))
@@ -269,9 +275,9 @@ def _labels(specs: Sequence[TableSpec], runs: pd.DataFrame, axis: int) -> Labels
     present = set(runs[CELL[axis]])
     planned = [v for spec in specs for v in (spec.planned_columns if axis else spec.planned_rows)]
     ordered = [*planned, *sorted(present - set(planned), key=str)]
-    found = {v: specs[0].label(AXES[axis], v) for v in dict.fromkeys(ordered) if v in present}
-    first = {label: value for value, label in reversed(found.items())}
-    return {v: label if first[label] == v else f"{label} ({v})" for v, label in found.items()}
+    labels = {v: specs[0].label(AXES[axis], v) for v in dict.fromkeys(ordered) if v in present}
+    first = {label: value for value, label in reversed(labels.items())}
+    return {v: label if first[label] == v else f"{label} ({v})" for v, label in labels.items()}
 
 
 def counterparts(
@@ -281,11 +287,13 @@ def counterparts(
     pairs: Iterable[str],
 ) -> pd.DataFrame:
     """Each curved model minus its flat one, within the first table that has both on a dataset."""
-    path, measures = results.resolve().parent / GRAPHS, ["mean_delta", "homophily"]
+    path = results.resolve().parent / GRAPHS
+    measures = ["mean_delta", "homophily"]
     known = pd.DataFrame(columns=measures)
     if path.is_file():
         known = pd.read_csv(path, index_col="dataset")[measures]
-    found, scores = [], [seed_scores(runs) for runs in tables]
+    rows = []
+    scores = [seed_scores(runs) for runs in tables]
     for word in pairs:
         curved, _, flat = word.partition(":")
         if not curved or not flat:
@@ -300,19 +308,19 @@ def counterparts(
                 if (paired := paired_by_seed(*sides)).pairs:
                     graph = known.reindex([str(column)]).astype(float).iloc[0]
                     names = labels[0][curved], labels[0][flat], dataset
-                    found.append((*names, paired.mean, paired.pm, *graph))
+                    rows.append((*names, paired.mean, paired.pm, *graph))
                     break
     columns = ["curved", "flat", "dataset", "difference", "pm", *measures]
-    return pd.DataFrame(found, columns=columns)
+    return pd.DataFrame(rows, columns=columns)
 
 
 def seed_scores(runs: pd.DataFrame) -> dict[tuple[str, str], dict[int, float]]:
     """Values by seed, for each cell by the names of its row and column."""
-    found: dict[tuple[str, str], dict[int, float]] = {}
+    scores: dict[tuple[str, str], dict[int, float]] = {}
     values = runs[[*CELL, "seed", "value"]].itertuples(index=False, name=None)
     for row, column, seed, value in values:
-        found.setdefault((str(row), str(column)), {})[seed] = value
-    return found
+        scores.setdefault((str(row), str(column)), {})[seed] = value
+    return scores
 
 
 def difference(
@@ -321,10 +329,10 @@ def difference(
     """The mean of cell - other over the seeds that both have, with its 95 % interval."""
     runs, _ = one_protocol_per_cell(table_runs(spec, results))
     scores = seed_scores(runs[runs["status"] == "finished"])
-    found = paired_by_seed(scores.get(cell, {}), scores.get(other, {}))
-    if found.pairs < 2:
+    paired = paired_by_seed(scores.get(cell, {}), scores.get(other, {}))
+    if paired.pairs < 2:
         both = " and ".join(", ".join(names) for names in (cell, other))
-        raise UsageError(f"{spec.name}: {both} share {found.pairs} seeds; run more")
-    if isnan(found.pm):
-        return f"{found.mean:+.1f} with each of {found.pairs} seeds"
-    return f"{found.mean:+.1f} ({found.mean - found.pm:+.1f} to {found.mean + found.pm:+.1f})"
+        raise UsageError(f"{spec.name}: {both} share {paired.pairs} seeds; run more")
+    if isnan(paired.pm):
+        return f"{paired.mean:+.1f} with each of {paired.pairs} seeds"
+    return f"{paired.mean:+.1f} ({paired.mean - paired.pm:+.1f} to {paired.mean + paired.pm:+.1f})"

@@ -78,7 +78,8 @@ class Comparison:
     @property
     def command(self) -> str:
         """The command that would decide it; finished seeds are not repeated."""
-        claim, count = self.claim, len(self.seeds)
+        claim = self.claim
+        count = len(self.seeds)
         seeds = f"seed={','.join(map(str, self.seeds))}" if count < 6 else f"'seed=range({count})'"
         cells = f"model={claim.method},{claim.other} dataset={self.column}"
         return f"curvlab train -m table={claim.table} {cells} {seeds}"
@@ -90,7 +91,8 @@ class Comparison:
         mean = decimal(self.pairs.mean, digits, "+")
         if isnan(self.pairs.pm):
             return f"{mean} ({self.pairs.pairs} seed{'s' * (self.pairs.pairs > 1)})"
-        low, high = self.pairs.mean - self.pairs.pm, self.pairs.mean + self.pairs.pm
+        low = self.pairs.mean - self.pairs.pm
+        high = self.pairs.mean + self.pairs.pm
         return f"{mean} ({decimal(low, digits, '+')} to {decimal(high, digits, '+')})"
 
 
@@ -157,8 +159,8 @@ class Claim:
         return [c for c in columns if self.published[c] > 0]
 
     def _judged(self, columns: Sequence[Any], counted: bool = True) -> Iterator[Comparison]:
-        found = {column: self._paired(column, counted) for column in columns}
-        kept = {c: pair for c, pair in found.items() if counted or pair[0].pairs}
+        pairs_of = {column: self._paired(column, counted) for column in columns}
+        kept = {c: pair for c, pair in pairs_of.items() if counted or pair[0].pairs}
         tested = [c for c, (pairs, _) in kept.items() if pairs.pairs >= FEWEST]
         corrected = holm([kept[column][0].p_t for column in tested])
         p_values = dict(zip(tested, corrected, strict=True))
@@ -167,7 +169,8 @@ class Claim:
         for column, (pairs, note) in kept.items():
             published = float(self.published[column])
             half = 0.0 if isnan(published) else abs(published) / 2
-            margin, p = max(least, half), p_values.get(column, nan)
+            margin = max(least, half)
+            p = p_values.get(column, nan)
             verdict = judge_pairs(pairs, p, margin, max(1, len(tested)))
             label = self.report.labels["column", column]
             seconds = self._seconds(column, verdict, pairs)
@@ -178,14 +181,15 @@ class Claim:
 
     def _paired(self, column: Coordinate, at_protocol: bool) -> tuple[Paired, str]:
         runs = self.report.runs
-        own = runs[(runs["column"] == column) & runs["row"].isin([self.method, self.other])]
-        own, note = own[own["status"] == "finished"], ""
-        shared = set(own["deviation"])
+        selected = runs[(runs["column"] == column) & runs["row"].isin([self.method, self.other])]
+        selected = selected[selected["status"] == "finished"]
+        note = ""
+        shared = set(selected["deviation"])
         if not at_protocol and len(shared) == 1:
             (note,) = shared
-        own = own[own["deviation"] == note]
-        own = own.assign(value=self._sign * own["value"])
-        scores = seed_scores(own)
+        selected = selected[selected["deviation"] == note]
+        selected = selected.assign(value=self._sign * selected["value"])
+        scores = seed_scores(selected)
         sides = (scores.get((method, str(column)), {}) for method in (self.method, self.other))
         return paired_by_seed(*sides), note
 
@@ -200,10 +204,10 @@ class Claim:
 
     def _seconds_of(self, row: str, column: Coordinate, seeds: range) -> float:
         runs = self.report.collected
-        own = runs[(runs["row"] == row) & (runs["column"] == column)]
-        at_protocol = own[(own["status"] == "finished") & (own["deviation"] == "")]
+        selected = runs[(runs["row"] == row) & (runs["column"] == column)]
+        at_protocol = selected[(selected["status"] == "finished") & (selected["deviation"] == "")]
         missing = len(seeds) - min(len(seeds), at_protocol["seed"].nunique())
-        known = own if at_protocol.empty else at_protocol
+        known = selected if at_protocol.empty else at_protocol
         known = known[known["seconds"].notna() & (known["steps"] > 0)]
         if not missing or known.empty:
             return nan if missing else 0.0
@@ -245,8 +249,8 @@ def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
     for claim in claims:
         rows.append(_row(claim, claim.counted))
         rows[-1] |= {"paper": claim.paper, "claim": f"[{claim.claim}]({claim.link})"}
-        if others := [one for one in claim.comparisons if not one.counted]:
-            rows.append(_row(claim, others) | {"claim": BELOW, "decide": "", "hours": ""})
+        if uncounted := [one for one in claim.comparisons if not one.counted]:
+            rows.append(_row(claim, uncounted) | {"claim": BELOW, "decide": "", "hours": ""})
     return pd.DataFrame(rows)
 
 
@@ -295,14 +299,14 @@ def agenda(claims: Sequence[Claim]) -> list[Comparison]:
 
 def agenda_in_words(claims: Sequence[Claim]) -> Iterator[str]:
     """Two lines for each item of the agenda, its cost and its command, and a line on all."""
-    found = agenda(claims)
-    for one in found:
+    comparisons = agenda(claims)
+    for one in comparisons:
         yield f"{_hours(one.seconds):>12}  {one.claim.claim}, {one.label}: {one.verdict}"
         yield f"{'':>12}  {one.command}"
-    hours = sum(one.hours for one in found if one.hours < inf)
-    unknown = sum(not one.hours < inf for one in found)
+    hours = sum(one.hours for one in comparisons if one.hours < inf)
+    unknown = sum(not one.hours < inf for one in comparisons)
     more = f"; {unknown} have no stored run, time one of each first" if unknown else ""
-    yield f"{len(found)} comparisons are open, about {hours:.1f} hours on this machine{more}"
+    yield f"{len(comparisons)} comparisons are open, about {hours:.1f} hours on this machine{more}"
 
 
 def _hours(seconds: float) -> str:
@@ -315,9 +319,9 @@ def summary_table(claims: Sequence[Claim]) -> pd.DataFrame:
     """How many published comparisons of each paper have each of the five words, as text."""
     rows = []
     for paper in dict.fromkeys(claim.paper for claim in claims):
-        own = [claim for claim in claims if claim.paper == paper]
-        counts = {word: sum(claim.counts[word] for claim in own) for word in WORDS}
-        page = f"[{paper}](docs/results/{own[0].folder}.md)"
+        of_paper = [claim for claim in claims if claim.paper == paper]
+        counts = {word: sum(claim.counts[word] for claim in of_paper) for word in WORDS}
+        page = f"[{paper}](docs/results/{of_paper[0].folder}.md)"
         words = {word: str(count or "") for word, count in counts.items()}
         rows.append({"paper": page, "comparisons": str(sum(counts.values())), **words})
     return pd.DataFrame(rows)
@@ -325,11 +329,11 @@ def summary_table(claims: Sequence[Claim]) -> pd.DataFrame:
 
 def verdict_in_words(claim: Claim, counted: bool = True) -> str:
     """The verdicts of a claim's comparisons, as a list of data sets for each word."""
-    found: dict[str, list[str]] = {word: [] for word in WORDS}
+    labels_by_word: dict[str, list[str]] = {word: [] for word in WORDS}
     for one in claim.comparisons:
         if one.counted == counted:
-            found[one.verdict.word].append(one.label)
-    parts = [f"{word} on {_listed(labels)}" for word, labels in found.items() if labels]
+            labels_by_word[one.verdict.word].append(one.label)
+    parts = [f"{word} on {_listed(labels)}" for word, labels in labels_by_word.items() if labels]
     return ", ".join(parts) or "without a published comparison"
 
 

@@ -34,7 +34,9 @@ def overview(
     for spec in specs:
         of_runs = (spec.name, spec.report.rows, spec.report.columns, *spec.report.where.items())
         panels.setdefault(of_runs, spec)
-    rows, remarks, published = [], [], set()
+    rows = []
+    remarks = []
+    published = set()
     for spec in panels.values():
         report = build(spec)
         numbers = spec.report.paper, str(spec.report.select)
@@ -85,8 +87,8 @@ def verdicts(cells: pd.DataFrame) -> dict[str, int]:
 
 
 def _rows_of(status: str, report: Report) -> str:
-    others = set(report.cells.loc[report.cells["status"] != status, "row"])
-    return ", ".join(report.labels["row", row] for row in report.rows if row not in others)
+    excluded = set(report.cells.loc[report.cells["status"] != status, "row"])
+    return ", ".join(report.labels["row", row] for row in report.rows if row not in excluded)
 
 
 def totals(tables: pd.DataFrame, pages: Path) -> str:
@@ -127,9 +129,9 @@ def totals_in_words(tables: pd.DataFrame) -> str:
 
 
 def _texts(tables: pd.DataFrame, form: str = "d") -> pd.DataFrame:
-    others = [f"{name} {whole}" for name, whole in OF_PLANNED.items()]
-    texts = tables.drop(columns=[*others, "again"], errors="ignore")
-    for name, whole in zip(OF_PLANNED, others, strict=True):
+    rest = [f"{name} {whole}" for name, whole in OF_PLANNED.items()]
+    texts = tables.drop(columns=[*rest, "again"], errors="ignore")
+    for name, whole in zip(OF_PLANNED, rest, strict=True):
         pairs = zip(tables[name], tables[whole], strict=True)
         texts[name] = [f"{done:{form}} of {planned:{form}}" for done, planned in pairs]
     hours = texts["hours"].map(lambda hours: f"{hours:.1f}" if hours else "")
@@ -138,7 +140,8 @@ def _texts(tables: pd.DataFrame, form: str = "d") -> pd.DataFrame:
 
 def status(tables: pd.DataFrame, remarks: list[str], results: Path, form: str) -> str:
     """One line per table, remarks, and the state of figures that no sweep fills."""
-    texts, figures = _texts(tables), paper_figures()
+    texts = _texts(tables)
+    figures = paper_figures()
     above = results.resolve().parent
     states = []
     for names, state in zip(figures.pop("pictures").str.split(), figures["state"], strict=True):

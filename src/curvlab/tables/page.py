@@ -43,13 +43,15 @@ def heatmap(report: Report) -> str:
         heat = (cells["difference"] / interval).clip(-FULL, FULL).where(outside, 0.0) / FULL
     heat *= -1 if report.better == "lower" else 1
     runs = report.collected.sort_values(["seed", "path"])
-    by_cell = {cell: own.to_dict("records") for cell, own in runs.groupby(["row", "column"])}
+    by_cell = {
+        cell: cell_runs.to_dict("records") for cell, cell_runs in runs.groupby(["row", "column"])
+    }
     rows = {row: f'<th scope="row">{escape(report.labels["row", row])}</th>' for row in report.rows}
     for cell, hot in zip(cells.to_dict("records"), heat, strict=True):
         color = f"rgba({BETTER if hot > 0 else WORSE}, {abs(hot) * 0.6:.2f})"
         style = f' style="background: {color}"' if hot else ""
-        own = by_cell.get((cell["row"], cell["column"]), [])
-        words = escape(_details(cell, own, report), quote=True)
+        cell_runs = by_cell.get((cell["row"], cell["column"]), [])
+        words = escape(_details(cell, cell_runs, report), quote=True)
         text = decimal(cell["our_mean"], report.decimals) + cell["mark"]
         shown = text if cell["seeds"] else f"<small>{cell['status']}</small>"
         rows[cell["row"]] += f'<td{style} title="{words}">{shown}</td>'
@@ -74,7 +76,8 @@ def _details(cell: dict[Any, Any], runs: list[dict[Any, Any]], report: Report) -
     for run in runs:
         kappas = sorted(kappa for layer in run["curvatures"].values() for kappa in layer)
         ends = dict.fromkeys(f"{kappa:.3g}" for kappa in (*kappas[:1], *kappas[-1:]))
-        value, seconds = decimal(run["value"], digits) or run["status"], decimal(run["seconds"], 0)
+        value = decimal(run["value"], digits) or run["status"]
+        seconds = decimal(run["seconds"], 0)
         words = [f"seed {run['seed']}: {value}", "κ " * bool(ends) + " to ".join(ends)]
         words += [f"{run['steps']:,} steps", seconds + " s" * bool(seconds)]
         words += [run["device"], run["commit"][:8], run["path"]]

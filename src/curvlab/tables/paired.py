@@ -49,12 +49,14 @@ def group_runs(results: Sequence[Result]) -> list[Group]:
     if len(kinds) > 1:
         said = " and ".join(sorted(kinds))
         raise UsageError(f"scores of {said} cannot be compared: give runs of one task and metric")
-    made = pd.DataFrame(map(_built, finished), dtype=object)
-    made = made.where(made.notna(), None)
-    settings = made.loc[:, made.map(canonical).nunique() > 1].to_dict("records")
+    built = pd.DataFrame(map(_built, finished), dtype=object)
+    built = built.where(built.notna(), None)
+    settings = built.loc[:, built.map(canonical).nunique() > 1].to_dict("records")
     groups: dict[str, Group] = {}
-    for result, own in zip(finished, settings, strict=True):
-        group = groups.setdefault(canonical(own), Group({str(k): v for k, v in own.items()}, {}))
+    for result, setting in zip(finished, settings, strict=True):
+        group = groups.setdefault(
+            canonical(setting), Group({str(k): v for k, v in setting.items()}, {})
+        )
         if result.seed in group.runs and group.runs[result.seed].score != result.score:
             raise UsageError(
                 f"seed {result.seed} of {result.model} on {result.dataset} is there twice with "
@@ -71,11 +73,12 @@ def comparison(groups: Sequence[Group]) -> pd.DataFrame:
 
     `above_the_first` is the verdict on the statement that a group's score is higher.
     """
-    first, *others = groups
-    pairs = [paired_by_seed(group.scores, first.scores) for group in others]
+    first, *rest = groups
+    pairs = [paired_by_seed(group.scores, first.scores) for group in rest]
     pairs = [compare_pairs([], []), *pairs]
-    table = pd.DataFrame([_row(g, found) for g, found in zip(groups, pairs, strict=True)])
-    p_holm, margin = holm(table["p"].tolist()), _margin(first)
+    table = pd.DataFrame([_row(g, paired) for g, paired in zip(groups, pairs, strict=True)])
+    p_holm = holm(table["p"].tolist())
+    margin = _margin(first)
     tests = max(1, table["p"].notna().sum())
     judged = [judge_pairs(one, p, margin, tests) for one, p in zip(pairs, p_holm, strict=True)]
     words = [str(verdict) for verdict in judged]
@@ -92,7 +95,7 @@ def _margin(group: Group) -> float:
     return POINT if decimals(list(group.scores.values())) == 2 else MRR_MARGIN
 
 
-def _row(group: Group, found: Paired) -> dict[str, Any]:
+def _row(group: Group, paired: Paired) -> dict[str, Any]:
     summary = summarise(list(group.scores.values()))
     runs = pd.DataFrame(map(vars, group.runs.values()))
     costs = runs[["wall_seconds", "peak_memory_mb", "parameters"]].astype(float).median()
@@ -104,10 +107,10 @@ def _row(group: Group, found: Paired) -> dict[str, Any]:
         "low": summary.mean - summary.student_pm,
         "high": summary.mean + summary.student_pm,
         **costs.rename({"wall_seconds": "seconds", "peak_memory_mb": "memory_mb"}),
-        "common": found.pairs,
-        "difference": found.mean,
-        "difference_pm": found.pm,
-        "p": found.p_t,
+        "common": paired.pairs,
+        "difference": paired.mean,
+        "difference_pm": paired.pm,
+        "p": paired.p_t,
     }
 
 

@@ -55,5 +55,5 @@ def _read_numbers(name: str, beside: Path | None) -> pd.DataFrame:
             f"{source} must be a table in CSV with the columns {', '.join(REQUIRED)}, and numbers "
             f"in the column mean: {error.args[0]}"
         ) from None
-    others = dict.fromkeys(PRINTED, "") | {"pm_kind": "unknown"}
-    return numbers.assign(**{k: v for k, v in others.items() if k not in numbers})
+    defaults = dict.fromkeys(PRINTED, "") | {"pm_kind": "unknown"}
+    return numbers.assign(**{k: v for k, v in defaults.items() if k not in numbers})

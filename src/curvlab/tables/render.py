@@ -57,7 +57,8 @@ def text_frame(report: Report, written: Callable[[Entry], str], bold: str = "{}"
 
     The first column is the row's label, on its first line only, the second says what the line is.
     """
-    cells, columns = report.cells.to_dict("records"), len(report.columns)
+    cells = report.cells.to_dict("records")
+    columns = len(report.columns)
     lines: list[tuple[str, ...]] = []
     for i, row in enumerate(report.rows):
         label = bold.format(report.labels["row", row])
@@ -86,7 +87,8 @@ def text_frame(report: Report, written: Callable[[Entry], str], bold: str = "{}"
 
 
 def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
-    digits, mark = report.decimals, cell["mark"]
+    digits = report.decimals
+    mark = cell["mark"]
 
     def summary(kind: str, seeds: int, place: int = 0, mark: str = mark) -> Entry:
         """Mean, spread and number of seeds; of two seeds, which have no spread, both values."""
@@ -102,25 +104,26 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
     kinds = ("paper", "ours", "shipped", "second", "difference", "rank", "lost")
     sign = cell["rule"] if cell["within"] or cell["rule"] == NEXT_DRAW else ""
     judged = f"{sign} {cell['verdict']}".strip() if cell["rule"] else ""
-    found = dict.fromkeys(kinds, NOTHING) | {
+    entries = dict.fromkeys(kinds, NOTHING) | {
         "paper": Entry(paper, place=cell["paper_place"]),
         "ours": Entry(remark=f"{untried} {mark}".rstrip(), grey=bool(mark)),
         "difference": Entry(decimal(cell["difference"], digits, "+"), judged),
         "lost": Entry(remark=", ".join(lost)),
     }
     if cell["seeds"]:
-        found["ours"] = summary("our", cell["seeds"], cell["our_place"])
+        entries["ours"] = summary("our", cell["seeds"], cell["our_place"])
     if cell["source"] == "shipped":
-        found["shipped"], found["ours"] = found["ours"], NOTHING
+        entries["shipped"] = entries["ours"]
+        entries["ours"] = NOTHING
     if cell["other_seeds"]:
         other = "ours" if cell["source"] == "shipped" else "shipped"
-        found[other] = summary("other", cell["other_seeds"], mark=cell["other_mark"])
+        entries[other] = summary("other", cell["other_seeds"], mark=cell["other_mark"])
     if cell["second_seeds"]:
-        found["second"] = summary("second", cell["second_seeds"])
+        entries["second"] = summary("second", cell["second_seeds"])
     if not isnan(cell["our_rank"]):
         words = f"{cell['our_rank']:.0f}, paper {cell['paper_rank']:.0f}"
-        found["rank"] = Entry(remark=words)
-    return found
+        entries["rank"] = Entry(remark=words)
+    return entries
 
 
 def decimal(value: float, digits: int, sign: str = "") -> str:
@@ -182,9 +185,11 @@ def terminal(report: Report, width: int = 100, styled: bool = False) -> str:
     console = plain_console(file=out, width=width, force_terminal=styled, no_color=not styled)
     endless = plain_console(file=out, width=100_000)
     console.print(Text(report.title, style="bold"))
-    marks, grey = ("{}", "[bold]{}[/]", "[underline]{}[/]"), "[dim]{}[/]"
+    marks = ("{}", "[bold]{}[/]", "[underline]{}[/]")
+    grey = "[dim]{}[/]"
     frame = text_frame(report, lambda entry: entry.written(marks, grey, rich_escape), "[bold]{}[/]")
-    first, last = 2, len(frame.columns)
+    first = 2
+    last = len(frame.columns)
     while first < last:
         tables = (_block(frame.iloc[:, [0, 1, *range(first, n)]]) for n in range(last, first, -1))
         table = next(t for t in tables if endless.measure(t).maximum <= width or len(t.columns) < 4)
@@ -234,7 +239,8 @@ def _strip(text: str) -> str:
 
 def markdown(report: Report, with_legend: bool = True) -> str:
     """The report as a GitHub table, padded so that its source can be read as well."""
-    marks, grey = ("{}", "**{}**", "*{}*"), "<sub>{}</sub>"
+    marks = ("{}", "**{}**", "*{}*")
+    grey = "<sub>{}</sub>"
     frame = text_frame(report, lambda entry: entry.written(marks, grey), "**{}**")
     legends = [legend(report, "italic", "small")] if with_legend else []
     words = " ".join([*report.caption, *legends])
@@ -298,8 +304,8 @@ def sentence(report: Report, row: str, column: str) -> str:
     cell = _cell(report, row, column)
     entries = _entries({**cell, "our_place": 0, "paper_place": 0}, report)
     names = {"ours": "ours", "second": report.second, "paper": "paper"}
-    found = ((name, entries[kind]) for kind, name in names.items() if entries[kind] != NOTHING)
-    numbers = ", ".join(f"{name} {e.written(('{}',), '<sub>{}</sub>')}" for name, e in found)
+    items = ((name, entries[kind]) for kind, name in names.items() if entries[kind] != NOTHING)
+    numbers = ", ".join(f"{name} {e.written(('{}',), '<sub>{}</sub>')}" for name, e in items)
     labels = report.labels["row", cell["row"]], report.labels["column", cell["column"]]
     return f"{', '.join(labels)}: {numbers}.\n"
 

@@ -66,15 +66,15 @@ def cheapest_runs(results: Path, cells_named: Sequence[str] = ()) -> list[Stored
         result = load(path)
         if _can_be_repeated(result):
             cells["/".join(table), result["model"], cell].append((f"{cell}/{run}", result))
-    found: dict[tuple[str, str], list[Stored]] = defaultdict(list)
+    by_cell: dict[tuple[str, str], list[Stored]] = defaultdict(list)
     for (table_name, model, _), runs in cells.items():
         scores = [result["score"] for _, result in runs]
         std = float(np.std(scores, ddof=1)) if len(scores) >= FEWEST else nan
         for name, result in runs:
             seconds = float(result["wall_seconds"])
             one = Stored(table_name, model, name, result["score"], std, seconds, result)
-            found[table_name, model].append(one)
-    chosen = [min(runs, key=lambda run: (isnan(run.std), run.seconds)) for runs in found.values()]
+            by_cell[table_name, model].append(one)
+    chosen = [min(runs, key=lambda run: (isnan(run.std), run.seconds)) for runs in by_cell.values()]
     return sorted(chosen, key=lambda run: run.seconds)
 
 

@@ -94,7 +94,8 @@ class Report:
     @cached_property
     def labels(self) -> dict[tuple[str, Coordinate], str]:
         """How rows and columns are written, by coordinate."""
-        block, label = self.spec.report, self.spec.label
+        block = self.spec.report
+        label = self.spec.label
         rows = {("row", row): label(block.rows, row) for row in self.rows}
         return rows | {("column", c): label(block.columns, c) for c in self.columns}
 
@@ -128,10 +129,10 @@ class Report:
         """Reference points by name and column: means over the runs' data sets and splits."""
         rows = [
             {"column": column, "seed": seed, "name": name, "value": value}
-            for column, seed, found in self.runs[["column", "seed", "references"]].itertuples(
+            for column, seed, points in self.runs[["column", "seed", "references"]].itertuples(
                 index=False, name=None
             )
-            for name, value in found.items()
+            for name, value in points.items()
         ]
         if not rows:
             return pd.DataFrame()
@@ -152,7 +153,9 @@ class Report:
         return notes
 
     def _sentences(self) -> Iterator[str]:
-        report, cells, run = self.spec.report, self.cells, self.cells[self.cells["seeds"] > 0]
+        report = self.spec.report
+        cells = self.cells
+        run = self.cells[self.cells["seeds"] > 0]
         metric = "the metric of each dataset" if report.metric == SCORE else report.metric
         runs = pd.concat([self.runs, self.replaced])
         if run.empty:
@@ -179,12 +182,15 @@ class Report:
                 mean = f"{columns.mean():.2f}".replace("-", "\N{MINUS SIGN}")
                 yield f"Mean Spearman of {len(columns)} columns: {mean}."
         for what, values in self._lengths():
-            usual, *others = values.value_counts().index
-            yield f"{what}: {usual}{' in most cells' if others else ''}."
-        splits = [(str(split), own) for split, own in run.groupby("split", sort=False) if split]
+            usual, *rest = values.value_counts().index
+            yield f"{what}: {usual}{' in most cells' if rest else ''}."
+        splits = [
+            f"{split} of {self._columns(of_split)}"
+            for split, of_split in run.groupby("split", sort=False)
+            if split
+        ]
         if splits:
-            named = (f"{split} of {self._columns(own)}" for split, own in splits)
-            yield f"Splits: {'; '.join(named)}."
+            yield f"Splits: {'; '.join(splits)}."
         yield from self._draws(run)
         devices = sorted({device.partition(":")[0] for device in self.runs["device"] if device})
         if devices:
@@ -193,37 +199,40 @@ class Report:
     def _lengths(self) -> Iterator[tuple[str, "pd.Series[str]"]]:
         """Steps, patience and precision of the cells of the table's protocol, else of all."""
         run = self.cells[self.cells["seeds"] > 0]
-        own = run[run["deviation"] == ""]
-        own = own if len(own) else run  # marks explain the others
-        able = own["patience"] < own["steps"]
-        if len(own):
-            yield "Steps, at most", own["steps"].map("{:,}".format)
+        cells = run[run["deviation"] == ""]
+        cells = cells if len(cells) else run  # marks explain the others
+        able = cells["patience"] < cells["steps"]
+        if len(cells):
+            yield "Steps, at most", cells["steps"].map("{:,}".format)
         if able.any():
-            patience = own["patience"].map("{:,.0f}".format).where(able, "never")
+            patience = cells["patience"].map("{:,.0f}".format).where(able, "never")
             yield "Ends after steps without a better validation score", patience
-        if (own["precision"] != FULL_PRECISION).any():
-            yield "Precision", own["precision"]
+        if (cells["precision"] != FULL_PRECISION).any():
+            yield "Precision", cells["precision"]
 
     def _draws(self, run: pd.DataFrame) -> Iterator[str]:
-        spread, printed = run[run["seeds"] >= FEWEST], run[run["paper_mean"].notna()]
+        spread = run[run["seeds"] >= FEWEST]
+        published = run[run["paper_mean"].notna()]
         varying = spread["draw"].isin(VARYING)
         if varying.any():
             draws = _range(spread.loc[varying, "seeds"])
             where = self._columns(spread[varying])
             yield f"± is over {draws} draws of the split, one initialisation each: {where}."
-        if (one := ~varying & (spread["draw"] != "none")).any():
-            where = self._columns(spread[one])
+        fixed = ~varying & (spread["draw"] != "none")
+        if fixed.any():
+            where = self._columns(spread[fixed])
             yield f"± is over initialisations on one draw of the split: {where}."
-        if (own := printed["draw"] == "own").any():
+        ours = published["draw"] == "own"
+        if ours.any():
             yield (
                 "One draw of the split, not known to be the paper's, and so without difference, "
-                f"verdict and rank: {self._columns(printed[own])}."
+                f"verdict and rank: {self._columns(published[ours])}."
             )
-        each = (printed["draw"] == "own_each") & printed["within"].notna()
+        each = (published["draw"] == "own_each") & published["within"].notna()
         if each.any() and not self.spec.report.redrawn:
             yield (
                 f"{NEXT_DRAW} takes the paper's number for one more draw, since its draw of the "
-                f"split is not known (ours ± t s √(1 + 1/n)): {self._columns(printed[each])}."
+                f"split is not known (ours ± t s √(1 + 1/n)): {self._columns(published[each])}."
             )
 
     def _columns(self, cells: pd.DataFrame) -> str:
@@ -249,14 +258,14 @@ def build_report(spec: TableSpec, results: Path, shipped: Path | None = None) ->
     if shipped is not None:
         given = table_runs(spec, shipped).assign(shipped=True)
         copied = collected.set_index(SAME).index.isin(given.set_index(SAME).index)
-        own = collected[~copied]
-        own_counts = _cells_of(own, at_protocol=True)
-        own_counts |= _cells_of(own) - _cells_of(given, at_protocol=True)
-        beside_own = given.set_index(CELL).index.isin(own_counts)
-        beside_shipped = own.set_index(CELL).index.isin(_cells_of(given) - own_counts)
-        beside = pd.concat([given[beside_own], own[beside_shipped]], ignore_index=True)
+        new = collected[~copied]
+        new_counts = _cells_of(new, at_protocol=True)
+        new_counts |= _cells_of(new) - _cells_of(given, at_protocol=True)
+        beside_new = given.set_index(CELL).index.isin(new_counts)
+        beside_shipped = new.set_index(CELL).index.isin(_cells_of(given) - new_counts)
+        beside = pd.concat([given[beside_new], new[beside_shipped]], ignore_index=True)
         replaced, _ = one_protocol_per_cell(beside)
-        collected = pd.concat([own[~beside_shipped], given[~beside_own]], ignore_index=True)
+        collected = pd.concat([new[~beside_shipped], given[~beside_new]], ignore_index=True)
     runs, left_out = one_protocol_per_cell(collected)
     rows = _order_coordinates(paper["row"], spec.planned_rows, runs["row"])
     columns = _order_coordinates(paper["column"], spec.planned_columns, runs["column"])
@@ -266,14 +275,15 @@ def build_report(spec: TableSpec, results: Path, shipped: Path | None = None) ->
     elif (paper["pm_kind"] == "ci95").any():
         kind = "ci95"
     decimals = max((len(mean.partition(".")[2]) for mean in paper["mean"]), default=2)
-    printed = {cell: own[0] for cell, own in _by_cell(paper).items()}
-    ours, others = _by_cell(runs), _by_cell(replaced)
+    published = {cell: records[0] for cell, records in _by_cell(paper).items()}
+    ours = _by_cell(runs)
+    other_runs = _by_cell(replaced)
     letters = _letters(pd.concat([runs, replaced]))
-    found = [
-        _cell(spec, cell, printed.get(cell, {}), ours[cell], others[cell], kind, letters)
+    cell_records = [
+        _cell(spec, cell, published.get(cell, {}), ours[cell], other_runs[cell], kind, letters)
         for cell in product(rows, columns)
     ]
-    cells = pd.DataFrame(found).astype({"row": object, "column": object})
+    cells = pd.DataFrame(cell_records).astype({"row": object, "column": object})
     cells = _add_ranks(cells, decimals, spec.report.better)
     return Report(spec, cells, collected, runs, left_out, replaced, paper, kind, decimals)
 
@@ -299,7 +309,8 @@ def _letters(runs: pd.DataFrame) -> dict[str, str]:
 
 def deviations(runs: pd.DataFrame) -> dict[str, str]:
     """For each mark, a sentence on the runs that deviate from the table's protocol."""
-    sentences, counts = {}, runs["deviation"].value_counts()
+    sentences = {}
+    counts = runs["deviation"].value_counts()
     for text, mark in _letters(runs).items():
         which = "" if counts[text] == len(runs) else f", {counts[text]} of {len(runs)} runs"
         sentences[mark] = f"Not the table's protocol{which}: {text}."
@@ -314,38 +325,44 @@ def _order_coordinates(*coordinates: Iterable[Coordinate]) -> list[Coordinate]:
 
 
 def _by_cell(records: pd.DataFrame) -> dict[tuple[Coordinate, Coordinate], list[dict[Any, Any]]]:
-    found = defaultdict(list)
+    records_by_cell = defaultdict(list)
     for record in records.to_dict("records"):
-        found[record["row"], record["column"]].append(record)
-    return found
+        records_by_cell[record["row"], record["column"]].append(record)
+    return records_by_cell
 
 
 def _cell(
     spec: TableSpec,
     cell: tuple[Coordinate, Coordinate],
-    printed: Mapping[Any, str],
+    published: Mapping[Any, str],
     runs: list[dict[Any, Any]],
     replaced: list[dict[Any, Any]],
     kind: IntervalKind,
     letters: Mapping[str, str],
 ) -> dict[str, Any]:
-    (row, column), ended = cell, Counter(run["status"] for run in runs)
+    row, column = cell
+    ended = Counter(run["status"] for run in runs)
     first = runs[0] if runs else {"split": "", "draw": "none", "shipped": None, "config": {}}
-    trainer, deviating = first["config"].get("trainer") or {}, {run["deviation"] for run in runs}
-    mean, pm, count = (float(printed.get(key) or nan) for key in ("mean", "pm", "runs"))
+    trainer = first["config"].get("trainer") or {}
+    deviating = {run["deviation"] for run in runs}
+    mean, pm, count = (float(published.get(key) or nan) for key in ("mean", "pm", "runs"))
     of_kind = {"our": (runs, "value"), "second": (runs, "second"), "other": (replaced, "value")}
     numbers = {
         name: [run[key] for run in among if not isnan(run[key])]
         for name, (among, key) in of_kind.items()
     }
     summaries = {name: summarise(values, kind) for name, values in numbers.items()}
-    ours, difference, difference_pm, rule = summaries["our"], nan, nan, ""
+    ours = summaries["our"]
+    difference = nan
+    difference_pm = nan
+    rule = ""
     if first["draw"] != "own" and not any(deviating):
         difference = ours.mean - mean
     if not isnan(difference):
-        std = printed_std(pm, printed["pm_kind"], count)
+        std = printed_std(pm, published["pm_kind"], count)
         if spec.report.redrawn or first["draw"] != "own_each":
-            difference_pm, rule = welch_pm(ours, std, count, half_a_digit(printed["mean"])), WELCH
+            difference_pm = welch_pm(ours, std, count, half_a_digit(published["mean"]))
+            rule = WELCH
         elif not isnan(std):  # the paper's number is one more value of ours
             difference_pm, rule = ours.next_pm, NEXT_DRAW
     planned = sum(r["status"] == "finished" and r["seed"] in spec.planned_seeds for r in runs)
@@ -375,8 +392,8 @@ def _cell(
         "other_mark": _marks((run["deviation"] for run in replaced), letters),
         "seeds": ours.seeds,
         **{f"{name}_seeds": summaries[name].seeds for name in ("second", "other")},
-        **{f"{name}_mean": found.mean for name, found in summaries.items()},
-        **{f"{name}_pm": found.pm for name, found in summaries.items()},
+        **{f"{name}_mean": summary.mean for name, summary in summaries.items()},
+        **{f"{name}_pm": summary.pm for name, summary in summaries.items()},
         "our_std": ours.std,
         **{f"{name}_low": min(values, default=nan) for name, values in numbers.items()},
         **{f"{name}_high": max(values, default=nan) for name, values in numbers.items()},
@@ -413,8 +430,10 @@ def _add_ranks(cells: pd.DataFrame, decimals: int, better: Better) -> pd.DataFra
         cells[f"{name}_order"] = of_ranked.rank()
     cells["ranked"] = counts.where(counts >= FEWEST_RANKED, 0).astype(int)
     spearman = {
-        column: own["our_order"].corr(own["paper_order"]) if own["ranked"].any() else nan
-        for column, own in cells.groupby("column", sort=False)
+        column: of_column["our_order"].corr(of_column["paper_order"])
+        if of_column["ranked"].any()
+        else nan
+        for column, of_column in cells.groupby("column", sort=False)
     }
     cells["spearman"] = cells["column"].map(spearman).astype(float)
     return cells.drop(columns=["our_order", "paper_order"])
@@ -444,5 +463,6 @@ def _paper_spread(paper: pd.DataFrame) -> str:
 
 
 def _range(numbers: "pd.Series[int]") -> str:
-    fewest, most = numbers.min(), numbers.max()
+    fewest = numbers.min()
+    most = numbers.max()
     return f"{most}" if fewest == most else f"{fewest} to {most}"

@@ -43,7 +43,8 @@ def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None
     `protocol` is a number for configurations that are equal but for the seed, `deviation` what
     differs from the table's own protocol.
     """
-    report, listed = report or spec.report, outdated_cells(results)
+    report = report or spec.report
+    listed = outdated_cells(results)
     runs: list[dict[str, Any]] = []
     ignored: list[str] = []
     for path in result_files(results / spec.name):
@@ -53,8 +54,8 @@ def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None
             status = result["status"]
             if status not in (*STATUSES, INTERRUPTED):
                 raise KeyError("status")
-            own = (lookup(result["config"], key) == v for key, v in report.where.items())
-            if status != INTERRUPTED and all(own):
+            matches = (lookup(result["config"], key) == v for key, v in report.where.items())
+            if status != INTERRUPTED and all(matches):
                 runs.append({**_run(result, report), "path": name})
         except (OSError, ValueError, TypeError, AttributeError) as error:
             ignored.append(f"{name} ({' '.join(str(error).split())})")
@@ -86,8 +87,12 @@ def flatten(tree: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:
-    config, trainer = result["config"], result["config"].get("trainer") or {}
-    status, steps, value, second = result["status"], result.get("steps") or 0, nan, nan
+    config = result["config"]
+    trainer = result["config"].get("trainer") or {}
+    status = result["status"]
+    steps = result.get("steps") or 0
+    value = nan
+    second = nan
     if status == "finished":
         value = report.scale * _number(result, report.metric)
         if report.second is not None:
@@ -101,7 +106,7 @@ def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:
             steps = trainer["max_steps"]
     patience, val = trainer.get("patience"), result.get("val_score")
     text = json.dumps({**config, "seed": None})
-    made, outdated, number = _identity(text, json.dumps(result.get("revisions") or {}))
+    built, outdated, number = _identity(text, json.dumps(result.get("revisions") or {}))
     return {
         "row": lookup(config, report.rows),
         "column": lookup(config, report.columns),
@@ -118,7 +123,7 @@ def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:
         "curvatures": result.get("curvatures") or {},
         "commit": result.get("git_commit") or "",
         "config": config,
-        "built": made | ({"seed": config["seed"]} if "seed" in config else {}),
+        "built": built | ({"seed": config["seed"]} if "seed" in config else {}),
         "protocol": number,
         "outdated": outdated,
         "changed": ", ".join(result.get("changed") or ()),
@@ -134,10 +139,10 @@ def _identity(config: str, revisions: str) -> tuple[dict[str, Any], str, int]:
 
 def _references(result: Mapping[str, Any], report: ReportBlock) -> dict[str, float]:
     """Reference points of a run, if they have the score that the report shows."""
-    found = result.get("references") or {}
+    references = result.get("references") or {}
     if result["status"] != "finished" or _number(result, report.metric) != result.get("score"):
         return {}
-    return {str(name): report.scale * float(value) for name, value in found.items()}
+    return {str(name): report.scale * float(value) for name, value in references.items()}
 
 
 def _number(result: Mapping[str, Any], metric: str) -> float:
@@ -183,17 +188,17 @@ def _deviation(spec: TableSpec, run: Mapping[Any, Any], why: str) -> str:
     return ", ".join(words) or ", ".join(listed.values())
 
 
-def _reasons(why: str, made: Mapping[str, Any]) -> dict[str, str]:
+def _reasons(why: str, built: Mapping[str, Any]) -> dict[str, str]:
     """The listed reasons that hold for a run, by key; none for one that was made since."""
-    found = {}
+    reasons = {}
     for part in filter(None, why.split("; ")):
         differing = re.fullmatch(r"(\S+) (.*) -> (.*)", part)
         if differing is None:  # why its command can no longer be composed
             return {"": why}
         key, then, now = differing.groups()
-        if format_option(made.get(key, DEFAULT)) == then:
-            found[key] = f"{key}={then} where the table's has {now}"
-    return found
+        if format_option(built.get(key, DEFAULT)) == then:
+            reasons[key] = f"{key}={then} where the table's has {now}"
+    return reasons
 
 
 def format_option(value: Any) -> str:
@@ -220,12 +225,13 @@ def draw(config: Mapping[str, Any]) -> str:
         return "none"
     number = split.get("draw", 0)  # some, as split=fit, are never drawn
     published = attribute(str(split.get("_target_", "")), "published", False)
-    own = not (published is True or (published is not False and published == number))
-    return ("own" if own else "published") + ("_each" if number is None else "")
+    is_ours = not (published is True or (published is not False and published == number))
+    return ("own" if is_ours else "published") + ("_each" if number is None else "")
 
 
 def _split_name(config: Mapping[str, Any]) -> str:
-    split, each = _split(config), draw(config) in VARYING
+    split = _split(config)
+    each = draw(config) in VARYING
     if "name" in split:
         return f"{split['name']}{' (another for each seed)' if each else ''}"
     if not {"val", "test"} <= split.keys():
@@ -241,11 +247,12 @@ def one_protocol_per_cell(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFram
     Runs that diverged count: a choice by outcomes would prefer protocols that hide them.
     """
     several = runs.groupby(CELL)["protocol"].transform("nunique") > 1
-    left_out, kept = [], runs
+    left_out = []
+    kept = runs
     for cell, of_cell in runs[several].groupby(CELL, sort=False):
-        chosen, others = _chosen(of_cell)
+        chosen, reasons = _chosen(of_cell)
         kept = kept.drop(index=of_cell.index.difference(chosen.index))
-        left_out += [(*cell, count, reason) for count, reason in others]
+        left_out += [(*cell, count, reason) for count, reason in reasons]
     again = kept.sort_values("steps").duplicated([*CELL, "seed"], keep="last").sort_index()
     for cell, copies in kept[again].groupby(CELL, sort=False):
         left_out.append((*cell, len(copies), "a seed that is there already"))
@@ -253,20 +260,20 @@ def one_protocol_per_cell(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFram
 
 
 def _chosen(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
-    found = pd.Series(protocols(runs), runs.index)
-    groups = [group for _, group in runs.groupby(found.map(canonical), sort=False)]
+    descriptions = pd.Series(protocols(runs), runs.index)
+    groups = [group for _, group in runs.groupby(descriptions.map(canonical), sort=False)]
     groups.sort(key=_precedence, reverse=True)
-    others = []
+    reasons = []
     for group in groups[1:]:
         pair = [
-            {**found[g.index[0]], **flatten(g["config"].iloc[0])} for g in (group, groups[0])
+            {**descriptions[g.index[0]], **flatten(g["config"].iloc[0])} for g in (group, groups[0])
         ]  # defaults too
-        keys = sorted(found[group.index[0]].keys() | found[groups[0].index[0]].keys())
+        keys = sorted(descriptions[group.index[0]].keys() | descriptions[groups[0].index[0]].keys())
         then, now = ({key: values.get(key, "nothing") for key in keys} for values in pair)
         words = [f"{k} {then[k]} instead of {now[k]}" for k in keys if then[k] != now[k]]
         more = f" and {len(words) - 3} more" if len(words) > 3 else ""
-        others.append((len(group), ", ".join(words[:3]) + more))
-    return groups[0], others
+        reasons.append((len(group), ", ".join(words[:3]) + more))
+    return groups[0], reasons
 
 
 def _precedence(runs: pd.DataFrame) -> tuple[bool, int, int]:
@@ -276,7 +283,7 @@ def _precedence(runs: pd.DataFrame) -> tuple[bool, int, int]:
 
 def protocols(runs: pd.DataFrame) -> list[dict[str, Any]]:
     """Describe what each run of a cell built, except for the seed."""
-    made = list(runs["built"])
-    names = {key for run in made for key in run if key.endswith("seed")}
-    follow = {key for key in names if all(run.get(key) == run.get("seed") for run in made)}
-    return [{key: value for key, value in run.items() if key not in follow} for run in made]
+    descriptions = list(runs["built"])
+    names = {key for run in descriptions for key in run if key.endswith("seed")}
+    follow = {key for key in names if all(run.get(key) == run.get("seed") for run in descriptions)}
+    return [{key: value for key, value in run.items() if key not in follow} for run in descriptions]

@@ -73,14 +73,14 @@ class ReportBlock:
 
         The `variants`; of columns of which none is named, the copies.
         """
-        found = set(self.variants)
+        columns = set(self.variants)
         for copy, original in self.paper_columns.items():
             group = {original, *(c for c, o in self.paper_columns.items() if o == original)}
             if not group & set(self.variants):
-                found.add(copy)
-            if group <= found:
+                columns.add(copy)
+            if group <= columns:
                 raise UsageError(f"report.variants: one of {', '.join(sorted(group))} must count")
-        return frozenset(found)
+        return frozenset(columns)
 
 
 @dataclass(frozen=True)
