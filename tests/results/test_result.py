@@ -7,7 +7,7 @@ import torch
 
 import stored_runs
 from curvlab.checksums import add_checksum, add_facts
-from curvlab.leases import take
+from curvlab.leases import acquire
 from curvlab.results.folder import EARLIER, LAST, Claim, RunDirectory
 from curvlab.results.identity import identity_hash
 from curvlab.results.result import read_result
@@ -192,7 +192,7 @@ def test_a_run_that_was_interrupted_in_another_folder_is_moved(tmp_path):
     found = directory.elsewhere(tmp_path, hash_of("a"))
     assert found.path == other
     leave_products(own, "b")
-    with take(other / ".lease"):
+    with acquire(other / ".lease"):
         assert directory.take_over(found, result("a")) is None
         assert begun.newest
     assert directory.take_over(found, result("a")) is None

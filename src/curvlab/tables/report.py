@@ -185,7 +185,7 @@ class Report:
             usual, *rest = values.value_counts().index
             yield f"{what}: {usual}{' in most cells' if rest else ''}."
         splits = [
-            f"{split} of {self._columns(of_split)}"
+            f"{split!s} of {self._columns(of_split)}"
             for split, of_split in run.groupby("split", sort=False)
             if split
         ]
