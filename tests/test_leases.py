@@ -18,7 +18,7 @@ HOLDING = """
 import os, pathlib, sys, time
 from curvlab import leases
 leases.RENEWED, leases.ABANDONED = map(float, sys.argv[2:])
-lease = leases.take(pathlib.Path(sys.argv[1]))
+lease = leases.acquire(pathlib.Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(60)
 """
