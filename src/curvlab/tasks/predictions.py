@@ -22,7 +22,7 @@ from curvlab.program import with_progress
 ENTRIES = 2**24
 """Scores held at a time while all pairs are scored."""
 
-TILE = 2**19
+TILE = 2**17
 """Scores made at a time, which stay in a processor's cache."""
 
 PARTS = ("train", "val", "test")
@@ -131,10 +131,10 @@ def ranks_of_best(best: Tensor, values: Tensor, count: int) -> Tensor:
     rank = ranks_among(kept, kept)
     if best.shape[1] == count:
         return rank
-    tied = (best[:, count] == kept[:, -1]).nonzero().squeeze(1)
-    last = kept[tied, -1:]
-    beyond = (values[tied] == last).sum(1, keepdim=True) - (kept[tied] == last).sum(1, keepdim=True)
-    rank[tied] = torch.where(kept[tied] == last, rank[tied] + beyond / 2, rank[tied])
+    for row in (best[:, count] == kept[:, -1]).nonzero().flatten().tolist():
+        last = kept[row] == kept[row, -1]
+        beyond = torch.count_nonzero(values[row] == kept[row, -1]) - last.sum()
+        rank[row] += last * beyond / 2
     return rank
 
 
@@ -159,7 +159,7 @@ def likeliest_links(
     held_out = [graph[f"{part}_edges"] for part in PARTS if f"{part}_edges" in graph]
     both_ways = to_undirected(torch.cat([graph.edge_index, *held_out], dim=1), num_nodes=len(ids))
     edges = to_scipy_sparse_matrix(both_ways, num_nodes=len(ids)).tocsr()
-    coincide = bool((same != torch.arange(len(ids))).any())
+    copies = (same != torch.arange(len(ids))).nonzero().squeeze(1)
     kept = list[list[Tensor]]()
     parts = chosen.split(max(1, ENTRIES // len(ids)))
     count = min(query.k, len(ids))
@@ -170,8 +170,7 @@ def likeliest_links(
         width = TILE // max(1, len(rows)) + 1
         for columns, targets in zip(tile.split(width, 1), points.split(width), strict=True):
             columns.copy_(scores(sources, targets))
-        if coincide:
-            tile = tile.index_select(1, same)
+        tile[:, copies] = tile[:, same[copies]]
         of_row, known = (torch.from_numpy(each).long() for each in edges[rows.numpy()].nonzero())
         if not query.known:
             tile[of_row, known] = -torch.inf
