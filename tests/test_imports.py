@@ -1,6 +1,7 @@
 """Packages import one way."""
 
 import ast
+from collections import Counter
 from graphlib import TopologicalSorter
 from importlib import import_module
 from inspect import ismodule
@@ -109,3 +110,9 @@ def test_dir_lists_public_names_alone(package):
         assert package in ("curvlab", "curvlab.manifolds") or not ismodule(value)
         home = value.__name__ if ismodule(value) else value.__module__
         assert home.startswith("curvlab.")
+
+
+def test_modules_of_tests_have_different_names():
+    """Pytest imports them by their names alone."""
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert max(names.values()) == 1, names.most_common(1)

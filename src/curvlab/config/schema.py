@@ -216,7 +216,7 @@ def check_importable(key: str, target: str) -> None:
     Raises:
         UsageError: it cannot be imported.
     """
-    if target in stored_signatures():
+    if target in stored_signatures() or target == "???":  # a missing value has its own sentence
         return
     if current_target(target) != target:
         raise UsageError(f"{key}={target}: no such class; write {key}={current_target(target)}")
