@@ -1,4 +1,4 @@
-"""What steps cost, from stored runs: one small file beside the tables of runs."""
+"""Costs of training steps, measured by stored runs and kept in one small file."""
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping
@@ -55,7 +55,7 @@ class Cost:
 
 
 def cost_of(run: Mapping[str, Any]) -> Cost | None:
-    """The cost of a stored run; None where it does not say, or was too short to."""
+    """Cost of a stored run; None if it has no timing or was too short to measure one."""
     steps, wall = int(run["steps"]), float(run["wall_seconds"] or 0)
     ms = float(run["ms_per_step"] or 0)
     of_wall = 1e3 * max(0.0, wall - START) / max(1, steps)
@@ -73,7 +73,7 @@ def cost_of(run: Mapping[str, Any]) -> Cost | None:
 
 
 def settings_of(config: Mapping[str, Any]) -> str:
-    """What a stored configuration has besides defaults that decides the cost of a step.
+    """Non-default settings of a stored configuration that determine the cost of a step.
 
     These are the whole numbers and the choices of `SIZED`, as `model.dim=512 model.layers=2`, and
     the steps of a run that is too short to show what one of a longer run costs.
@@ -93,7 +93,7 @@ def settings_of(config: Mapping[str, Any]) -> str:
 
 
 def is_comparable(config: Mapping[str, Any], settings: str) -> bool:
-    """Whether the cost of a run of other settings is about that of a configuration."""
+    """Whether a run with other settings costs about as much as a configuration."""
     planned, stored = (_parse(text) for text in (settings_of(config), settings))
     if STEPS not in stored:  # a long run also tells the time of a short one
         planned.pop(STEPS, None)
@@ -125,7 +125,7 @@ def _default(config: Mapping[str, Any], key: str) -> str:
 
 
 def summarise(costs: Iterable[Cost]) -> Iterator[Cost]:
-    """One cost for each kind of run with the same settings in each table: the medians."""
+    """Median costs of the runs with equal settings, for each table."""
 
     def key(cost: Cost) -> tuple[Kind, str, str]:
         return cost.kind, cost.table, cost.settings

@@ -37,7 +37,7 @@ PRODUCTS = (FILE, CONFIG, TRACEBACK, "checkpoints", *LOGS, *STUDY, *FINDINGS)
 
 @dataclass(frozen=True)
 class Claim:
-    """What a run finds of itself: its result, a state to go on from, or neither.
+    """State in which a run finds its folder: finished, resumable or fresh.
 
     Args:
         result: result with which the run has ended.
@@ -76,9 +76,9 @@ class RunDirectory:
             yield
 
     def claim(self, run: Result, outputs: Path | None, rerun: bool = False) -> Claim:
-        """Find what is left of a run here, set aside, or elsewhere below `outputs`, and take it.
+        """Restore an earlier state of this run, found here, set aside, or below `outputs`.
 
-        With `rerun` all that is left stays where it is, and the run starts afresh.
+        With `rerun` earlier states stay where they are, and the run starts from scratch.
         """
         source = None
         if not rerun:
@@ -114,7 +114,7 @@ class RunDirectory:
     def elsewhere(
         self, outputs: Path, config_hash: str, known: Mapping[str, list[Path]] | None = None
     ) -> "RunDirectory | None":
-        """Another folder where this run has finished, or else was interrupted.
+        """Another folder in which this run finished or, failing that, was interrupted.
 
         `known` is what `folders_by_hash` has found below the outputs, for several runs.
         """
@@ -130,7 +130,7 @@ class RunDirectory:
         return next(ended, None) or (next(begun, None) if self.newest is None else None)
 
     def take_over(self, other: "RunDirectory", result: Result) -> Result | None:
-        """Copy a finished result from another folder, or move its checkpoints; None for these."""
+        """Copy a finished result here; move an interrupted run's checkpoints and return None."""
         ended = other.conclusion(result.config_hash)
         if ended is None:
             with suppress(HeldError), other.locked(None):
@@ -165,11 +165,11 @@ class RunDirectory:
                 remove(self.path / end)
 
     def aside(self, config_hash: str) -> "RunDirectory":
-        """Where files of a configuration are when another one has run here."""
+        """Folder to which a configuration's files move when another one runs here."""
         return RunDirectory(self.path / SET_ASIDE / config_hash)
 
     def restore(self, config_hash: str) -> None:
-        """Move back from `previous/HASH` what a run of this configuration left there."""
+        """Move the files of this configuration back from `previous/HASH`."""
         aside = self.aside(config_hash).path
         if aside.is_dir() and self.config_hash != config_hash:
             self._make_room()
@@ -177,7 +177,7 @@ class RunDirectory:
             aside.rmdir()
 
     def restore_finished(self, config_hash: str) -> None:
-        """Move back the finished result that a rerun has set aside, in place of a failed one."""
+        """Replace the result of a failed rerun with the finished one that was set aside."""
         aside = RunDirectory(self.path / SET_ASIDE / config_hash)
         here, earlier = self.conclusion(config_hash), aside.conclusion(config_hash)
         if earlier is None or (here is not None and here.rank >= earlier.rank):
@@ -220,7 +220,7 @@ class RunDirectory:
 
     @property
     def config_hash(self) -> str | None:
-        """The hash of the configuration whose files are here; None if there are none.
+        """Hash of the configuration whose files are in the folder; None if there are none.
 
         Where `config.yaml` is damaged or missing, the result or a checkpoint has it.
         """
@@ -270,7 +270,7 @@ class RunDirectory:
 
 
 def folders_by_hash(outputs: Path, name: str | None = None) -> dict[str, list[Path]]:
-    """The folders of runs below the outputs, perhaps of one name, by the runs' hashes."""
+    """Run folders below the outputs by their hashes; only those called `name` if it is given."""
     folders: dict[str, list[Path]] = {}
     for file in sorted(outputs.glob(f"**/{glob.escape(name) if name else '*'}/{CONFIG}")):
         with suppress(OSError, UnicodeDecodeError), file.open(encoding="utf-8") as text:
@@ -286,7 +286,7 @@ def folders_by_hash(outputs: Path, name: str | None = None) -> dict[str, list[Pa
 
 
 def _identity(facts: Any) -> str | None:
-    """The hash of the run that facts in a file are about; None if they are about none."""
+    """Hash of the run that a file describes; None if it describes none."""
     try:
         facts = migrated(facts)
         return identity_hash(facts["config"], facts["revisions"])

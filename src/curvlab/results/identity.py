@@ -71,13 +71,13 @@ def built(config: Node, revisions: Mapping[str, int] | None = None) -> dict[str,
 
 
 def revisions_of(config: Node) -> dict[str, int]:
-    """Today's revisions of the classes that a configuration names, where they are not 1."""
+    """Current revisions, other than 1, of the classes that a configuration names."""
     revisions = {class_name(target): _revision(target) for target in _targets(config)}
     return {name: revision for name, revision in sorted(revisions.items()) if revision != 1}
 
 
 def outdated_classes(config: Node, revisions: Mapping[str, int]) -> list[str]:
-    """The classes of a result whose numbers changed since, as `FPST of revision 1`."""
+    """Classes whose numbers have changed since a result, such as `FPST of revision 1`."""
     today = {class_name(target): _revision(target) for target in _targets(config)}
     return [
         f"{name.rpartition('.')[2]} of revision {revisions.get(name, 1)}"

@@ -1,4 +1,4 @@
-"""Migrations: what an earlier version stored, rewritten as this version would store it.
+"""Migrations rewrite what an earlier version stored as this version would store it.
 
 A stored configuration has the number of its schema. Each rewrite leads to the next number, and
 changes names alone, or the revision of a class whose numbers in that run are the same: the run

@@ -67,7 +67,7 @@ class Result:
 
     @property
     def rank(self) -> int:
-        """Order of ends: an end never takes the place of one with a higher rank."""
+        """Rank of a status: a result never replaces one of a higher rank."""
         return RANKS.get(self.status, 0)
 
     def write(self, folder: Path) -> Path:
@@ -79,7 +79,7 @@ class Result:
     def save(self, folder: Path) -> Path:
         """Write `result.json` atomically; its error names files as seen from the folder.
 
-        A finished result of this configuration stays where this one has not finished.
+        An unfinished result does not replace a finished one of the same configuration.
         """
         path = folder / FILE
         earlier = None

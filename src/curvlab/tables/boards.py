@@ -1,7 +1,7 @@
 """All models of a task on all its datasets, from the runs of all tables.
 
-Of several tables the cell with the best mean validation score counts: no test score chooses. A
-column of another protocol than the table's says so and takes no part in a ranking.
+If several tables have a cell, the one with the best mean validation score counts; test scores
+choose nothing. A column with another protocol than the table's is marked and is not ranked.
 """
 
 from collections.abc import Iterable, Sequence
@@ -176,7 +176,7 @@ def board(
     pairs: Sequence[str] = (),
     scored: Sequence[ScoredTable] | None = None,
 ) -> TaskBoard:
-    """Put the runs of a task together, of all tables of models by datasets.
+    """Combine the runs of a task from all tables of models by datasets.
 
     `scored` is what `scored_tables` has read, for several tasks.
     """

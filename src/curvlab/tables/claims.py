@@ -67,17 +67,17 @@ class Comparison:
 
     @property
     def seeds(self) -> range:
-        """Seeds that would decide it: those that both methods have, and the next ones."""
+        """Seeds that would decide the comparison: the common ones, and the next ones."""
         return range(self.pairs.pairs + (self.verdict.more or 0))
 
     @property
     def hours(self) -> float:
-        """Hours that would decide it."""
+        """Hours of training that would decide the comparison."""
         return self.seconds / SECONDS
 
     @property
     def command(self) -> str:
-        """The command that would decide it; finished seeds are not repeated."""
+        """Command that would decide the comparison; finished seeds are not repeated."""
         claim = self.claim
         count = len(self.seeds)
         seeds = f"seed={','.join(map(str, self.seeds))}" if count < 6 else f"'seed=range({count})'"
@@ -111,7 +111,7 @@ class Claim:
 
     @property
     def name(self) -> str:
-        """Its name on the command line."""
+        """Name of the claim on the command line."""
         return f"{self.table}:{self.method}:{self.other}"
 
     @property
@@ -121,12 +121,12 @@ class Claim:
 
     @property
     def digits(self) -> int:
-        """Decimals of its differences."""
+        """Decimals of the claim's differences."""
         return self.report.decimals
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        """The published comparisons that it counts, then those that it does not."""
+        """Published comparisons that the claim counts, then those that it does not."""
         counted = list(self._judged(self._counted))
         done = {one.column for one in counted if one.pairs.pairs}
         return [*counted, *self._judged([c for c in self.report.columns if c not in done], False)]
@@ -214,7 +214,7 @@ class Claim:
         return missing * float((known["seconds"] * known.apply(self._longer, axis=1)).median())
 
     def _longer(self, run: "pd.Series[Any]") -> float:
-        """How many times as long a run at the table's protocol is."""
+        """Length of a run at the table's protocol divided by that of a stored run."""
         trainer = run["config"].get("trainer") or {}
         for key in LENGTHS:
             planned = self.report.spec.planned_length.get(key)

@@ -71,7 +71,7 @@ def overview(
 
 
 def verdicts(cells: pd.DataFrame) -> dict[str, int]:
-    """How many published numbers have each verdict; the two rules apart."""
+    """Count of published numbers by verdict, separately for the two rules."""
     counted = cells[cells["counted"].astype(bool)]
     welch, draws = (counted[counted["rule"] == rule] for rule in (WELCH, NEXT_DRAW))
     outside = welch.loc[~welch["verdict"].isin([CONFIRMED, UNDECIDED]), "difference"]

@@ -41,7 +41,7 @@ def paper_numbers(report: ReportBlock, beside: Path | None = None) -> pd.DataFra
 
 
 def _read_numbers(name: str, beside: Path | None) -> pd.DataFrame:
-    """A file of published numbers, with columns that it lacks as where nothing is published."""
+    """Read a file of published numbers; columns that it lacks are empty."""
     places = [*([beside / name] if beside else []), files("curvlab.tables") / "papers" / name]
     source = next((place for place in places if place.is_file()), None)
     if source is None:

@@ -1,4 +1,4 @@
-"""Reports written down: for the terminal, in Markdown, LaTeX or CSV.
+"""Rendering of reports for the terminal, in Markdown, LaTeX or CSV.
 
 Each row of a table takes up to seven lines, so that a number is above the one it is compared with.
 """
@@ -300,7 +300,7 @@ def latex(report: Report) -> str:
 
 
 def sentence(report: Report, row: str, column: str) -> str:
-    """One cell for a text: ours, its second number if there is one, and the paper's."""
+    """One cell as a text: our number, a second one if there is one, the published one."""
     cell = _cell(report, row, column)
     entries = _entries({**cell, "our_place": 0, "paper_place": 0}, report)
     names = {"ours": "ours", "second": report.second, "paper": "paper"}
@@ -339,7 +339,8 @@ def _cell(report: Report, row: str, column: str) -> dict[Any, Any]:
 def refresh(text: str, write: Callable[[str], str]) -> str:
     """Regenerate the text between each `<!-- tables.py WORDS -->` and `<!-- end -->`.
 
-    Within a line, `<!-- cell ... -->` or `<!-- paired ... -->` and `<!-- /cell -->` are around one.
+    Within a line, a text stands between `<!-- cell ... -->` or `<!-- paired ... -->` and
+    `<!-- /cell -->`.
     """
     if len(_MARK.findall(text)) != 2 * len(_MARKED.findall(text)):
         raise UsageError(

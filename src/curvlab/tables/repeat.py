@@ -52,10 +52,10 @@ class Stored:
 
 
 def cheapest_runs(results: Path, cells_named: Sequence[str] = ()) -> list[Stored]:
-    """The cheapest run of each table and model, of cells with a spread if there are any.
+    """The cheapest run of each table and model, preferably of a cell whose spread is known.
 
-    Runs on a processor that today's classes would repeat; the cheapest first. With names of tables
-    or cells, such as `fpst/table1/actor/gcn`, only of these.
+    Only runs on a CPU that the current classes would repeat are considered; the cheapest comes
+    first. `cells_named` restricts them to tables or cells, such as `fpst/table1/actor/gcn`.
     """
     names = tuple(f"{name.strip('/')}/" for name in cells_named)
     cells: dict[tuple[str, str, str], list[tuple[str, dict[str, Any]]]] = defaultdict(list)

@@ -49,10 +49,10 @@ class Report:
     """A table, ready to be rendered.
 
     `cells` has one row per cell: the published number (`paper_`), ours (`our_`), a second one
-    (`second_`), those of the other source (`other_`), and how they differ. `collected` are all
-    runs, `runs` those that the cells are of, `replaced` runs that are shown beside these only: of
-    own and shipped runs of one cell the own ones count, unless the shipped ones alone are at the
-    table's protocol.
+    (`second_`), the numbers of another source (`other_`), and the differences. `collected` has all
+    runs, `runs` the runs of the cells, and `replaced` runs that are shown beside them. If a cell
+    has own and shipped runs, the own runs count, unless only the shipped ones follow the table's
+    protocol.
     """
 
     spec: TableSpec
@@ -68,12 +68,12 @@ class Report:
 
     @property
     def title(self) -> str:
-        """Its name in the paper."""
+        """Name of the table in the paper."""
         return self.spec.report.title
 
     @property
     def better(self) -> Better:
-        """Which numbers are the best."""
+        """Whether high or low numbers are better."""
         return self.spec.report.better
 
     @property
@@ -93,7 +93,7 @@ class Report:
 
     @cached_property
     def labels(self) -> dict[tuple[str, Coordinate], str]:
-        """How rows and columns are written, by coordinate."""
+        """Labels of rows and columns, by coordinate."""
         block = self.spec.report
         label = self.spec.label
         rows = {("row", row): label(block.rows, row) for row in self.rows}

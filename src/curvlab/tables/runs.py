@@ -216,9 +216,9 @@ def _split(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def draw(config: Mapping[str, Any]) -> str:
-    """Draw of a split that a run has: `published`, `own`, or with `_each` one for each seed.
+    """Kind of split of a run: `published` or `own`, with `_each` if seeds have draws of their own.
 
-    The mean of runs of one draw of our own cannot be compared; `none` is without a split.
+    Runs without a split have `none`. A mean over runs of one own draw is not comparable.
     """
     split = _split(config)
     if not split:

@@ -97,7 +97,7 @@ class TableSpec:
     panel: int = 0  # of a figure with several
 
     def label(self, path: str, value: Coordinate) -> str:
-        """How a coordinate is written: the report's label, its config's label, or its name."""
+        """Label of a coordinate: the report's, its configuration's, or else its name."""
         group, _, key = path.rpartition(".")
         if key != "name":
             return f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
