@@ -75,7 +75,7 @@ def compare(table, families, tmp_path):
         assert (one.outputs, one.rerun, one.several) == (run.outputs, False, False)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("table", choices(CONFIGS, "table"))
 def test_a_found_cell_is_the_composed_one(table, tmp_path):
     compare(table, 3, tmp_path)

@@ -26,7 +26,7 @@ SAYS = {
 }
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_script_runs(script, tmp_path, monkeypatch, capsys):
     """The commands that it starts are processes that have imported everything already."""
@@ -60,6 +60,7 @@ def test_the_output_that_the_site_shows_is_that_of_a_script(stored):
     assert SAYS[stored.stem] in stored.read_text(encoding="utf-8")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("book", sorted((ROOT / "examples").glob("*.ipynb")), ids=lambda p: p.stem)
 def test_a_notebook_prints_what_it_stores(book, tmp_path, monkeypatch):
     """Where it trains, but for the numbers, which include times."""

@@ -17,7 +17,7 @@ def check(kind, seed, seconds, most):
     assert not [outcome for outcome in tried if not outcome.held]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", FEW)
 def test_nothing_is_lost_and_no_score_is_wrong(kind):
     check(kind, 0, 60, FEW[kind])

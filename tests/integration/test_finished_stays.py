@@ -26,6 +26,7 @@ def breaks(monkeypatch, owner, name, error):
     monkeypatch.setattr(owner, name, broken)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize(("owner", "name"), AFTER + BEFORE, ids=str)
 def test_a_run_that_fails_leaves_the_finished_result(

@@ -178,7 +178,6 @@ def test_there_is_a_run_of_every_task_with_a_score():
     assert tasks - {"inference", "residual_cost"} == TASKS.keys()  # which measure time
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("task", TASKS)
 def test_scores_do_not_depend_on_options_that_are_incidental(run_here, task):

@@ -45,6 +45,7 @@ def test_a_run_leaves_result_curves_and_a_picture(run_here, folder):
     assert mean == pytest.approx(test["mrr"], rel=1e-5)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("model", ["murp", "roth", "atth"])
 def test_ball_models_compute_in_double_precision_and_say_what_is_at_the_rim(
     run_here, folder, model, capsys
@@ -114,7 +115,7 @@ def test_the_floor_is_what_counting_gives(run_here, floor):
     assert lookup.score > floor  # two of the relations are symmetric
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("model", BEATING)
 def test_every_model_beats_the_floor(run_here, floor, model):
     result = run_here(*KG, f"model={model}", "trainer.epochs=20")
