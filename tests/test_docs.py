@@ -184,6 +184,7 @@ def rendered(page):
     return pages.on_page_content(html)
 
 
+@pytest.mark.nightly
 def test_a_paragraph_with_generated_numbers_is_one_paragraph_of_the_site():
     page = ROOT / "docs" / "results" / "README.md"
     blocks = re.split(r"<(?:p|h\d|table|ul|pre)\b", rendered(page))
@@ -265,7 +266,7 @@ PARSED = {
 """Modules whose words are read here, by script or verb."""
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(10)
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_commands_of_a_page_are_taken(page, monkeypatch):

@@ -1,5 +1,7 @@
 """Mini-batches are induced subgraphs of disjoint parts that together are the graph."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_dense_adj
 
 from curvlab.data.datasets.synthetic_large import SyntheticLarge
+from curvlab.data.loaders import batches
 from curvlab.data.loaders.batches import PartitionDataModule, random_rounds
 from curvlab.data.loaders.subgraphs import Subgraphs
 from curvlab.data.splits.nodes import PARTS, RandomSplit
@@ -156,6 +159,21 @@ def test_batches_without_training_nodes_are_skipped():
 
 
 @pytest.mark.slow
+def test_shared_memory_without_room_for_queues_is_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(batches, "SHARED_MEMORY", tmp_path)
+    for free, refused in ((4096, True), (3 * 2**16 - 1, True), (3 * 2**16, False)):
+        usage = SimpleNamespace(free=free)
+        monkeypatch.setattr(batches.shutil, "disk_usage", lambda _, usage=usage: usage)
+        batches.check_shared_memory(0)
+        if refused:
+            with pytest.raises(UsageError, match=r"enlarge it .*batching.workers=0"):
+                batches.check_shared_memory(2)
+        else:
+            batches.check_shared_memory(2)
+    monkeypatch.setattr(batches, "SHARED_MEMORY", tmp_path / "none")  # as on other systems
+    batches.check_shared_memory(2)
+
+
 def test_workers_make_the_same_batches_and_draw_nothing():
     """Two windows of four steps, of passes of six; the second goes on where the first ended."""
     alone, helped = (module(transforms=[SparseAdjacency()], workers=n) for n in (0, 2))

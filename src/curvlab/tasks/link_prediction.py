@@ -116,7 +116,7 @@ class LinkPrediction(SelectedTask):
 
     def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
         """Table of the likeliest neighbours of each node: ranks, scores and probabilities."""
-        links = likeliest_links(run, graph, query, self.decoder.pairwise_scores)
+        links = likeliest_links(run, graph, query, self.decoder, self.decoder.pairwise_scores)
         probability = self.decoder.probability(torch.tensor(links["score"].to_numpy()))
         if probability is not None:
             links["probability"] = probability.numpy()

@@ -1,8 +1,7 @@
 """Predictions of a trained model as tables with names: queries, and what tasks share."""
 
 import difflib
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,12 +17,17 @@ from curvlab.manifolds import Manifold
 from curvlab.metrics.coincidence import coincident_nodes
 from curvlab.metrics.ranking import ranks_among
 from curvlab.program import with_progress
+from curvlab.tasks.largest import largest_of_rows, ranks_of_best
+from curvlab.tasks.link_screen import LinkScreen, Scores
 
-ENTRIES = 2**24
+ENTRIES = 2**23
 """Scores held at a time while all pairs are scored."""
 
 TILE = 2**17
 """Scores made at a time, which stay in a processor's cache."""
+
+SCREENED = 64
+"""Candidates are screened (`LinkScreen`) on graphs of more than this times k + 8 nodes."""
 
 PARTS = ("train", "val", "test")
 
@@ -100,56 +104,26 @@ def positions_of(names: Sequence[str | int] | None, known: Sequence[str], what: 
     return [positions[str(name)] for name in names]
 
 
-def largest_of_rows(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The largest values of each row `[rows, count]`, descending, and their columns.
-
-    They are in the blocks with the largest maxima, which are found faster than by sorting rows.
-    """
-    columns = values.shape[1]
-    size = math.isqrt(columns // count)
-    blocks = columns // max(size, 1)
-    if blocks <= 4 * count:
-        largest = values.topk(count, dim=1)
-        return largest.values, largest.indices
-    whole = blocks * size
-    maxima = values[:, :whole].unflatten(1, (blocks, size)).amax(dim=2)
-    first = maxima.topk(count, dim=1).indices[:, :, None] * size
-    inside = (first + torch.arange(size)).flatten(1)
-    rest = torch.arange(whole, columns).expand(len(values), -1)
-    places = torch.cat([inside, rest], dim=1)
-    best, at = values.gather(1, places).topk(count, dim=1)
-    return best, places.gather(1, at)
-
-
-def ranks_of_best(best: Tensor, values: Tensor, count: int) -> Tensor:
-    """Ranks `[rows, count]` of the largest values of each row; the mean rank where they are tied.
-
-    Only the last of them can be tied with a value that is not among them. `best` has one value
-    more where there is one: rows in which it is less need no look at all values.
-    """
-    kept = best[:, :count].contiguous()
-    rank = ranks_among(kept, kept)
-    if best.shape[1] == count:
-        return rank
-    for row in (best[:, count] == kept[:, -1]).nonzero().flatten().tolist():
-        last = kept[row] == kept[row, -1]
-        beyond = torch.count_nonzero(values[row] == kept[row, -1]) - last.sum()
-        rank[row] += last * beyond / 2
-    return rank
-
-
 def likeliest_links(
     run: Trained,
     graph: Data | None,
     query: PredictionQuery,
-    scores: Callable[[Tensor, Tensor], Tensor],
+    scores: Scores,
+    pairwise_scores: Scores,
 ) -> pd.DataFrame:
     """The k pairs of each node with the highest scores, some rows at a time.
 
     Columns: `node`, `neighbour`, `rank`, `score`, and whether the link is `known`. Tied pairs have
     the mean of their ranks, those that are not listed included. Pairs are tied if their points
-    coincide (`coincident_nodes`). `scores` maps points `[rows, dim]` and `[nodes, dim]` to
-    `[rows, nodes]`.
+    coincide (`coincident_nodes`).
+
+    Args:
+        run: trained run.
+        graph: graph to predict on; None for the run's own.
+        query: nodes whose links are predicted.
+        scores: scores of points that broadcast, larger for nearer points.
+        pairwise_scores: the same scores of points `[rows, dim]` and `[nodes, dim]`,
+            `[rows, nodes]`.
     """
     ids = run.ids(graph)
     points = run.embed(graph)
@@ -160,32 +134,55 @@ def likeliest_links(
     both_ways = to_undirected(torch.cat([graph.edge_index, *held_out], dim=1), num_nodes=len(ids))
     edges = to_scipy_sparse_matrix(both_ways, num_nodes=len(ids)).tocsr()
     copies = (same != torch.arange(len(ids))).nonzero().squeeze(1)
-    kept = list[list[Tensor]]()
-    parts = chosen.split(max(1, ENTRIES // len(ids)))
     count = min(query.k, len(ids))
+    parts = chosen.split(max(1, ENTRIES // len(ids)))
     all_scores = torch.empty(len(parts[0]), len(ids), dtype=torch.float32)
-    for rows in with_progress(parts, f"links of {len(chosen):,} nodes"):
+
+    def known_links(rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Row and column of each known link."""
+        row, column = edges[rows.numpy()].nonzero()
+        return torch.from_numpy(row).long(), torch.from_numpy(column).long()
+
+    def hide(tile: Tensor, rows: Tensor) -> None:
+        """Mark pairs that are no answers."""
+        if not query.known:
+            tile[known_links(rows)] = -torch.inf
+        tile[torch.arange(len(rows)), rows] = -torch.inf
+
+    def best_of_all(rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Scores, columns and ranks of the best pairs, by the scores of all."""
         tile = all_scores[: len(rows)]
         sources = points[same[rows]]
         width = TILE // max(1, len(rows)) + 1
         for columns, targets in zip(tile.split(width, 1), points.split(width), strict=True):
-            columns.copy_(scores(sources, targets))
+            columns.copy_(pairwise_scores(sources, targets))
         tile[:, copies] = tile[:, same[copies]]
-        of_row, known = (torch.from_numpy(each).long() for each in edges[rows.numpy()].nonzero())
-        if not query.known:
-            tile[of_row, known] = -torch.inf
-        tile[torch.arange(len(rows)), rows] = -torch.inf
+        hide(tile, rows)
         best, places = largest_of_rows(tile, min(count + 1, len(ids)))
-        ranks = ranks_of_best(best, tile, count)
-        best, places = best[:, :count], places[:, :count]
-        is_known = torch.zeros_like(places, dtype=torch.bool)
-        if query.known:
-            marks = torch.zeros_like(tile, dtype=torch.bool)
-            marks[of_row, known] = True
-            is_known = marks.gather(1, places)
-        answers = (rows[:, None].expand_as(places), places, ranks, best)
+        return best[:, :count], places[:, :count], ranks_of_best(best, tile, count)
+
+    screen = LinkScreen(run.space, points, same)
+    screening = screen.applies and len(ids) > SCREENED * (count + 8)
+    kept = list[list[Tensor]]()
+    for rows in with_progress(parts, f"links of {len(chosen):,} nodes"):
+        if screening:
+            tile = all_scores[: len(rows)]
+            screen.fill(rows, tile)
+            hide(tile, rows)
+            best, places, certain = screen.best(rows, tile, count, scores)
+            ranks = ranks_among(best, best)
+            others = (~certain).nonzero().squeeze(1)
+            if len(others):
+                best[others], places[others], ranks[others] = best_of_all(rows[others])
+            screening = 2 * len(others) <= len(rows)  # else it costs more than it saves
+        else:
+            best, places, ranks = best_of_all(rows)
+        numbers = torch.arange(len(rows))[:, None] * len(ids) + places
+        row, column = known_links(rows)
+        is_known = torch.isin(numbers, row * len(ids) + column)
+        answers = (rows[:, None].expand_as(places), places, ranks, best, is_known)
         is_pair = best != -torch.inf  # NaN is for the caller to refuse
-        kept.append([each[is_pair] for each in (*answers, is_known)])
+        kept.append([each[is_pair] for each in answers])
     node, neighbour, rank, score, is_known = (torch.cat(parts) for parts in zip(*kept, strict=True))
     nodes, neighbours = ([ids[i] for i in end.tolist()] for end in (node, neighbour))
     table = pd.DataFrame({"node": nodes, "neighbour": neighbours})

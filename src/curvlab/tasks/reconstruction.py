@@ -113,9 +113,12 @@ class Reconstruction(Task):
         """Table of the nearest nodes of each node, with ranks and distances."""
 
         def scores(points: Tensor, neighbours: Tensor) -> Tensor:
+            return -run.space.sqdist(points.double(), neighbours.double())
+
+        def pairwise_scores(points: Tensor, neighbours: Tensor) -> Tensor:
             return -run.space.pairwise_sqdist(points.double(), neighbours.double())
 
-        links = likeliest_links(run, graph, query, scores)
+        links = likeliest_links(run, graph, query, scores, pairwise_scores)
         links["distance"] = (-links.pop("score")).clip(lower=0) ** 0.5
         return links
 

@@ -1,9 +1,11 @@
 """Data modules for graphs that do not fit in one batch."""
 
 import copy
+import shutil
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -16,12 +18,28 @@ from curvlab.data.files.cache import dense_parts
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.loaders.subgraphs import Subgraphs
 from curvlab.data.splits.nodes import PARTS
-from curvlab.errors import UsageError
+from curvlab.errors import NO_SHARED_MEMORY, UsageError
 from curvlab.options import Incidental, NonNegativeInt, PositiveInt
 from curvlab.process import all_gather_pieces, own_share
 
 EVALUATION = 2**31
 """Number of the pass whose random partition evaluation uses; training never reaches it."""
+
+SHARED_MEMORY = Path("/dev/shm")
+QUEUES = 2**16
+"""Bytes of shared memory that a process takes for the semaphores of its queues, a page for each."""
+
+
+def check_shared_memory(workers: int) -> None:
+    """Refuse workers whose queues find no room, where torch's loader leaves a traceback.
+
+    Raises:
+        UsageError: shared memory is full.
+    """
+    if not workers or not SHARED_MEMORY.is_dir():
+        return
+    if shutil.disk_usage(SHARED_MEMORY).free < QUEUES * (workers + 1):
+        raise UsageError(NO_SHARED_MEMORY)
 
 
 class MiniBatches(Dataset[Data]):
@@ -42,6 +60,7 @@ class MiniBatches(Dataset[Data]):
         module = self.module
         module.prepare_batches()
         workers = min(module.workers, len(self))
+        check_shared_memory(workers)
         yield from DataLoader(
             self,
             batch_size=None,
