@@ -22,7 +22,13 @@ from omegaconf import DictConfig, open_dict, read_write
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.config.cache import user_cache
-from curvlab.errors import UsageError, omegaconf_message, one_sentence
+from curvlab.errors import (
+    UsageError,
+    omegaconf_message,
+    one_sentence,
+    system_message,
+    system_remedy,
+)
 from curvlab.leases import SUFFIX, HeldError, holder_of
 from curvlab.program import say_if_slow
 from curvlab.results.folder import RunDirectory
@@ -172,10 +178,17 @@ class TableSweeper(BasicSweeper):
                 returns = self.launcher.launch(cells, initial_job_idx=0)
         except Exception as error:
             signals.check(at_checkpoint=True)  # which may have ended a starting worker
-            self._refused["the launcher"] = one_sentence(error)
+            self._refused["the launcher"] = self._why_not_launched(error)
             return
         for cell, job in zip(cells, returns, strict=True):
             self._note_end(cell, job)
+
+    def _why_not_launched(self, error: Exception) -> str:
+        """The error of a launcher; of the system's errors what to do about them, too."""
+        if not isinstance(error, OSError):
+            return one_sentence(error)
+        outputs = Path(self.config.paths.output_dir).resolve()
+        return f"{system_message(error, outputs)}; {system_remedy(error)}"
 
     def _note_end(self, cell: Sequence[str], job: JobReturn) -> None:
         """Note a cell that failed or is held elsewhere; raise any other exception of a job."""
@@ -231,5 +244,5 @@ def _end_of(folder: Path) -> tuple[str, str]:
     if result is None and is_over():
         return NOT_STARTED, ""
     if result is None:
-        return "without result", "its process was killed"
+        return "without result", "its process ended without one"
     return result.status, f"{result.status.replace('_', ' ')}: {result.error}"
