@@ -38,7 +38,7 @@ NAMED_CURVATURES = 4
 
 @styled
 def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
-    """Metrics and curvatures of `metrics.csv` against the step, one axis below the other.
+    """Metrics and curvatures of `metrics.csv` against the step, on axes below each other.
 
     Fixed curvatures have no axis.
     """

@@ -99,7 +99,7 @@ def relabel(config: DictConfig, overrides: Sequence[str], configs: Path = CONFIG
 def _choose(
     overrides: Sequence[str], configs: Path
 ) -> tuple[list[Override], list[Override], DictConfig]:
-    """All overrides, those that set a key, and the configuration that the others compose."""
+    """All overrides, those that set a key, and the configuration of the remaining ones."""
     register_resolvers()
     cached = configs == CONFIGS  # another folder may change
     compose_groups: Any = _compose_groups if cached else _compose_groups.__wrapped__

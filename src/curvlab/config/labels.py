@@ -22,9 +22,9 @@ DESCRIBING = ("name", "label", "recipe", "defaults")
 def label_of(model: DictConfig, overridden: Collection[str], configs: Path) -> str:
     """The label of a model with overridden options.
 
-    It is that of the choice with the same class and the same distinguishing options: those that
-    choices of the class with labels of their own set. If there is none, and the chosen label says
-    more than that of the class, the options that differ are added to it.
+    It is the label of the choice with the same class and the same distinguishing options. An option
+    distinguishes if a choice of the class sets it and has a separate label. Without such a choice,
+    the options that differ are added to a label that says more than that of the class.
 
     Args:
         model: the model's configuration, with the overrides.
@@ -75,7 +75,7 @@ def _mentions(configs: Path, name: str) -> bool:
 
 @cache
 def _family(configs: Path, chosen: str) -> list[str]:
-    """The choices of a class, that which the others start from first."""
+    """The choices of a class, beginning with the base from which further ones start."""
     target = _whole(configs, chosen)["_target_"]
     above = {section_of(name)[0] for name in _bases(configs, chosen)} | {section_of(chosen)[0]}
     files = above

@@ -109,7 +109,7 @@ class FPSTBlock(Compilable):
     def forward(self, tangent: Tensor, rows: int | None = None) -> Tensor:
         """Map tokens, tangent vectors at the origin `[tokens, dim]`, to points.
 
-        Only the first `rows` tokens are mapped, and the others serve as keys and values; None: all
+        Only the first `rows` tokens are mapped, and the rest serve as keys and values; None: all
         are mapped.
         """
         x = Points(self.space, tangent, both=rows is None)  # exp_0

@@ -24,7 +24,7 @@ def early_ends_written(result: Result, folder: RunDirectory, multirun: bool) -> 
     """Write the result of a run that an error or a signal ends within the block.
 
     In a sweep the error goes no further; of a single run it is a `UsageError` or a
-    `RunFailedError`, or the error itself if it is no refusal of a value or of the disk.
+    `RunFailedError`, or the error itself if neither a value nor the disk caused it.
     """
     try:
         yield

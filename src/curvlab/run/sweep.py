@@ -133,7 +133,7 @@ class TableSweeper(BasicSweeper):
         return True
 
     def _identify(self, cell: Sequence[str]) -> CellIdentity:
-        """The identity of a cell, in a folder of its own where Hydra's options name one."""
+        """The identity of a cell, in the folder that Hydra's options may name."""
         options = self.config.hydra.overrides.hydra
         if all(re.match(r"hydra([/.]launcher|\.sweeper|\.mode)", each) for each in options):
             found = identify(cell, complete, lambda run: run.folder(multirun=True), self._cache)

@@ -118,7 +118,7 @@ class TaskBoard:
         models, datasets = scores.shape
         parts = [
             f"{models} models on {datasets} datasets: {(self.runs > 0).sum().sum()} of "
-            f"{scores.size} cells have runs, the others ({NONE}) have none.\n",
+            f"{scores.size} cells have runs; {NONE} marks cells without runs.\n",
             markdown_table(texts.reset_index(names="model")),
             "*Beats*: the share of a dataset's other models with a worse mean, averaged over "
             "the model's datasets, of which several splits of one graph count once; columns "

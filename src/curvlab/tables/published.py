@@ -12,7 +12,7 @@ PRINTED = (
     "paper", "table", "model", "dataset", "metric", "mean", "pm", "pm_kind", "runs", "note",
 )  # fmt: skip
 
-REQUIRED = ("model", "dataset", "mean")  # those that every file has; the others may be missing
+REQUIRED = ("model", "dataset", "mean")  # columns of every file; further ones may be missing
 PAPERS = "curvlab/tables/papers"  # the package's own files of published numbers
 
 

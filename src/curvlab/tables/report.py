@@ -200,7 +200,7 @@ class Report:
         """Steps, patience and precision of the cells of the table's protocol, else of all."""
         run = self.cells[self.cells["seeds"] > 0]
         cells = run[run["deviation"] == ""]
-        cells = cells if len(cells) else run  # marks explain the others
+        cells = cells if len(cells) else run  # marks explain the remaining runs
         able = cells["patience"] < cells["steps"]
         if len(cells):
             yield "Steps, at most", cells["steps"].map("{:,}".format)

@@ -216,7 +216,7 @@ def _split(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def draw(config: Mapping[str, Any]) -> str:
-    """Kind of split of a run: `published` or `own`, with `_each` if seeds have draws of their own.
+    """Kind of split of a run: `published` or `own`, with `_each` if each seed has a draw.
 
     Runs without a split have `none`. A mean over runs of one own draw is not comparable.
     """

@@ -104,7 +104,7 @@ class LinkSplit(CheckedFields):
         data.edge_index = simple_edges(train, nodes)
         data.num_nodes = nodes
         for name in OF_EDGES:
-            if name in data:  # both lists of edges are sorted, and one is a part of the other
+            if name in data:  # both lists are sorted, and these edges are a subset
                 before, now = (d.edge_index[0] * nodes + d.edge_index[1] for d in (whole, data))
                 data[name] = data[name][torch.isin(before, now)]
         data.update({name: part.contiguous() for name, part in parts.items()})
