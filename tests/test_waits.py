@@ -27,6 +27,20 @@ def test_a_slow_block_says_what_it_does_and_a_fast_one_nothing(monkeypatch, caps
     assert capsys.readouterr().err == "loading ...\n"
 
 
+def test_a_block_that_goes_on_says_so_again_at_growing_distances(capsys):
+    waits = []
+
+    class Ended:
+        def wait(self, pause):
+            waits.append(pause)
+            return len(waits) > 4
+
+    program._say_until(Ended(), "loading")
+    assert waits == [2, 3, 6, 12, 24]
+    lines = ["loading ...", *(f"loading ... ({n} s)" for n in (5, 11, 23))]
+    assert capsys.readouterr().err.splitlines() == lines
+
+
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
 def test_lines_are_written_at_once_where_the_environment_asks_for_it(name):
     script = f"import curvlab.cli, os, sys; print('a', file=sys.{name}); os._exit(0)"

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Timer
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -36,14 +36,23 @@ def expand_home(words: Sequence[str]) -> list[str]:
 
 @contextmanager
 def say_if_slow(what: str) -> Iterator[None]:
-    """Print a line to the standard error if the block is still at work after two seconds."""
-    timer = Timer(PATIENCE, print, [f"{without_controls(what)} ..."], {"file": sys.stderr})
-    timer.daemon = True
-    timer.start()
+    """Print lines to the standard error while a block is at work, after 2, 5, 11, 23 seconds."""
+    ended = Event()
+    Thread(target=_say_until, args=(ended, without_controls(what)), daemon=True).start()
     try:
         yield
     finally:
-        timer.cancel()
+        ended.set()
+
+
+def _say_until(ended: Event, what: str) -> None:
+    seconds = pause = PATIENCE
+    note = ""
+    while not ended.wait(pause):
+        print(f"{what} ...{note}", file=sys.stderr)
+        pause = seconds + 1
+        seconds += pause
+        note = f" ({seconds:.0f} s)"
 
 
 def with_progress(parts: Sequence[Part], what: str) -> Iterator[Part]:
