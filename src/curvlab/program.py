@@ -36,7 +36,10 @@ def expand_home(words: Sequence[str]) -> list[str]:
 
 @contextmanager
 def say_if_slow(what: str) -> Iterator[None]:
-    """Print lines to the standard error while a block is at work, after 2, 5, 11, 23 seconds."""
+    """Print lines to the standard error while a block is at work.
+
+    They are printed after 2, 5, 8 and 11 seconds, and then less and less often.
+    """
     ended = Event()
     Thread(target=_say_until, args=(ended, without_controls(what)), daemon=True).start()
     try:
@@ -50,7 +53,7 @@ def _say_until(ended: Event, what: str) -> None:
     note = ""
     while not ended.wait(pause):
         print(f"{what} ...{note}", file=sys.stderr)
-        pause = seconds + 1
+        pause = max(PATIENCE + 1, seconds / 4)
         seconds += pause
         note = f" ({seconds:.0f} s)"
 
