@@ -3,7 +3,7 @@
 
     EMPTY/bin/python scripts/check_wheel.py [VERSION]
 
-The Python is that of the environment; the version is the one that it should have.
+EMPTY is a virtual environment with curvlab; VERSION is the version that it should have.
 """
 
 import os
@@ -32,14 +32,14 @@ def main(version: str = "") -> int:
 
 
 def curvlab(folder: str, *words: str) -> str:
-    """What `curvlab WORDS` prints."""
+    """The output of `curvlab WORDS`."""
     return python(folder, "from curvlab.cli.main import main; raise SystemExit(main())", *words)
 
 
 def python(folder: str, code: str, *words: str) -> str:
-    """What a line of Python prints in the folder; it finds no checkout."""
+    """The output of a line of Python in the folder, from which it imports no checkout."""
     environment = {k: v for k, v in os.environ.items() if k != "CURVLAB_MIRROR"}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, *words],
         cwd=folder,
         env=environment,
@@ -47,9 +47,9 @@ def python(folder: str, code: str, *words: str) -> str:
         text=True,
         check=False,
     )
-    if done.returncode:
-        raise SystemExit(f"{' '.join(words) or code}: {done.stderr}")
-    return done.stdout + done.stderr
+    if process.returncode:
+        raise SystemExit(f"{' '.join(words) or code}: {process.stderr}")
+    return process.stdout + process.stderr
 
 
 if __name__ == "__main__":

@@ -36,14 +36,15 @@ def main() -> int:
     parser.add_argument("--output", type=Path, help="a CSV file of what the log has")
     arguments = parser.parse_args()
     kinds = arguments.kind or KINDS
-    held = True
-    for kind in kinds if arguments.minutes else ():
+    intact = True
+    if arguments.minutes:
         seconds = 60 * arguments.minutes / len(kinds)
-        held &= try_faults(kind, arguments.seed, seconds, arguments.log)
+        for kind in kinds:
+            intact &= try_faults(kind, arguments.seed, seconds, arguments.log)
     if arguments.output:
         tried = [json.loads(line) for line in arguments.log.read_text().splitlines()]
         atomic_write(arguments.output, counts(tried))
-    return int(not held)
+    return int(not intact)
 
 
 def try_faults(kind: str, seed: int, seconds: float, log: Path) -> bool:
@@ -64,14 +65,13 @@ def try_faults(kind: str, seed: int, seconds: float, log: Path) -> bool:
 
 
 def counts(tried: list[dict[str, Any]]) -> str:
-    """How often each fault was tried on what, and what came of it, as CSV."""
-    results = pd.DataFrame(tried).groupby(["kind", "of"])["result"]
-    counts = {
-        "tried": results.size(),
-        "same_score": results.agg(lambda found: found.isin(["same score", "accepted"]).sum()),
-        "refused": results.agg(lambda found: found.eq("refused").sum()),
-    }
-    table = pd.DataFrame(counts)
+    """Number of trials of each fault and of each outcome, as CSV."""
+    results = pd.DataFrame(tried)
+    results["same_score"] = results["result"].isin(["same score", "accepted"])
+    results["refused"] = results["result"].eq("refused")
+    trials = results.groupby(["kind", "of"])
+    table = trials[["same_score", "refused"]].sum()
+    table.insert(0, "tried", trials.size())
     table["broken"] = table["tried"] - table["same_score"] - table["refused"]
     return table.reset_index(names=["fault", "of"]).to_csv(index=False)
 

@@ -20,7 +20,8 @@ def main(folders: list[str]) -> int:
     """Rewrite all tables and weights below the folders and print what has changed."""
     for folder in map(Path, folders or FOLDERS):
         for table in sorted(folder.rglob(f"*{SUFFIX}")):
-            if count := migrate_table(table):
+            count = migrate_table(table)
+            if count:
                 print(f"{table}: {count} rows rewritten")
         for weights in sorted(folder.rglob("*.ckpt")):
             stored = torch.load(weights, weights_only=True)

@@ -27,7 +27,7 @@ CONFIGS, DOCS, SOURCE = ROOT / "configs", ROOT / "docs", ROOT / "src"
 
 MATH = re.compile(r"\$([^$\n]+)\$")
 LARGE = 'displaystyle="true" style="font-size: 1.15em"'
-NAMED = re.compile(r"`(curvlab\.[\w.]+)`")
+CODE_NAME = re.compile(r"`(curvlab\.[\w.]+)`")
 MAIN_OPTIONS = 6
 
 KINDS = {
@@ -52,7 +52,7 @@ HYPERBOLIC = ("poincare", "lorentz", "poincare_fixed", "lorentz_fixed")
 MAIN_FIGURE = "fpst/fig3"  # FPS-T's scores; other figures have none
 CLASSIFIERS = ("idgl", "lds")
 
-GIVEN = {
+ARGUMENTS = {
     "in_channels": "x.shape[1]",
     "num_classes": "3",
     "graph": "graph",
@@ -83,14 +83,14 @@ def model_pages() -> dict[str, str]:
 @cache
 def _models() -> dict[str, list[str]]:
     """Classes of models with the choices of `model=` that build them."""
-    found: dict[str, list[str]] = defaultdict(list)
+    targets: dict[str, list[str]] = defaultdict(list)
     for name in choices(CONFIGS, "model"):
-        found[_target(name)].append(name)
-    return dict(sorted(found.items(), key=lambda item: item[0].lower()))
+        targets[_target(name)].append(name)
+    return dict(sorted(targets.items(), key=lambda item: item[0].lower()))
 
 
 def _target(model: str) -> str:
-    """The class of a choice, its own or that of the choice it starts from."""
+    """The class of a choice, or of the choice from which it starts."""
     config = read(CONFIGS, f"model/{model}")
     assert config is not None
     if "_target_" in config:
@@ -145,19 +145,20 @@ def _main_manifold(target: str) -> str:
     name = _main(target, _models()[target])
     while name:
         text = (CONFIGS / "model" / f"{name}.yaml").read_text(encoding="utf-8")
-        found = re.search(r"manifold@\S+: (\w+)", text)
-        if found:
-            return found[1]
+        match = re.search(r"manifold@\S+: (\w+)", text)
+        if match:
+            return match[1]
         above = re.search(r"(?m)^  - (\w+)$", text)
         name = above[1] if above else ""
     return ""
 
 
 def _main(target: str, names: list[str]) -> str:
-    """The choice of a class: that of its name, else the shortest with a file of its own."""
+    """The choice that is named like its class, else the one with the shortest name."""
     files = [name for name in names if (CONFIGS / "model" / f"{name}.yaml").is_file()]
-    own = [name for name in names if name.replace("_", "") == target.rpartition(".")[2].lower()]
-    return min(own or files or names, key=lambda name: (len(name), name))
+    class_name = target.rpartition(".")[2].lower()
+    same_name = [name for name in names if name.replace("_", "") == class_name]
+    return min(same_name or files or names, key=lambda name: (len(name), name))
 
 
 def _only_triples(target: str) -> bool:
@@ -165,13 +166,14 @@ def _only_triples(target: str) -> bool:
 
 
 def run_it(target: str, names: list[str]) -> str:
-    """How a model is run: on your own graph, in a paper's setting, as a library."""
+    """Commands and code that run a model: on your own graph, in a paper's setting, in Python."""
     name = _main(target, names)
-    given = "FOLDER" if _only_triples(target) or name in CLASSIFIERS else "edges.csv"
+    needs_folder = _only_triples(target) or name in CLASSIFIERS
+    dataset = "FOLDER" if needs_folder else "edges.csv"
     settings = _settings([name, *names])
-    lines = {f"curvlab train model={name} dataset={given}": "your own graph"} | settings
+    lines = {f"curvlab train model={name} dataset={dataset}": "your own graph"} | settings
     width = max(map(len, lines))
-    commands = [f"    {line:<{width}}   # {what}" for line, what in lines.items()]
+    commands = [f"    {line:<{width}}   # {comment}" for line, comment in lines.items()]
     options = [
         f"- `model.{key}={_default(option)}`: {option.doc}"
         for key, option in complete_options(target).items()
@@ -187,9 +189,13 @@ def run_it(target: str, names: list[str]) -> str:
 
 
 def _settings(names: list[str]) -> dict[str, str]:
-    """The command of the first table that has a model, with its title; else of one data set."""
-    tables = sorted(_rows_of_tables(), key=lambda row: "/fig" in row[0] and row[0] != MAIN_FIGURE)
-    for table, title, coordinates in tables:
+    """The command of the first table with one of the models, else of a single data set."""
+
+    def is_minor(row: tuple[str, str, tuple[str, ...]]) -> bool:
+        table = row[0]
+        return "/fig" in table and table != MAIN_FIGURE
+
+    for table, title, coordinates in sorted(_rows_of_tables(), key=is_minor):
         for name in names:
             if name in coordinates:
                 return {f"curvlab train -m table={table} model={name}": title}
@@ -199,14 +205,14 @@ def _settings(names: list[str]) -> dict[str, str]:
 def _library(target: str) -> list[str]:
     """Lines of Python that build a class and call it."""
     cls = target.rpartition(".")[2]
-    asked = inspect.signature(get_object(target)).parameters.values()
-    required = [a.name for a in asked if a.default is a.empty and a.kind is not a.VAR_KEYWORD]
+    parameters = inspect.signature(get_object(target)).parameters.values()
+    required = [a.name for a in parameters if a.default is a.empty and a.kind is not a.VAR_KEYWORD]
     names = required or ["in_channels"]  # CAT, which takes graphs or triples
-    arguments = ", ".join(f"{name}={GIVEN[name]}" for name in names)
-    made = f"{cls}({arguments})"
+    arguments = ", ".join(f"{name}={ARGUMENTS[name]}" for name in names)
+    call = f"{cls}({arguments})"
     if "graph" in required:  # LDS, which is trained on halves of the training nodes
-        made += ".eval()"
-    lines = [f"from curvlab.models import {cls}", "", f"model = {made}"]
+        call += ".eval()"
+    lines = [f"from curvlab.models import {cls}", "", f"model = {call}"]
     if _only_triples(target):
         query = "Data(head=head, relation=relation)"
         return [DATA, *lines, f"scores = model.scores({query})  # [queries, entities]"]
@@ -222,14 +228,15 @@ def write_pages() -> None:
     for target, names in _models().items():
         path = DOCS / _page_of(target)
         if path.exists():
-            path.write_text(with_section(path.read_text("utf-8"), run_it(target, names)), "utf-8")
+            page = with_section(path.read_text("utf-8"), run_it(target, names))
+            path.write_text(page, "utf-8")
 
 
 def with_section(text: str, section: str) -> str:
     """A page with this section *Run it*, above its equations."""
-    before, found, after = text.partition("## Run it\n")
-    rest = after[after.index("\n## ") + 1 :] if found else ""
-    if not found:
+    before, heading, after = text.partition("## Run it\n")
+    rest = after[after.index("\n## ") + 1 :] if heading else ""
+    if not heading:
         before, _, rest = text.partition("## Equations\n")
         rest = f"## Equations\n{rest}"
     return f"{before}## Run it\n\n{section}\n\n{rest}"
@@ -245,24 +252,24 @@ def _module_of(target: str) -> str:
 
 def _paper(target: str) -> str:
     """The paper that a class names, else its module's docstring, arXiv numbers as links."""
-    named = re.search(r"^Paper: (.*?)(?=\n\n|\Z)", _says(target), re.M | re.S)
+    match = re.search(r"^Paper: (.*?)(?=\n\n|\Z)", _says(target), re.M | re.S)
     path = SOURCE.joinpath(*_module_of(target).split(".")).with_suffix(".py")
-    text = named[1] if named else docstring(path.read_text(encoding="utf-8"))
+    text = match[1] if match else docstring(path.read_text(encoding="utf-8"))
     text = re.sub(r"arXiv:(\d{4}\.\d+)", r"[arXiv:\1](https://arxiv.org/abs/\1)", text)
     return " ".join(text.split())
 
 
 def _page(target: str, names: list[str]) -> str:
-    written = _written(target)
-    head = written.pop("", "")
+    sections = _sections_of(target)
+    head = sections.pop("", "")
     module = _module_of(target)
     parts = {
-        "Run it": written.get("Run it") or run_it(target, names),
-        "Equations": written.get("Equations", ""),
+        "Run it": sections.get("Run it") or run_it(target, names),
+        "Equations": sections.get("Equations", ""),
         "Options": _options(target),
         "Configurations": _configurations(names),
-        "Differences from the paper": _differences(target, written),
-        "How it was verified": _verified(target, written),
+        "Differences from the paper": _differences(target, sections),
+        "How it was verified": _verified(target, sections),
         "Results": _results(names),
         "Citation": _citation(target),
         "Source": f"`src/{module.replace('.', '/')}.py`",
@@ -279,17 +286,19 @@ def _says(target: str) -> str:
     return inspect.getdoc(get_object(target)) or ""
 
 
-def _written(target: str) -> dict[str, str]:
-    """What docs/models/ says of a class, by title; the text above the first one by "".
+def _sections_of(target: str) -> dict[str, str]:
+    """Sections of a class's page in docs/models/ by title; the text above them by "".
 
-    Formulas become MathML, which needs no script, drawings parts of the page, whose colours they
-    take, and names of the code links with their lines.
+    Formulas become MathML, which needs no script. Drawings become parts of the page and take its
+    colours. Names of the code become links with their lines.
     """
     path = DOCS / _page_of(target)
     if not path.exists():
         return {}
-    text = DRAWING.sub(lambda m: _drawing(path.parent / m[1]), path.read_text(encoding="utf-8"))
-    text = NAMED.sub(_place, MATH.sub(_formula, text))
+    text = path.read_text(encoding="utf-8")
+    text = DRAWING.sub(lambda match: _drawing(path.parent / match[1]), text)
+    text = MATH.sub(_formula, text)
+    text = CODE_NAME.sub(_place, text)
     pieces = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
     return {
         title: piece.strip("\n")  # code that begins a section keeps its indentation
@@ -314,35 +323,35 @@ def _drawing(path: Path) -> str:
 def _place(match: re.Match[str]) -> str:
     """A name of the code with its file and line."""
     try:
-        found = inspect.unwrap(get_object(match[1]))
+        target = inspect.unwrap(get_object(match[1]))
     except Exception as error:
         raise PluginError(f"{match[1]} of docs/models is not in the code: mend the name") from error
-    file = Path(inspect.getfile(found)).relative_to(SOURCE).as_posix()
-    line = inspect.getsourcelines(found)[1]
+    file = Path(inspect.getfile(target)).relative_to(SOURCE).as_posix()
+    line = inspect.getsourcelines(target)[1]
     return f"`{match[1].rpartition('.')[2]}` ({file}, line {line})"
 
 
-def _differences(target: str, written: dict[str, str]) -> str:
-    found = re.search(
+def _differences(target: str, sections: dict[str, str]) -> str:
+    match = re.search(
         r"^Differences from the (?:paper|code):.*?(?=\n\n|\Z)", _says(target), re.M | re.S
     )
-    said = written.get("Differences from the paper", "")
-    if found is None:
-        return said
-    differences = " ".join(found[0].partition(": ")[2].split())
-    return "\n\n".join([f"{differences[0].upper()}{differences[1:]}", said]).strip()
+    details = sections.get("Differences from the paper", "")
+    if match is None:
+        return details
+    differences = " ".join(match[0].partition(": ")[2].split())
+    return "\n\n".join([f"{differences[0].upper()}{differences[1:]}", details]).strip()
 
 
 @cache
 def _cited() -> dict[str, str]:
     """The papers of CITATION.cff as BibTeX, by their arXiv numbers."""
     cff = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    found = {}
+    entries = {}
     for paper in cff["references"]:
         number = paper["identifiers"][0]["value"].removeprefix("arXiv:")
         authors = [f"{a['family-names']}, {a['given-names']}" for a in paper["authors"]]
         key = f"{paper['authors'][0]['family-names'].lower()}{paper['year']}"
-        found[number] = f"""```bibtex
+        entries[number] = f"""```bibtex
 @article{{{key},
   title = {{{{{paper["title"]}}}}},
   author = {{{" and ".join(authors)}}},
@@ -350,7 +359,7 @@ def _cited() -> dict[str, str]:
   year = {{{paper["year"]}}},
 }}
 ```"""
-    return found
+    return entries
 
 
 def _citation(target: str) -> str:
@@ -381,21 +390,24 @@ def _configurations(names: list[str]) -> str:
     return "\n".join(rows)
 
 
-def _verified(target: str, written: dict[str, str]) -> str:
+def _verified(target: str, sections: dict[str, str]) -> str:
     """Tests of the model and of the layers in its equations, and the errata that they show."""
-    cls, equations = target.rpartition(".")[2], written.get("Equations", "")
-    shown = re.findall(r"`(\w+)` \(curvlab/(?!data|tasks|metrics)([\w/]+)\.py, line", equations)
-    of_models = [path.replace("/", ".") for _, path in shown if path.startswith("models/")]
-    layers = [name for name, path in shown if not path.startswith("models/")]
-    named = "|".join(dict.fromkeys([cls, *layers]))
+    cls = target.rpartition(".")[2]
+    equations = sections.get("Equations", "")
+    reference = r"`(\w+)` \(curvlab/(?!data|tasks|metrics)([\w/]+)\.py, line"
+    code_names = re.findall(reference, equations)
+    of_models = [path.replace("/", ".") for _, path in code_names if path.startswith("models/")]
+    layers = [name for name, path in code_names if not path.startswith("models/")]
+    class_names = "|".join(dict.fromkeys([cls, *layers]))
     files = "|".join(dict.fromkeys([_module_of(target).partition(".")[2], *of_models]))
-    naming = re.compile(rf"\b(import .*\b({named})\b|({named})\(|({files})\b)")
-    tests = {
-        path.relative_to(ROOT).as_posix(): text
-        for path in sorted((ROOT / "tests").glob("*/test_*.py"))
-        if path.parent.name in ("models", "layers")
-        and naming.search(text := path.read_text(encoding="utf-8"))
-    }
+    naming = re.compile(rf"\b(import .*\b({class_names})\b|({class_names})\(|({files})\b)")
+    tests = {}
+    for path in sorted((ROOT / "tests").glob("*/test_*.py")):
+        if path.parent.name not in ("models", "layers"):
+            continue
+        text = path.read_text(encoding="utf-8")
+        if naming.search(text):
+            tests[path.relative_to(ROOT).as_posix()] = text
     errata = [row for row in _errata() if any(f"{test}::" in row for test in tests)]
     rows = [
         f"- `pytest {test}`: {docstring(text).partition(chr(10))[0]}"
@@ -430,13 +442,13 @@ def _rows_of_tables() -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 def _results(names: list[str]) -> str:
-    found = {
-        f"- [{title}](../results/{name.partition('/')[0]}.md): {_listed(here)}"
-        for name, title, coordinates in _rows_of_tables()
-        if (here := [n for n in names if n in coordinates])
-        and (DOCS / "results" / f"{name.partition('/')[0]}.md").exists()
-    }
-    return "\n".join(sorted(found))
+    lines = set()
+    for table, title, coordinates in _rows_of_tables():
+        page = f"{table.partition('/')[0]}.md"
+        models = [name for name in names if name in coordinates]
+        if models and (DOCS / "results" / page).exists():
+            lines.add(f"- [{title}](../results/{page}): {_listed(models)}")
+    return "\n".join(sorted(lines))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Execute notebooks and store their outputs: `python scripts/notebooks.py examples/NAME.ipynb`.
 
-Each runs in an empty folder; without names all of examples/ do.
+Each notebook runs in an empty folder. Without names, all notebooks of examples/ run.
 """
 
 import ast
@@ -35,27 +35,32 @@ def execute(path: Path) -> dict[str, Any]:
     mpl.use("agg")
     notebook: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     names: dict[str, Any] = {"_run": _run}
-    for cell in (cell for cell in notebook["cells"] if cell["cell_type"] == "code"):
+    for cell in notebook["cells"]:
+        if cell["cell_type"] != "code":
+            continue
         lines = [f"_run({line[1:]!r})" if line[:1] == "!" else line for line in cell["source"]]
-        printed, value = io.StringIO(), None
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+        stdout = io.StringIO()
+        value = None
+        with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(io.StringIO()):
             body = ast.parse("\n".join(line.rstrip("\n") for line in lines)).body
             last = body.pop() if isinstance(body[-1], ast.Expr) else None
             exec(compile(ast.Module(body, []), str(path), "exec"), names)
             if isinstance(last, ast.Expr):
                 value = eval(compile(ast.Expression(last.value), str(path), "eval"), names)
         cell["outputs"] = []
-        if text := printed.getvalue():
+        text = stdout.getvalue()
+        if text:
             stream = {"output_type": "stream", "name": "stdout", "text": _lines(text)}
             cell["outputs"].append(stream)
-        shown: list[dict[str, Any]] = [_figure(number) for number in plt.get_fignums()]
+        pictures: list[dict[str, Any]] = [_figure(number) for number in plt.get_fignums()]
         plt.close("all")
-        if picture := getattr(value, "_repr_png_", None):
-            shown.append({"image/png": base64.b64encode(picture()).decode()})
+        picture = getattr(value, "_repr_png_", None)
+        if picture:
+            pictures.append({"image/png": base64.b64encode(picture()).decode()})
         elif value is not None:
-            shown.append({"text/plain": _lines(repr(value))})
+            pictures.append({"text/plain": _lines(repr(value))})
         cell["outputs"] += [
-            {"output_type": "display_data", "data": data, "metadata": {}} for data in shown
+            {"output_type": "display_data", "data": data, "metadata": {}} for data in pictures
         ]
     return notebook
 
@@ -79,13 +84,13 @@ def _lines(text: str) -> list[str]:
 def main(paths: list[str]) -> None:
     """Store the outputs of notebooks."""
     for path in [Path(name).resolve() for name in paths] or sorted(EXAMPLES.glob("*.ipynb")):
-        here = Path.cwd()
+        start = Path.cwd()
         with TemporaryDirectory() as folder:
             os.chdir(folder)
             try:
                 notebook = execute(path)
             finally:
-                os.chdir(here)
+                os.chdir(start)
         path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 

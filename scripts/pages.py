@@ -92,8 +92,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages."""
     pages = {**_generated(), **_heatmaps()}
     for name, text in pages.items():
-        if written := files.get_file_from_path(name):
-            files.remove(written)  # a model's own text, which its page has in it
+        source = files.get_file_from_path(name)
+        if source:
+            files.remove(source)  # the generated page of a model contains its text
         files.append(File.generated(config, name, content=text))
     return files
 
@@ -119,21 +120,22 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
         title, rest = markdown.split("\n", 1)
         markdown = f"{title}\n\n[**Heat maps: each cell with its runs**]({heat})\n{rest}"
     markdown = COMMENT.sub("", markdown.replace(VERDICTS, _verdicts()))
-    here = posixpath.dirname(page.file.src_uri)
+    folder = posixpath.dirname(page.file.src_uri)
     markdown = COMMENTED.sub(r"\1# \3\n\1\2", markdown)
-    markdown = STORED.sub(lambda m: _stored(posixpath.join(here, m[1])), markdown)
+    markdown = STORED.sub(lambda m: _stored(posixpath.join(folder, m[1])), markdown)
 
-    def written(match: re.Match[str]) -> str:
+    def link_text(match: re.Match[str]) -> str:
         image, text, target, _ = match.groups()
-        path = posixpath.normpath(posixpath.join(here, target))
+        path = posixpath.normpath(posixpath.join(folder, target))
         place = posixpath.normpath(posixpath.join("docs", path))
-        published = files.get_file_from_path(path)
-        there = (ROOT / place).exists() and (published is None or published.inclusion.is_excluded())
-        if image or not there or re.match(r"\w+:", target):
+        file = files.get_file_from_path(path)
+        is_published = file is not None and not file.inclusion.is_excluded()
+        is_unpublished = (ROOT / place).exists() and not is_published
+        if image or not is_unpublished or re.match(r"\w+:", target):
             return match[0]
         return f"{text} (`{place}`)" if place not in text else f"`{place}`"
 
-    return LINK.sub(written, markdown)
+    return LINK.sub(link_text, markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:
@@ -176,32 +178,36 @@ def _tutorial(path: Path) -> str:
     title, _, rest = docstring(source).partition("\n")
     body = source.partition('"""')[2].partition('"""')[2].strip("\n")
     pieces: list[tuple[bool, list[str]]] = []
-    new = True
+    begins_paragraph = True
     for line in body.splitlines():
-        is_text = line.startswith("# ") and (new or (bool(pieces) and pieces[-1][0]))
+        continues_text = bool(pieces) and pieces[-1][0]
+        is_text = line.startswith("# ") and (begins_paragraph or continues_text)
         if not pieces or pieces[-1][0] != is_text:
             pieces.append((is_text, []))
         pieces[-1][1].append(line.removeprefix("# ") if is_text else line)
-        new = not line
-    parts = [
-        " ".join(lines)
-        if is_text
-        else "\n".join(["```python", *lines, "```"]).replace("\n\n```", "\n```")
-        for is_text, lines in pieces
-    ]
+        begins_paragraph = not line
+    parts = []
+    for is_text, lines in pieces:
+        if is_text:
+            parts.append(" ".join(lines))
+        else:
+            code = "\n".join(["```python", *lines, "```"])
+            parts.append(code.replace("\n\n```", "\n```"))
     output = f"```console\n{_output_of(path)}\n```"
     return "\n\n".join([f"# {title.rstrip('.')}", f"    {rest.strip()}", *parts, output, ""])
 
 
 def _output_of(path: Path) -> str:
     """The first lines that a script prints; it runs only if they are not stored."""
-    if not _printed(path).exists():
+    if not _output_file(path).exists():
         store_output(path)
-    lines = _printed(path).read_text(encoding="utf-8").rstrip().splitlines()
-    return "\n".join([*lines[:LINES], *(["..."] if len(lines) > LINES else [])])
+    lines = _output_file(path).read_text(encoding="utf-8").rstrip().splitlines()
+    if len(lines) > LINES:
+        lines = [*lines[:LINES], "..."]
+    return "\n".join(lines)
 
 
-def _printed(script: Path) -> Path:
+def _output_file(script: Path) -> Path:
     return script.parent / "printed" / f"{script.stem}.txt"
 
 
@@ -212,7 +218,7 @@ def store_output(path: Path) -> None:
         ran = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     lines = ran.stdout.replace(f"{folder}/", "").splitlines()
     text = "\n".join(line.rstrip() for line in lines)
-    _printed(path).write_text(f"{text}\n", encoding="utf-8")
+    _output_file(path).write_text(f"{text}\n", encoding="utf-8")
 
 
 def _notebook(path: Path) -> str:
@@ -233,14 +239,14 @@ def _notebook(path: Path) -> str:
 
 
 def _stored(place: str) -> str:
-    """The output of a command, below docs/, in place of the link that stands alone in a line."""
+    """The output of a command, stored below docs/, in place of a line that links to it."""
     text = (DOCS / posixpath.normpath(place)).read_text(encoding="utf-8")
     return f"```console\n{text.rstrip()}\n```"
 
 
 @cache
 def _reference() -> dict[str, str]:
-    """Pages of the public names: functions of geometry a module a page, else a package a page."""
+    """Pages of the public names: one for each module of geometry, else one for each package."""
     pages: dict[str, str] = {}
     for package in PACKAGES:
         folder = "geometry" if package == "curvlab.manifolds" else "api"

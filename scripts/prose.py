@@ -1,9 +1,8 @@
 #!/usr/bin/env python
 """Check the English of pages, docstrings and configurations' comments.
 
-proselint, words of our own, long sentences, and options that do not begin with what they are.
-
-All are read, or the files and folders that are named: `python scripts/prose.py docs/spaces.md`.
+The checks are proselint's, words of our own, long sentences, and options that do not begin with a
+noun or verb. Arguments are files and folders: `python scripts/prose.py docs/spaces.md`.
 """
 
 import ast
@@ -19,7 +18,7 @@ from proselint.registry import CheckRegistry
 from proselint.tools import LintFile
 
 ROOT = Path(__file__).resolve().parents[1]
-READ = ("README.md", "CONTRIBUTING.md", "configs", "docs", "examples", "scripts", "src")
+DEFAULT_PATHS = ("README.md", "CONTRIBUTING.md", "configs", "docs", "examples", "scripts", "src")
 WORDS = {
     r"hears?|heard": "nodes receive or aggregate",
     r"told(?! apart)|tells?(?! apart)": "objects receive, return, report or raise",
@@ -43,7 +42,7 @@ NO_SUBJECT = re.compile(
 """Lines of options that begin with no noun and no imperative."""
 
 LONGEST = 40
-"""Words of a sentence."""
+"""Largest number of words in a sentence."""
 
 OFF = {"typography": False, "dates_times": False}
 """Quotes, dots and signs are a keyboard's; there are no times of day."""
@@ -58,7 +57,7 @@ class Line(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What is wrong, and where."""
+    """A fault and its place."""
 
     path: Path
     number: int
@@ -70,14 +69,14 @@ class Finding(NamedTuple):
 
 
 def main(words: list[str]) -> int:
-    """Print what is wrong in files and folders, all that are read without any; return a status."""
-    paths = [Path(word) for word in words] or [ROOT / name for name in READ]
+    """Print what is wrong in files and folders (default: `DEFAULT_PATHS`); return a status."""
+    paths = [Path(word) for word in words] or [ROOT / name for name in DEFAULT_PATHS]
     lines = [line for path in _files(paths) for line in prose(path)]
     pages = [line for line in lines if line.path.suffix != ".yaml"]  # comments repeat names
-    found = sorted({*own_words(lines), *long_sentences(lines), *proselint(pages), *options(paths)})
-    for finding in found:
+    findings = {*own_words(lines), *long_sentences(lines), *proselint(pages), *options(paths)}
+    for finding in sorted(findings):
         print(finding._replace(path=_short(finding.path)))
-    return 1 if found else 0
+    return 1 if findings else 0
 
 
 def _short(path: Path) -> Path:
@@ -102,28 +101,29 @@ def prose(path: Path) -> list[Line]:
         text = "\n".join(_comment(line) for line in text.splitlines())
     if path.suffix != ".py":
         return [Line(path, i, line) for i, line in enumerate(_without_code(text), start=1)]
-    found = []
-    for first, said in _docstrings(text):
-        found += [Line(path, first + i, line) for i, line in enumerate(_without_code(said))]
-        found.append(Line(path, first, ""))
-    return found
+    lines = []
+    for first, docstring in _docstrings(text):
+        for i, line in enumerate(_without_code(docstring)):
+            lines.append(Line(path, first + i, line))
+        lines.append(Line(path, first, ""))
+    return lines
 
 
 def _docstrings(text: str) -> Iterator[tuple[int, str]]:
     """Docstrings of a module, its classes and functions, each with its first line's number."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            said = ast.get_docstring(node)
-            if said:
-                yield node.body[0].lineno, said
+            docstring = ast.get_docstring(node)
+            if docstring:
+                yield node.body[0].lineno, docstring
 
 
 def _comment(line: str) -> str:
     """The comment in a line of YAML, an item of a list if it has a key."""
-    key, sign, said = line.partition("# ")
+    key, sign, comment = line.partition("# ")
     if not sign or (key.strip() and not key.endswith(" ")):
         return ""
-    return f"- {said}." if key.strip() else said
+    return f"- {comment}." if key.strip() else comment
 
 
 def options(paths: list[Path]) -> Iterator[Finding]:
@@ -131,9 +131,10 @@ def options(paths: list[Path]) -> Iterator[Finding]:
     for path in _files(paths):
         if path.suffix != ".py":
             continue
-        for first, said in _docstrings(path.read_text(encoding="utf-8")):
-            for i, line in enumerate(said.splitlines()):
-                if match := NO_SUBJECT.match(line):
+        for first, docstring in _docstrings(path.read_text(encoding="utf-8")):
+            for i, line in enumerate(docstring.splitlines()):
+                match = NO_SUBJECT.match(line)
+                if match:
                     yield Finding(path, first + i, f"begin '{match[1]}: {match[2]}' with a noun")
 
 
@@ -147,7 +148,7 @@ def _without_code(text: str) -> list[str]:
 
 
 def _word(match: re.Match[str]) -> str:
-    """A word for what is no English, another one at each place, so that none is repeated."""
+    """A word in place of code; each place has a different word, so that none is repeated."""
     return f"term{match.start()}" + "\n" * match[0].count("\n")
 
 
@@ -181,7 +182,7 @@ def long_sentences(lines: list[Line]) -> Iterator[Finding]:
 
 
 def proselint(lines: list[Line]) -> Iterator[Finding]:
-    """What proselint says."""
+    """Faults that proselint finds."""
     registry = CheckRegistry()
     if not registry.checks:
         registry.register_many(__register__)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python
 """Put the weights of finished runs into the package: `publish_weights.py fpst/web_edu=FOLDER ...`.
 
-What says where the run was made goes: folders of data and results, and the folder it started in.
+Paths of the machine are removed: folders of data and results, and the folder of the command.
 """
 
 import sys
@@ -17,14 +17,14 @@ def main() -> None:
     """Write a file for each `NAME=FOLDER`."""
     for argument in sys.argv[1:]:
         name, _, folder = argument.partition("=")
-        kept = torch.load(Path(folder) / BEST, weights_only=True)
+        checkpoint = torch.load(Path(folder) / BEST, weights_only=True)
         places = {"data_dir": "data", "mirror": None, "output_dir": "outputs"}
-        kept["config"] = replace_places(kept["config"], places, Path())
-        kept["directory"] = "."
+        checkpoint["config"] = replace_places(checkpoint["config"], places, Path())
+        checkpoint["directory"] = "."
         file = WEIGHTS / f"{name}.ckpt"
         file.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(kept, file)
-        print(f"{file}: {file.stat().st_size / 1e3:.0f} kB, test {kept['metrics']['test']}")
+        torch.save(checkpoint, file)
+        print(f"{file}: {file.stat().st_size / 1e3:.0f} kB, test {checkpoint['metrics']['test']}")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ POINTS = {
 }
 """Arguments that are points, by module."""
 
-GIVEN = {
+ARGUMENTS = {
     "v": "torch.tensor([0.5, -0.1])",
     "u": "torch.tensor([0.2, 0.1])",
     "p": "torch.tensor([0.1, 0.0])",
@@ -98,8 +98,8 @@ SPECIAL = {
 }
 """Arguments of single functions."""
 
-WITHOUT = ("Manifold", "Product", "PseudoHyperboloid", "GroupedOptimizer", "train", "load")
-"""Names that no line makes: base classes, spaces of signatures, and what trains."""
+NO_EXAMPLE = ("Manifold", "Product", "PseudoHyperboloid", "GroupedOptimizer", "train", "load")
+"""Names without an example: base classes, spaces with a signature, and functions that train."""
 
 
 def public_members(package: str) -> dict[str, list[str]]:
@@ -107,60 +107,67 @@ def public_members(package: str) -> dict[str, list[str]]:
     module = import_module(package)
     names = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
     modules = [n for n, v in names.items() if inspect.ismodule(v) and not hasattr(v, "__path__")]
-    found = {f"{package}.{name}": _functions(f"{package}.{name}") for name in modules}
-    found[package] = [
+    members = {f"{package}.{name}": _functions(f"{package}.{name}") for name in modules}
+    members[package] = [
         f"{value.__module__}.{value.__qualname__}"
         for value in names.values()
         if hasattr(value, "__qualname__")
     ]
-    return found
+    return members
 
 
 def _functions(module: str) -> list[str]:
     """Public functions that a module defines, in the order of its file."""
-    found = vars(import_module(module)).items()
+    members = vars(import_module(module)).items()
     return [
         f"{module}.{name}"
-        for name, value in found
+        for name, value in members
         if getattr(value, "__module__", "") == module and not name.startswith("_")
     ]
 
 
 def example(path: str) -> str:
-    """A block of code that calls a public name, with what it prints; empty for those in `WITHOUT`.
+    """A block of code that calls a public name, with its output; empty for names in `NO_EXAMPLE`.
 
     Args:
-        path: name of a function or class, such as `curvlab.manifolds.stereographic.dist`.
+        path: Name of a function or class, such as `curvlab.manifolds.stereographic.dist`.
     """
     module, _, name = path.rpartition(".")
-    found, short = getattr(import_module(module), name), module.rpartition(".")[2]
+    target = getattr(import_module(module), name)
+    short = module.rpartition(".")[2]
     public = ".".join(module.split(".")[:2])
-    called = f"{short}.{name}" if inspect.isfunction(found) and short in POINTS else name
-    lines = [f"from {public} import {called.partition('.')[0]}"]
-    if name in WITHOUT:
+    call_name = f"{short}.{name}" if inspect.isfunction(target) and short in POINTS else name
+    lines = [f"from {public} import {call_name.partition('.')[0]}"]
+    if name in NO_EXAMPLE:
         return ""
-    given = GIVEN | POINTS.get(short, {}) | SPECIAL.get(f"{short}.{name}", {})
-    if is_layer := inspect.isclass(found) and issubclass(found, nn.Module):
+    values = ARGUMENTS | POINTS.get(short, {}) | SPECIAL.get(f"{short}.{name}", {})
+    is_layer = inspect.isclass(target) and issubclass(target, nn.Module)
+    if is_layer:
         space = "PoincareBall" if name.startswith("Stereographic") else "Lorentz"
-        given |= {"manifold": f"{space}(kappa=-1.0)"}
+        values |= {"manifold": f"{space}(kappa=-1.0)"}
     required = [
         parameter.name
-        for parameter in inspect.signature(found).parameters.values()
+        for parameter in inspect.signature(target).parameters.values()
         if parameter.default is parameter.empty
         and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
     ]
-    if unknown := [argument for argument in required if argument not in given]:
-        raise LookupError(f"{path}: give a value of {unknown[0]} in GIVEN or SPECIAL")
+    unknown = [argument for argument in required if argument not in values]
+    if unknown:
+        raise LookupError(f"{path}: give a value of {unknown[0]} in ARGUMENTS or SPECIAL")
     if "manifold" in required:
-        lines.append(f"from curvlab.manifolds import {given['manifold'].partition('(')[0]}")
-    named = [argument for argument in required if "(" in given[argument] and not is_layer]
-    lines += [f"{argument} = {given[argument]}" for argument in named]
-    by_name = [a for a in required if is_layer or a.startswith("kappa")]
-    passed = (
-        f"{a}={given[a]}" if a in by_name else a if a in named else given[a] for a in required
-    )
-    call = f"{called}({', '.join(passed)})"
-    if inspect.isclass(found) and issubclass(found, Manifold):
+        lines.append(f"from curvlab.manifolds import {values['manifold'].partition('(')[0]}")
+    variables = [argument for argument in required if "(" in values[argument] and not is_layer]
+    lines += [f"{argument} = {values[argument]}" for argument in variables]
+    passed = []
+    for argument in required:
+        if is_layer or argument.startswith("kappa"):
+            passed.append(f"{argument}={values[argument]}")
+        elif argument in variables:
+            passed.append(argument)
+        else:
+            passed.append(values[argument])
+    call = f"{call_name}({', '.join(passed)})"
+    if inspect.isclass(target) and issubclass(target, Manifold):
         lines += [f"space = {call}", "space.dist0(space.expmap0(torch.tensor([0.3, 0.1])))"]
     elif is_layer:
         lines += [f"layer = {call}", "sum(p.numel() for p in layer.parameters())"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""How often `study=spaces` is right on graphs whose answer is known.
+"""Show the share of right answers of `study=spaces` on graphs whose answer is known.
 
 scripts/spaces.py outputs/study                                      the share, and each answer
 scripts/spaces.py outputs/study --output docs/results/spaces.csv     the answers as a file
@@ -21,13 +21,13 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="a CSV file")
     arguments = parser.parse_args()
     try:
-        found = answers(arguments.folder)
+        table = answers(arguments.folder)
     except UsageError as error:
         sys.exit(f"spaces.py: {error}")
-    print(found[["dataset", "model", "seeds", "expected", "recommended"]].to_string(index=False))
-    print(f"{found['right'].sum()} of {len(found)} recommendations are right")
+    print(table[["dataset", "model", "seeds", "expected", "recommended"]].to_string(index=False))
+    print(f"{table['right'].sum()} of {len(table)} recommendations are right")
     if arguments.output:
-        atomic_write(arguments.output, found.to_csv(index=False))
+        atomic_write(arguments.output, table.to_csv(index=False))
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def said(words, **options):
 
 
 def time_of(words):
-    (cell,) = Forecast(words).left
+    (cell,) = Forecast(words).unfinished
     return Forecast(words).seconds(cell)
 
 
@@ -53,13 +53,13 @@ def test_runs_are_counted_and_the_finished_ones_left_out(outputs):
     assert said(words) == ["4 runs, 0 finished; no stored run tells how long they take"]
     finish(outputs, "model=mlp", "dataset=texas", "seed=1")
     finish(outputs, "model=mlp", "dataset=texas", "model.dim=32", "seed=0")
-    assert said(words, each=True) == [
+    assert said(words, by_cell=True) == [
         "mlp, texas, 1000                                    1 run   50 s",
         "gcn, texas, 1000                                    2 runs  no stored run tells how long",
         "4 runs, 1 finished, about 50 s on this machine for 1 of them, by the cost of stored runs",
     ]
-    assert len(Forecast([*words, "rerun=true"]).left) == 4
-    assert not Forecast(["model=mlp", "seed=1", *words[1:2], *words[3:]]).left
+    assert len(Forecast([*words, "rerun=true"]).unfinished) == 4
+    assert not Forecast(["model=mlp", "seed=1", *words[1:2], *words[3:]]).unfinished
 
 
 TRIAL = ("table=fpst/fig3", "model=gcn", "dataset=power", "seed=0,1")
@@ -109,7 +109,7 @@ def test_ctrl_c_ends_an_estimate_with_what_it_has(outputs, monkeypatch):
         return 50.0
 
     monkeypatch.setattr(Forecast, "seconds", seconds)
-    first, end = said([*SWEEP, f"paths.output_dir={outputs}"], each=True)
+    first, end = said([*SWEEP, f"paths.output_dir={outputs}"], by_cell=True)
     assert first.endswith("2 runs  2 min")
     assert end.startswith("Interrupted: 4 runs, 0 finished, about 2 min on this machine for 2")
 
@@ -175,7 +175,7 @@ def test_comparable_settings_tell_it_roughly(outputs):
     words = ["model=mlp", "dataset=texas", f"paths.output_dir={outputs}", "seed=1"]
     planned = [*words, "trainer.max_steps=1000", "model.dim=64"]
     assert "roughly 50 s" in said(planned)[0]
-    assert said(planned, each=True)[0].endswith("roughly 50 s")
+    assert said(planned, by_cell=True)[0].endswith("roughly 50 s")
     assert "about 50 s" in said([*planned, "model.dim=32", "model.dropout=0.3"])[0]
 
 

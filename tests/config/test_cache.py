@@ -243,12 +243,12 @@ def test_an_override_that_is_resolved_is_not_kept(files):
 
 
 def test_old_states_are_removed(files):
-    for i in range(home.KEPT + 3):
+    for i in range(home.MAX_STATES + 3):
         files.joinpath("package", "code.py").write_text(f"x = {i}")
         CompositionCache(files / "answers").put({"x": i}, {}, "question")
         os.utime(next((files / "answers").glob("*")), (i, i))
-    assert len(list((files / "answers").iterdir())) == home.KEPT
-    assert answer(files) == {"x": home.KEPT + 2}
+    assert len(list((files / "answers").iterdir())) == home.MAX_STATES
+    assert answer(files) == {"x": home.MAX_STATES + 2}
 
 
 def test_without_a_folder_nothing_is_kept(files, monkeypatch):

@@ -27,7 +27,7 @@ TOY, BASE = "toys.Toy", "toys.Base"
 def importable(monkeypatch):
     """The folder of this file is one where packages are looked for, as an installed one's."""
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    monkeypatch.setattr(trust, "_named", {TOY, BASE})
+    monkeypatch.setattr(trust, "_trusted_targets", {TOY, BASE})
 
 
 def test_stored_signatures_are_what_the_classes_have():

@@ -287,14 +287,14 @@ def test_trust_builds_what_a_file_names(here):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*choices(composing.CONFIGS, "dataset")])
 def test_every_data_set_that_ships_passes(name, monkeypatch):
-    monkeypatch.setattr(trust, "_named", set())
+    monkeypatch.setattr(trust, "_trusted_targets", set())
     config = composing.composed(f"dataset={name}")
-    monkeypatch.setattr(trust, "_named", set())
+    monkeypatch.setattr(trust, "_trusted_targets", set())
     trust.check({"dataset": OmegaConf.to_container(config.dataset, resolve=True)}, name)
 
 
 def test_every_class_that_configurations_name_and_torchs_optimisers_pass(monkeypatch):
-    monkeypatch.setattr(trust, "_named", set())
+    monkeypatch.setattr(trust, "_trusted_targets", set())
     assert all(map(trust.is_known, schema.stored_signatures()))
     assert trust.is_known("torch.optim.Adam")
     assert trust.is_known("torch.optim.lr_scheduler.StepLR")
@@ -419,8 +419,8 @@ def test_no_module_evaluates_text():
 
 
 def test_a_process_of_a_group_knows_what_its_own_command_names(monkeypatch):
-    monkeypatch.setattr(trust, "_named", set())
-    monkeypatch.setattr(trust, "_given", set())
+    monkeypatch.setattr(trust, "_trusted_targets", set())
+    monkeypatch.setattr(trust, "_trusted_values", set())
     words = ["-m", "model=gcn", "seed=0,1", "+callbacks.a._target_=mine.One,mine.Two"]
     train._trust_overrides([*words, "dataset.source.url=https://example.org"])
     assert trust.is_known("mine.One")

@@ -9,7 +9,7 @@ from typing import Any
 
 from curvlab.program import without_controls
 
-# PyTorch Geometric 2.8 says it on import, from torch 2.14 on.
+# PyTorch Geometric 2.8 warns on import from torch 2.14 on.
 warnings.filterwarnings("ignore", "`torch.jit.script` is deprecated", FutureWarning)
 
 
@@ -33,7 +33,7 @@ class Output(io.TextIOWrapper):
 
     @property
     def rich_proxied_file(self) -> "Styled":
-        """Where Rich writes, whose styles are control characters."""
+        """The stream to which Rich writes its styles, which are control characters."""
         return Styled(self)
 
     def flush(self) -> None:
@@ -73,13 +73,13 @@ def _end(kind: type[BaseException], error: BaseException, trace: TracebackType |
 for _name in ("stdout", "stderr"):
     _stream = getattr(sys, _name)
     if type(_stream) is io.TextIOWrapper:  # not what a test or a notebook has put there
-        # A terminal that has no sign for a letter gets a question mark.
-        _made = Output(
+        # A letter that the terminal cannot show becomes a question mark.
+        _output = Output(
             _stream.buffer,
             _stream.encoding,
             "replace",
             line_buffering=_stream.line_buffering,
             write_through=_stream.write_through,  # as PYTHONUNBUFFERED=1 asks
         )
-        setattr(sys, _name, _made)
+        setattr(sys, _name, _output)
 sys.excepthook = _end

@@ -12,25 +12,25 @@ from curvlab.cli.verbs import Verb, show
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import FAULT, UsageError
 
-SHOWN = 5
+MAX_TRIALS = 5
 
 
 def _adopt(args: argparse.Namespace) -> None:
     from curvlab.search.adopt import adopt, ranking  # torch, for which --help does not wait
     from curvlab.tables.spec import workplace
 
-    refused = []
+    refusals = []
     for search in args.searches:
         folder = search if search.is_dir() else workplace() / "outputs" / search
         try:
             if args.show:
-                show(ranking(folder, SHOWN), str(search))
+                show(ranking(folder, MAX_TRIALS), str(search))
             else:
                 print(adopt(folder, args.configs, args.force))
         except UsageError as error:
-            refused.append(str(error))
-    if refused:
-        raise UsageError(FAULT.join(refused))
+            refusals.append(str(error))
+    if refusals:
+        raise UsageError(FAULT.join(refusals))
 
 
 main = Verb("adopt", __doc__, _adopt)

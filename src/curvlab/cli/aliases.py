@@ -58,25 +58,26 @@ def _resolve(override: str) -> str:
 def _add_reader(overrides: Sequence[str]) -> list[str]:
     """Add the data set that reads a user's files: `dataset=FOLDER`, `dataset=edges.csv`."""
     key = "dataset="
-    chosen = [each.removeprefix(key) for each in overrides if each.startswith(key)]
-    if not chosen:
+    datasets = [word.removeprefix(key) for word in overrides if word.startswith(key)]
+    if not datasets:
         return list(overrides)
-    value = chosen[-1]
-    values = chosen[-1].split(",")
+    value = datasets[-1]
+    values = value.split(",")
     names = {*READERS, *choices(CONFIGS, "dataset")}
-    prints_config = any(each.lstrip("+").lower() == "print_config=true" for each in overrides)
+    prints_config = any(word.lstrip("+").lower() == "print_config=true" for word in overrides)
     for sentence in _clashes(values, names):
         print(sentence, file=sys.stderr if prints_config else sys.stdout)
     if not names.issuperset(values):
-        options = [each.partition("=")[0].removeprefix(f"{SOURCE}.") for each in overrides]
+        options = [word.partition("=")[0].removeprefix(f"{SOURCE}.") for word in overrides]
         readers = {reader_name(value, options) for value in values}
         if len(readers) == 1 and readers != {""}:
-            (reader,) = values = list(readers)
+            values = list(readers)
+            reader = values[0]
             path = path_key(reader)
             quoted = value if re.fullmatch(r"[\w./~+,-]+", value) else f"'{value}'"
-            rest = [each for each in overrides if not each.startswith(key)]
+            rest = [word for word in overrides if not word.startswith(key)]
             overrides = [*rest, f"{key}{reader}", f"{path}={quoted}"]
-    if not (names.issuperset(values) and all(map(_has_kinds_of_features, values))):
+    if not names.issuperset(values) or not all(map(_has_kinds_of_features, values)):
         return list(overrides)
     kind = r"^dataset\.features=(?!null$)(?=[\w+,]+$)"
     return [re.sub(kind, "dataset.features.kind=", override) for override in overrides]
@@ -96,15 +97,15 @@ def _has_kinds_of_features(name: str) -> bool:
 
 
 def _clashes(values: Sequence[str], names: Collection[str]) -> Iterator[str]:
-    """Say which is meant by a name that a data set and a folder share."""
+    """Say whether a name that a data set and a folder share means the data set or the folder."""
     folders = [value for value in values if _is_graph_folder(Path(value).expanduser())]
     for value in folders:
         name = next((name for name in names if squash(name) == squash(value)), None)
         if name is None:
             continue
         if value in names:
-            whose = "curvlab's" if place_in(CONFIGS, f"dataset/{value}") else "a configured"
-            yield f"dataset={value} is {whose} data set; your folder is dataset=./{value}"
+            owner = "curvlab's" if place_in(CONFIGS, f"dataset/{value}") else "a configured"
+            yield f"dataset={value} is {owner} data set; your folder is dataset=./{value}"
         else:
             yield f"dataset={value} is your folder; curvlab's data set is dataset={name}"
 

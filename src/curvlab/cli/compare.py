@@ -4,9 +4,9 @@ curvlab compare outputs/runs/node_classification/cora/{gcn,hgcn}
 curvlab compare 'outputs/runs/*/cora/hgcn/*' --output hgcn.csv
 
 RUN is the folder of a run, a folder above runs, or a glob. Runs that differ only in their seed are
-one row. The paired t-test compares each row with the first over their common seeds: that it is
-above the first is confirmed, contradicted (it is below), level, or undecided, with the number of
-further seeds that would decide it.
+one row. The paired t-test compares each row with the first over their common seeds. The claim that
+a row is above the first is confirmed, contradicted (it is below), level, or undecided, with the
+number of further seeds that would decide it.
 """
 
 import argparse
@@ -29,8 +29,8 @@ LONGEST_LABEL = 12
 def _compare(args: argparse.Namespace) -> None:
     groups = group_runs(_results(args.runs))
     table = comparison(groups)
-    some = next(iter(groups[0].runs.values()))
-    title = some.task if "dataset.name" in table else f"{some.task} on {some.dataset}"
+    example = next(iter(groups[0].runs.values()))
+    title = example.task if "dataset.name" in table else f"{example.task} on {example.dataset}"
     names = _names(groups)
     rows = table[["runs"]].copy()
     rows.insert(0, "label", names)
@@ -74,11 +74,13 @@ def _names(groups: Sequence[Group]) -> list[str]:
 def _differences(groups: Sequence[Group], names: Sequence[str]) -> Iterator[str]:
     """A line for each setting in which groups differ: each value with the groups that have it."""
     for key in groups[0].settings:
-        having: dict[str, list[str]] = {}
+        names_by_value: dict[str, list[str]] = {}
         for name, group in zip(names, groups, strict=True):
             value = group.settings[key]
-            having.setdefault("default" if value is None else str(value), []).append(name)
-        values = "; ".join(f"{value} ({', '.join(own)})" for value, own in having.items())
+            text = "default" if value is None else str(value)
+            names_by_value.setdefault(text, []).append(name)
+        parts = [f"{value} ({', '.join(users)})" for value, users in names_by_value.items()]
+        values = "; ".join(parts)
         yield from wrap(f"{key}: {values}", WIDTH, subsequent_indent="    ", initial_indent="  ")
 
 
@@ -89,7 +91,8 @@ def _print_references(groups: Sequence[Group]) -> None:
         for run in group.runs.values():
             by_dataset.setdefault(run.dataset, []).append(run)
     for dataset, runs in by_dataset.items():
-        if points := mean_references(runs):
+        points = mean_references(runs)
+        if points:
             where = f" on {dataset}" if len(by_dataset) > 1 else ""
             print(f"reference{where}: {format_references(points)}")
 

@@ -19,15 +19,15 @@ from curvlab.errors import FAULT, UsageError
 def _fetch(args: argparse.Namespace) -> None:
     from curvlab.run.parts import named_source  # torch, for which --help does not wait
 
-    missing = []
+    errors = []
     for name in choices(CONFIGS, "dataset") if args.names == ["all"] else args.names:
         try:
             files = named_source(name, args.data_dir).download()
             print(f"{name}: {', '.join(map(str, files)) or 'generated, needs no file'}")
         except UsageError as error:
-            missing.append(str(error))
-    if missing:
-        raise UsageError(FAULT.join(missing))
+            errors.append(str(error))
+    if errors:
+        raise UsageError(FAULT.join(errors))
 
 
 main = Verb("data", __doc__, _fetch, logging.INFO)

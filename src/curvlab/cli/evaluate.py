@@ -31,9 +31,10 @@ def _evaluate(args: argparse.Namespace) -> None:
     show(table, f"{run.config.model.label} on {args.data or run.config.dataset.label}")
     if graph is None:
         _add_references(run)
-        again = scores["test"][run.task.score]
-        same = "the same to the last digit" if again == run.kept["score"] else f"now {again!r}"
-        print(f"reported: test {run.task.score} {run.kept['score']!r}, {same}")
+        score = scores["test"][run.task.score]
+        reported = run.kept["score"]
+        comparison = "the same to the last digit" if score == reported else f"now {score!r}"
+        print(f"reported: test {run.task.score} {reported!r}, {comparison}")
 
 
 def _add_references(run: "Run") -> None:

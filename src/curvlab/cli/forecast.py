@@ -42,9 +42,9 @@ Run = Mapping[str, Any]  # a stored result, or the configuration in it
 class Forecast:
     """The runs of a command, those that are finished, and the time of the rest.
 
-    The time of a run is that of the user's runs of its model, data set and task with its settings
-    (see `settings_of`), else that of the repository's; without any, roughly that of runs whose
-    settings are comparable.
+    The time of a run is that of the user's runs of the same model, data set, task and settings
+    (`settings_of`), else of the repository's runs. Without such runs, runs with comparable settings
+    give a rough time.
 
     Args:
         overrides: Overrides of the command, without flags.
@@ -72,7 +72,9 @@ class Forecast:
         )
         self._identities = Cells(self.cells, self._identify)
         first = self._identities.representative(self.cells[0])
-        self.config, self.table, self.outputs = first.config, first.experiment, first.output_dir
+        self.config = first.config
+        self.table = first.experiment
+        self.outputs = first.output_dir
         self.several = first.several  # a search or a study, which knows its finished runs
         self.base = complete(self.cells[0]).config if first.several else None
         cells = self.cells
@@ -86,10 +88,14 @@ class Forecast:
         elif self.base is not None:
             cells = cells * (self.base.search.trials * len(seeds_of(self.base)))
         self.runs = len(cells)
-        known = self.several or first.rerun
-        self.left = [cell for cell in cells if known or not self._is_finished(cell)]
-        jobs = next((o for o in overrides if o.startswith("hydra.launcher.n_jobs=")), "=1")
-        parallel = int(jobs.partition("=")[2])
+        self.unfinished = cells
+        if not (self.several or first.rerun):
+            self.unfinished = [cell for cell in cells if not self._is_finished(cell)]
+        parallel = 1
+        for override in overrides:
+            if override.startswith("hydra.launcher.n_jobs="):
+                parallel = int(override.partition("=")[2])
+                break
         if self.base is not None and "study" in self.base:
             parallel = os.cpu_count() or 1
         self.parallel = min(parallel, self.runs)
@@ -119,7 +125,7 @@ class Forecast:
         return None
 
     def _costs(self, config: Run, cell: Cell) -> list[Cost]:
-        """Costs of the user's runs of a cell's settings, or that share most; else shipped ones."""
+        """Costs of the user's runs with a cell's settings, else shipped or comparable ones."""
         values = [(key, value) for key, value in _values(cell) if decides(key, self.config)]
         by_shared: dict[tuple[bool, int], list[Cost]] = {}
         settings = settings_of(config)
@@ -128,12 +134,12 @@ class Forecast:
             if cost is not None and is_comparable(config, cost.settings):
                 shared = sum(_has(stored, key, value) for key, value in values)
                 by_shared.setdefault((cost.settings == settings, shared), []).append(cost)
-        own = by_shared[max(by_shared)] if by_shared else []
-        if own and max(by_shared)[0]:
-            return own
+        user_costs = by_shared[max(by_shared)] if by_shared else []
+        if user_costs and max(by_shared)[0]:
+            return user_costs
         shipped = shipped_costs(config, self.table)
-        same = [cost for cost in shipped if cost.settings == settings]
-        return same or own or shipped
+        exact = [cost for cost in shipped if cost.settings == settings]
+        return exact or user_costs or shipped
 
     @cached_property
     def _runs_by_kind(self) -> dict[tuple[str, ...], list[Run]]:
@@ -143,32 +149,41 @@ class Forecast:
             runs.setdefault(kind, []).append(run)
         return runs
 
-    def lines(self, each: bool = False) -> Iterator[str]:
-        """Report the number of runs and their time; after Ctrl-C, of the cells counted so far."""
-        total, known, prefix, how = 0.0, 0, "", "about"
+    def lines(self, by_cell: bool = False) -> Iterator[str]:
+        """Report the number of runs and their time; after Ctrl-C, of the cells counted so far.
+
+        Args:
+            by_cell: Begin with the time of each cell.
+        """
+        total = 0.0
+        known = 0
+        prefix = ""
+        precision = "about"
         try:
-            for name, group in groupby(self.left, key=self._name):
+            for name, group in groupby(self.unfinished, key=self._name):
                 cells = list(group)
-                count, seconds = len(cells), self.seconds(cells[0])
+                count = len(cells)
+                seconds = self.seconds(cells[0])
                 time = "no stored run tells how long"
                 if seconds:
                     total += seconds * count
                     known += count
                     time = format_time(seconds * count)
                     if self.is_rough(cells[0]):
-                        time, how = f"roughly {time}", "roughly"
-                if each:
+                        precision = "roughly"
+                        time = f"{precision} {time}"
+                if by_cell:
                     yield f"{name:<48} {count:>4} run{'s' if count > 1 else ' '}  {time}"
         except KeyboardInterrupt:
             prefix = "Interrupted: "
         total /= self.parallel
         line = f"{prefix}{self.runs:,} run{'s' if self.runs > 1 else ''}"
-        line += "" if self.several else f", {self.runs - len(self.left):,} finished"
+        line += "" if self.several else f", {self.runs - len(self.unfinished):,} finished"
         if known:
-            which = f" for {known:,} of them" if known < len(self.left) else ""
-            line += f", {how} {format_time(total)} on this machine{which}, {BY_COSTS}"
+            part = f" for {known:,} of them" if known < len(self.unfinished) else ""
+            line += f", {precision} {format_time(total)} on this machine{part}, {BY_COSTS}"
             line += f", {self.parallel} at once" if self.parallel > 1 else ""
-        elif self.left:
+        elif self.unfinished:
             line += "; no stored run tells how long they take"
         yield line
         if total > LONG:
@@ -190,15 +205,16 @@ class Forecast:
     def _is_finished(self, cell: Cell) -> bool:
         values = dict(_values(cell))
         names = {"seed": self.config["seed"], "dataset": self.config["dataset"]["name"]}
-        if tuple(values.get(key, name) for key, name in names.items()) not in self._stored:
+        seed_and_dataset = tuple(values.get(key, name) for key, name in names.items())
+        if seed_and_dataset not in self._stored:
             return False  # without composing the cell
         with suppress(UsageError, HydraException, OmegaConfBaseException):
-            found = self._identities.identity(cell)
-            stored = self.results.get(found.folder, {})
+            identity = self._identities.identity(cell)
+            stored = self.results.get(identity.folder, {})
             has_ended = stored.get("status") in CONCLUSIVE
-            if has_ended and stored["config_hash"] == found.config_hash:
+            if has_ended and stored["config_hash"] == identity.config_hash:
                 return True
-            return bool(finished(found, found.folder, self._by_hash))
+            return bool(finished(identity, identity.folder, self._by_hash))
         return False
 
     @cached_property
@@ -236,20 +252,22 @@ def forecast_of_run(run: Command, folder: Path) -> str:
     if seconds is None or seconds < SHORT or RunDirectory(folder).conclusion(run.config_hash):
         return ""
     settings = settings_of(run.stored)
-    how = "about" if any(cost.settings == settings for cost in costs) else "roughly"
-    return f"{how} {format_time(seconds)} on this machine, {BY_COSTS}"
+    precision = "about" if any(cost.settings == settings for cost in costs) else "roughly"
+    return f"{precision} {format_time(seconds)} on this machine, {BY_COSTS}"
 
 
 def shipped_costs(config: Run, table: str | None) -> list[Cost]:
-    """Costs that ship of runs of a configuration's kind: of its settings, else comparable ones.
+    """Shipped costs of runs with a configuration's settings, else with comparable settings.
 
-    Those of its table come first.
+    Costs of its own table are preferred.
     """
-    kind, settings = _kind_of(config), settings_of(config)
+    kind = _kind_of(config)
+    settings = settings_of(config)
     shipped = [cost for cost in read_costs(RESULTS / COSTS) if cost.kind == kind]
-    found = [cost for cost in shipped if cost.settings == settings]
-    found = found or [cost for cost in shipped if is_comparable(config, cost.settings)]
-    return [cost for cost in found if cost.table == table] or found
+    costs = [cost for cost in shipped if cost.settings == settings]
+    if not costs:
+        costs = [cost for cost in shipped if is_comparable(config, cost.settings)]
+    return [cost for cost in costs if cost.table == table] or costs
 
 
 def seconds_of(config: Run, costs: Sequence[Cost]) -> float | None:
@@ -281,7 +299,8 @@ def _values(cell: Sequence[str]) -> list[tuple[str, Any]]:
 
 @lru_cache(4096)  # cells share most of their overrides
 def _value(override: str) -> tuple[str, Any]:
-    if seed := SEED.fullmatch(override):
+    seed = SEED.fullmatch(override)
+    if seed:
         return "seed", int(seed[1])
     parsed = parse(override)
     return parsed.key_or_group, parsed.value()
@@ -292,7 +311,9 @@ def _has(run: Run, key: str, value: Any) -> bool:
     node: Any = run["config"]
     for name in key.lstrip("+").split("."):
         node = node.get(name) if isinstance(node, Mapping) else None
-    return bool((node.get("name") if isinstance(node, Mapping) else node) == value)
+    if isinstance(node, Mapping):
+        node = node.get("name")
+    return bool(node == value)
 
 
 def _study_runs(study: Command) -> Iterator[Any]:

@@ -57,9 +57,14 @@ def page(topic: str) -> str:
     """Text of `help=TOPIC`: choices of a group, options of a choice, or one option."""
     if "." in topic:
         return "\n".join(_align(_option_rows(topic)))
-    known = sorted({p.name for f in folders() for p in f.iterdir() if is_group(f, p.name)})
-    topics = [*known, *(f"{name}/{c}" for name in known for c in choices(CONFIGS, name))]
-    matches = [each for each in (topic, *(f"{g}/{topic}" for g in LISTED)) if each in topics]
+    groups: set[str] = set()
+    for folder in folders():
+        groups.update(path.name for path in folder.iterdir() if is_group(folder, path.name))
+    topics = sorted(groups)
+    for group in sorted(groups):
+        topics += [f"{group}/{choice}" for choice in choices(CONFIGS, group)]
+    candidates = [topic, *(f"{group}/{topic}" for group in LISTED)]
+    matches = [candidate for candidate in candidates if candidate in topics]
     if not matches:
         refuse(f"help={topic}", topic, topics)
     group, _, choice = matches[0].partition("/")
@@ -90,7 +95,8 @@ def _options(group: str, choice: str) -> Iterator[str]:
         yield from find(CONFIGS, f"{name}.yaml").read_text("utf-8").splitlines()
         return
     target = str(node.get("_target_", GROUPS.get(group, "")))
-    if summary := signature_of(target).summary:
+    summary = signature_of(target).summary
+    if summary:
         yield f"{summary}  [{target}]"
     yield ""
     yield from _align(list(_rows(node, group, _comments(name))))
@@ -106,7 +112,8 @@ def _rows(node: DictConfig, path: str, comments: dict[str, str]) -> Iterator[tup
     """Keys, values, and their descriptions from the class or the file's comments."""
     plain = OmegaConf.to_container(node)
     assert isinstance(plain, dict)
-    for name, value in ((str(key), value) for key, value in plain.items()):
+    for name_in_file, value in plain.items():
+        name = str(name_in_file)
         key = f"{path}.{name}"
         option = option_of(node, path, name)
         if isinstance(value, dict):

@@ -107,7 +107,7 @@ def _write_yaml(file: Path, overrides: Sequence[str], report: str) -> None:
         raise UsageError(f"--yaml {file}: name DIR/dataset/NAME.yaml, as in {EXAMPLE}")
     if file.exists() or file.stem in choices(CONFIGS, "dataset"):
         raise UsageError(f"--yaml {file}: there is a data set {file.stem}: take another name")
-    values = {each.key_or_group: each.value() for each in map(parse, overrides)}
+    values = {override.key_or_group: override.value() for override in map(parse, overrides)}
     config = OmegaConf.create({"defaults": [values.pop("dataset"), "_self_"]})
     for key, value in values.items():
         is_path = key in PATHS
@@ -122,11 +122,11 @@ def _print_shape(data: "Data", source: Any) -> None:
     from curvlab.data.transforms.features import OwnFeatures
 
     pairs = data.num_edges // 2
-    both = source.counts["both_ways"]
+    two_way = source.counts["both_ways"]
     direction = "direction: every edge is given both ways, as in an undirected graph"
-    if both != pairs:
+    if two_way != pairs:
         direction = (
-            f"direction: {both:,} of {pairs:,} edges are given both ways; both are used, unless "
+            f"direction: {two_way:,} of {pairs:,} edges are given both ways; both are used, unless "
             "dataset.source.directed=true"
         )
     for line in (*OwnFeatures().remarks(data), direction, *_shape(data)):
@@ -198,7 +198,7 @@ def _shape(data: "Data") -> Iterator[str]:
 main = Verb("init-graph", __doc__, _init_graph)
 main.add_argument("path", metavar="PATH", help="folder or file")
 main.add_argument("options", metavar="KEY=VALUE", nargs="*", help="options such as ends=[a,b]")
-what = "write a data set to this file, DIR/dataset/NAME.yaml"
-main.add_argument("--yaml", type=Path, metavar="FILE", help=what)
-for name, what in OPTIONS.items():
-    main.add_argument(f"--{name}", help=what)
+description = "write a data set to this file, DIR/dataset/NAME.yaml"
+main.add_argument("--yaml", type=Path, metavar="FILE", help=description)
+for name, description in OPTIONS.items():
+    main.add_argument(f"--{name}", help=description)

@@ -28,15 +28,17 @@ def _list(args: argparse.Namespace) -> None:
     if not files:
         raise UsageError(f"no runs below {folder}: train one, or name another folder")
     for file in sorted(files, key=lambda file: -file.stat().st_mtime):
-        if result := read_result(file.parent):
-            time = datetime.fromtimestamp(file.stat().st_mtime).strftime("%Y-%m-%d %H:%M")
-            score = result.status if result.score is None else f"{result.score:.4g}"
-            overrides = [f"{key}={getattr(result, key)}" for key in ("model", "dataset", "seed")]
-            stored = file.parent / ".hydra" / "overrides.yaml"
-            if stored.is_file():  # Hydra's record of the command
-                lines = stored.read_text("utf-8").splitlines()
-                overrides = [line.removeprefix("- ") for line in lines]
-            print(f"{time}  {score:>11}  {' '.join(['curvlab train', *overrides])}")
+        result = read_result(file.parent)
+        if result is None:
+            continue
+        time = datetime.fromtimestamp(file.stat().st_mtime).strftime("%Y-%m-%d %H:%M")
+        score = result.status if result.score is None else f"{result.score:.4g}"
+        overrides = [f"{key}={getattr(result, key)}" for key in ("model", "dataset", "seed")]
+        stored = file.parent / ".hydra" / "overrides.yaml"
+        if stored.is_file():  # Hydra's record of the command
+            lines = stored.read_text("utf-8").splitlines()
+            overrides = [line.removeprefix("- ") for line in lines]
+        print(f"{time}  {score:>11}  {' '.join(['curvlab train', *overrides])}")
 
 
 main = Verb("list", __doc__, _list)

@@ -1,4 +1,4 @@
-"""`curvlab VERB ...`: each verb is a module of this package, imported when it is asked for."""
+"""`curvlab VERB ...`: each verb is a module of this package, imported when it is called."""
 
 import difflib
 import os
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def screen() -> str:
     """The text of `curvlab --help`."""
-    verbs = "\n".join(f"  curvlab {verb:<11} {what}" for verb, what in VERBS.items())
+    verbs = "\n".join(f"  curvlab {verb:<11} {summary}" for verb, summary in VERBS.items())
     return (
         f"curvlab {curvlab.__version__}: transformers and graph networks in curved spaces.\n\n"
         f"{verbs}\n\nEach verb has a --help; start with curvlab train --help."

@@ -29,8 +29,9 @@ from curvlab.run.command import Command, complete
 from curvlab.search.space import SPACE, check_search
 from curvlab.study.flat_counterpart import check_study
 
-# Flags of Hydra that only show something.
 INFORMATION = {"--hydra-help", "--info", "-i", "--version", "--cfg", "-c", "-sc"}
+"""Flags of Hydra that only print something."""
+
 MULTIRUN = ("-m", "--multirun")
 QUESTION = "check"  # of the cache
 OF_MACHINE = ("trainer", "batching", "task", "logger")
@@ -56,14 +57,15 @@ def read_overrides(arguments: Sequence[str]) -> list[str]:
 
 def keep_folder(arguments: Sequence[str]) -> list[str]:
     """Leave `hydra.job.chdir` out, and say so: paths are relative to the folder of the command."""
-    kept = [each for each in arguments if not each.lstrip("+").startswith("hydra.job.chdir=")]
-    if len(kept) < len(arguments):
+    key = "hydra.job.chdir="
+    overrides = [word for word in arguments if not word.lstrip("+").startswith(key)]
+    if len(overrides) < len(arguments):
         print(
             "hydra.job.chdir is left out: paths are relative to the folder where a command starts, "
             "and the files of a run are in its own folder",
             file=sys.stderr,
         )
-    return kept
+    return overrides
 
 
 def show_help(arguments: Sequence[str]) -> bool:
@@ -80,22 +82,25 @@ def check_flags(arguments: Sequence[str]) -> None:
     for argument in arguments:
         if argument.startswith("-"):
             key = argument.lstrip("-").partition("=")[0]
-            instead = f"write {key}=..., or " if is_group(CONFIGS, key) or "." in key else ""
+            is_key = is_group(CONFIGS, key) or "." in key
+            instead = f"write {key}=..., or " if is_key else ""
             raise UsageError(f"there is no {argument} here; {instead}see curvlab train --help")
 
 
 def add_folders(arguments: Sequence[str]) -> list[str]:
     """Add the folders of `--config-dir` and `hydra.searchpath`; return the other arguments."""
-    remaining = iter(arguments)
+    words = iter(arguments)
     overrides = []
-    for argument in remaining:
+    for argument in words:
         flag, _, place = argument.partition("=")
         if flag in ("--config-dir", "-cd"):
-            add(place or next(remaining, ""))
+            add(place or next(words, ""))
         elif flag == "hydra.searchpath":
             places = parse(argument).value()
-            for each in places if isinstance(places, list) else [places]:
-                add(str(each))
+            if not isinstance(places, list):
+                places = [places]
+            for folder in places:
+                add(str(folder))
         else:
             overrides.append(argument)
     return overrides
@@ -105,13 +110,13 @@ def mark_cell_keys(overrides: Sequence[str]) -> list[str]:
     """Mark keys that only a sweep's cells have: Hydra first composes without them."""
     parsed = [parse(override) for override in overrides]
     choices = [o for o in parsed if chooses(o.key_or_group) and not o.is_sweep_override()]
-    known = keys_of(compose([str(choice.input_line) for choice in choices]))
+    existing = keys_of(compose([str(choice.input_line) for choice in choices]))
 
     def is_of_cells(override: Override) -> bool:
         key = override.key_or_group
         if override.is_sweep_override() or override.is_add() or key.startswith("hydra"):
             return False
-        return "." in key and key not in known
+        return "." in key and key not in existing
 
     return [f"++{o.input_line}" if is_of_cells(o) else str(o.input_line) for o in parsed]
 
@@ -188,7 +193,7 @@ def _check_command(
     """Check what depends on this machine, and the values of a search or a study."""
     if multirun:
         check_machine(config)
-    remote = any(re.match("hydra/launcher=(?!basic|joblib)", each) for each in arguments)
+    remote = any(re.match("hydra/launcher=(?!basic|joblib)", argument) for argument in arguments)
     if config.trainer.accelerator in ("gpu", "cuda", "mps") and not remote:
         from curvlab.run.hardware import choose_device  # which imports torch
 
@@ -205,7 +210,8 @@ def _refuse_ignored(overrides: Sequence[Override], run: Command) -> None:
     config = run.config
     task_split = config.task.get("split")
     for override in overrides:
-        key, line = override.key_or_group, override.input_line
+        key = override.key_or_group
+        line = override.input_line
         if task_split and key.partition(".")[0] == "split":
             keys = [f"task.split.{name}" for name in task_split if not str(name).startswith("_")]
             raise UsageError(
@@ -222,7 +228,7 @@ def _refuse_ignored(overrides: Sequence[Override], run: Command) -> None:
 
 
 def _check_added(key: str, config: DictConfig) -> None:
-    """Refuse an added key that the class beside it does not take."""
+    """Refuse an added key that is no option of its class."""
     names = key.split(".")
     for i, name in enumerate(names):
         path = ".".join(names[:i])
@@ -235,8 +241,9 @@ def _check_added(key: str, config: DictConfig) -> None:
         if name in options or is_open or (not path and len(names) > 1):
             continue
         full = f"{path}.{name}".lstrip(".")
-        there = [k for k in keys_of(config) if k != full and not k.startswith(f"{full}.")]
-        refuse(f"key {full}", full, [*there, *(f"{path}.{name}" for name in options)])
+        existing = [k for k in keys_of(config) if k != full and not k.startswith(f"{full}.")]
+        settable = [f"{path}.{option}" for option in options]
+        refuse(f"key {full}", full, [*existing, *settable])
 
 
 def parse(override: str) -> Override:
@@ -269,8 +276,9 @@ def values_of(override: Override) -> list[Any]:
 
 
 def variations(overrides: Sequence[Override]) -> Iterator[list[str]]:
-    """Overrides to compose: the first values of all, then the others of one override at a time."""
-    spaces, alternatives = [], []
+    """Overrides to compose: all first values, then each further value with the other first ones."""
+    spaces = []
+    alternatives = []
     for override in overrides:
         key = override.key_or_group
         line = str(override.input_line)
@@ -300,8 +308,8 @@ def _check_override(override: Override, multirun: bool) -> None:
     line = override.input_line
     swept = override.is_sweep_override()
     if not multirun and (swept or key in ("table", "search", "study")):
-        what = "asks for several runs" if swept else "is a sweep"
-        raise UsageError(f"{line} {what}: add -m, as in curvlab train -m {line}")
+        problem = "asks for several runs" if swept else "is a sweep"
+        raise UsageError(f"{line} {problem}: add -m, as in curvlab train -m {line}")
     if override.is_range_sweep() and not values_of(override):
         raise UsageError(f"{line} has no value, so that nothing would run: give {key} one")
     if override.is_interval_sweep():
@@ -309,18 +317,22 @@ def _check_override(override: Override, multirun: bool) -> None:
             f"{line} has infinitely many values: list them, as in {key}=1,2, or search them by "
             f"search=... and {SPACE}.{key}=[1,2]"
         )
-    if name := re.fullmatch(r"(model|dataset|task|manifold|batching|split)\.name", key):
+    name = re.fullmatch(r"(model|dataset|task|manifold|batching|split)\.name", key)
+    if name:
         raise UsageError(
             f"{line}: the results would have the name of another choice: choose by "
             f"{name[1]}=..., see --help"
         )
-    for choice in values_of(override) if chooses(key) else ():
+    if not chooses(key):
+        return
+    names = choices(CONFIGS, key)
+    for choice in values_of(override):
         if key == "recipe" and choice != "none":
             raise UsageError(
                 f"{line}: a run takes the recipe of its task, model, data set and split; "
                 "recipe=none disables it"
             )
-        if choice not in (names := choices(CONFIGS, key)):
+        if choice not in names:
             refuse(f"{key}={'null' if choice is None else choice}", str(choice), names)
 
 
@@ -338,7 +350,8 @@ def swept_by_table(overrides: Sequence[Override]) -> list[Override]:
     blocks = report if isinstance(report, ListConfig) else [report]
     by_score = any(block.get("metric", "score") == "score" for block in blocks)
     for override in overrides:
-        key, line = override.key_or_group, override.input_line
+        key = override.key_or_group
+        line = override.input_line
         if key == "experiment":
             raise UsageError(
                 f"{line}: the cells of table={name} are stored under its name: omit experiment="

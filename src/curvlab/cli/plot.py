@@ -69,14 +69,14 @@ def plot_facts(arguments: argparse.Namespace) -> None:
     from curvlab.analysis.graph_facts import graph_facts
 
     facts = {name: graph_facts(graph) for name, graph in load_graphs(arguments).items()}
-    same = ("nodes", "edges", "clustering", "tail_exponent", "homophily", "chance_homophily")
+    fields = ("nodes", "edges", "clustering", "tail_exponent", "homophily", "chance_homophily")
     rows = [
-        {"dataset": name, "mean_delta": found.mean_delta[0]}
-        | {field: getattr(found, field) for field in same}
-        for name, found in facts.items()
+        {"dataset": name, "mean_delta": fact.mean_delta[0]}
+        | {field: getattr(fact, field) for field in fields}
+        for name, fact in facts.items()
     ]
-    for name, found in facts.items():
-        print("\n  ".join([f"{name}:", *found.lines()]))
+    for name, fact in facts.items():
+        print("\n  ".join([f"{name}:", *fact.lines()]))
     write(pd.DataFrame(rows).round(4), arguments.output)
     print(f"wrote {arguments.output}")
 
@@ -123,9 +123,10 @@ def sized_reports(arguments: argparse.Namespace) -> list[Report]:
     """Reports of a table whose columns are numbers, one for each panel."""
     results = results_folder(workplace(), arguments.results)
     reports = [build_report(spec, results) for spec in load_table(CONFIGS, arguments.table)]
-    for column in (column for report in reports for column in report.columns):
-        if isinstance(column, str):
-            raise UsageError(f"the columns of {arguments.table} are not sizes: {column}")
+    for report in reports:
+        for column in report.columns:
+            if isinstance(column, str):
+                raise UsageError(f"the columns of {arguments.table} are not sizes: {column}")
     return reports
 
 
@@ -156,9 +157,12 @@ def plot_filters(arguments: argparse.Namespace) -> Figure:
 
 def plot_map(arguments: argparse.Namespace) -> Figure:
     """Studies over a grid of options: a curved space minus the flat one, and its numbers as CSV."""
-    x, y, space = arguments.x, arguments.y, arguments.space
+    x = arguments.x
+    y = arguments.y
+    space = arguments.space
     cells = cells_of(arguments.folder, x, y, arguments.model, space)
-    title = f"{space.capitalize() or 'Best curved space'} minus flat, {cells['seeds'].max()} seeds"
+    name = space.capitalize() or "Best curved space"
+    title = f"{name} minus flat, {cells['seeds'].max()} seeds"
     numbers = arguments.output.with_suffix(".csv")
     write(cells.round(4), numbers)
     print(f"wrote {numbers}")
@@ -173,22 +177,22 @@ def plot(arguments: argparse.Namespace) -> None:
         print(f"wrote {save_figure(figure, arguments.output)}")
 
 
-GRAPHS: Mapping[str, Any] = {
+GRAPH_ARGUMENTS: Mapping[str, Any] = {
     "names": {"nargs": "+", "metavar": "NAME", "help": "data sets: curvlab list datasets"},
     "--data-dir": {"type": Path, "help": "folder of the raw files (default: data)"},
 }
-RUN: Mapping[str, Any] = {
+RUN_ARGUMENTS: Mapping[str, Any] = {
     "run_dir": {"type": Path, "metavar": "RUN_DIR", "help": "folder of a run"}
 }
-TABLE: Mapping[str, Any] = {
+TABLE_ARGUMENTS: Mapping[str, Any] = {
     "table": {"metavar": "TABLE", "help": "for instance hypformer/fig5"},
     "--results": {"type": Path, "help": "all tables' runs (default: as of curvlab tables)"},
 }
 COMMANDS: Mapping[str, tuple[Callable[[Any], Figure | None], str, Mapping[str, Any]]] = {
-    "curvature": (plot_curvature, "curvature.png", GRAPHS),
-    "facts": (plot_facts, "graphs.csv", GRAPHS),
-    "run": (plot_finished_run, "", RUN),
-    "routing": (plot_branches, "", RUN),
+    "curvature": (plot_curvature, "curvature.png", GRAPH_ARGUMENTS),
+    "facts": (plot_facts, "graphs.csv", GRAPH_ARGUMENTS),
+    "run": (plot_finished_run, "", RUN_ARGUMENTS),
+    "routing": (plot_branches, "", RUN_ARGUMENTS),
     "curves": (plot_curves, "curves.png", {
         "folders": {"type": Path, "nargs": "+", "metavar": "FOLDER", "help": "folder of runs"},
         "--metric": {"default": "loss", "help": "a column of metrics.csv (default: loss)"},
@@ -197,10 +201,10 @@ COMMANDS: Mapping[str, tuple[Callable[[Any], Figure | None], str, Mapping[str, A
         "run_dirs": {"type": Path, "nargs": "+", "metavar": "RUN_DIR", "help": "folder of a run"},
         "--clusters": {"type": int, "help": "default: one for each true filter, or five"},
     }),
-    "scaling": (plot_scaling, "scaling.png", TABLE),
-    "depth": (plot_depth, "depth.png", TABLE),
+    "scaling": (plot_scaling, "scaling.png", TABLE_ARGUMENTS),
+    "depth": (plot_depth, "depth.png", TABLE_ARGUMENTS),
     "leaderboard": (plot_leaderboard, "leaderboard.png", {
-        **TABLE,
+        **TABLE_ARGUMENTS,
         "table": {"metavar": "TASK", "help": "for instance reconstruction"},
         "pairs": {"nargs": "*", "metavar": "CURVED:FLAT", "help": "such as fpst:tokengt"},
     }),
@@ -222,8 +226,6 @@ for name, (act, output, options) in COMMANDS.items():
     if output:
         place = Path("outputs/plots", output)
         text = "file (default: %(default)s)"
-        parser.add_argument(
-            "--output", type=Path, default=place, help="file (default: %(default)s)"
-        )
+        parser.add_argument("--output", type=Path, default=place, help=text)
     for option, settings in options.items():
         parser.add_argument(option, **settings)

@@ -22,23 +22,23 @@ from curvlab.tables.repeat import Stored, row_of
 log = logging.getLogger(__name__)
 
 
-def repeat(configs: Path, chosen: Sequence[Stored]) -> Iterator[dict[str, Any]]:
-    """Repeat stored runs with one thread, outside of their folder; yield a row for each."""
-    for one in chosen:
-        overrides = cell_words(configs, one.table, one.result)
+def repeat(configs: Path, runs: Sequence[Stored]) -> Iterator[dict[str, Any]]:
+    """Repeat stored runs with one thread, outside of their folder; yield a row for each run."""
+    for run in runs:
+        overrides = cell_words(configs, run.table, run.result)
         quiet = ["trainer.threads=1", "trainer.progress=false", "trainer.plots=false"]
         with TemporaryDirectory(prefix="curvlab-repeat-") as folder:
             where = [f"paths.output_dir='{folder}'", "rerun=true"]
             command = Command((), compose([*overrides, *quiet, *where], configs))
-            if command.config_hash != one.result["config_hash"]:
+            if command.config_hash != run.result["config_hash"]:
                 continue  # today's command builds something else: the run is in outdated.csv
             with open_dict(command.config):
-                command.config.experiment = one.table
+                command.config.experiment = run.table
             prepare_process(1, torch.device("cpu"))
             with redirect_stdout(io.StringIO()):
                 result = train_in(command, RunDirectory(Path(folder, "run")), multirun=True)
         if result.score is None:  # for instance without its data
-            error = f"{one.table}/{one.run} ended as {result.status}: {result.error}"
+            error = f"{run.table}/{run.run} ended as {result.status}: {result.error}"
             log.warning("not repeated: %s", error)
             continue
-        yield row_of(one, result.score)
+        yield row_of(run, result.score)

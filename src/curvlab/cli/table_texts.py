@@ -51,21 +51,23 @@ from curvlab.tables.spec import (
 
 
 def make_text(arguments: argparse.Namespace, verbs: Container[str]) -> str | None:
-    """Make the text that the arguments ask for: a table, unless the first word is a verb.
+    """Make the text of the arguments: a table, unless the first word is a verb.
 
-    It is empty if files are written, and None if the words have no meaning.
+    The text is empty if files are written, and None for invalid words.
     """
-    given, form, output = arguments.results, arguments.format, arguments.output
+    results_option = arguments.results
+    form = arguments.format
+    output = arguments.output
     match arguments.words:
         case ["add", *folders] if folders:
-            if given is None and REPOSITORY is None:
+            if results_option is None and REPOSITORY is None:
                 raise UsageError("add needs a clone of the repository, or --results FOLDER")
-            into = given or Path(str(REPOSITORY), "docs", "results", "tables")
+            target = results_option or Path(str(REPOSITORY), "docs", "results", "tables")
             sources = [results_folder(workplace(), Path(folder)) for folder in folders]
-            return "".join(add_runs(source, into).text() for source in sources)
+            return "".join(add_runs(source, target).text() for source in sources)
         case [table] if table not in verbs:
             load_table(CONFIGS, table)  # an unknown name is refused before results are looked for
-    results = results_folder(workplace(), given)
+    results = results_folder(workplace(), results_option)
     match arguments.words:
         case ["status"]:
             return status(*_overview(results), results, form)
@@ -93,7 +95,8 @@ def make_text(arguments: argparse.Namespace, verbs: Container[str]) -> str | Non
         case ["leaderboard", name, *pairs]:
             return _board(results, name, pairs).text()
         case [table] if table not in verbs:
-            reports = _reports(table, results, None if given else shipped_results(results))
+            shipped = None if results_option else shipped_results(results)
+            reports = _reports(table, results, shipped)
             if arguments.references and form == "csv":
                 raise UsageError("--references adds rows to a text: choose another --format")
             if arguments.references:
@@ -171,8 +174,9 @@ def _panel(panels: Sequence[Any], table: str, number: str) -> Any:
 def columns_of(path: Path, columns: Sequence[str]) -> str:
     """Columns of a CSV file, as a table in Markdown."""
     rows = pd.read_csv(path, dtype=str, keep_default_na=False)
-    if missing := [name for name in columns if name not in rows]:
-        raise UsageError(f"{path} has no column {missing[0]}")
+    unknown = [name for name in columns if name not in rows]
+    if unknown:
+        raise UsageError(f"{path} has no column {unknown[0]}")
     return markdown_table(rows[list(columns)])
 
 
@@ -236,21 +240,24 @@ def draw_claims(text: str, results: Path) -> None:
     from curvlab.analysis.forest import is_current, save_forest  # matplotlib
 
     for paper in re.findall(r"(?m)^<!-- tables\.py claims (\w+) -->$", text):
-        path, claims = forest_path(results, paper), _claims_of(results, paper)
+        path = forest_path(results, paper)
+        claims = _claims_of(results, paper)
         if not is_current(path, claims):
             print(f"wrote {save_forest(claims, path)}")
 
 
 def decide(results: Path, names: Sequence[str]) -> str:
-    """What would decide the claims of these names, or all, in order of verdicts per hour."""
+    """List the runs that would decide these claims, or all claims, by verdicts per hour."""
     claims = _claims(results) if names else _main_claims(results)
-    known = [claim.name for claim in claims]
-    chosen = [c for c in claims if not names or any(c.name.startswith(name) for name in names)]
+    claim_names = [claim.name for claim in claims]
+    selected = claims
+    if names:
+        selected = [claim for claim in claims if claim.name.startswith(tuple(names))]
     for name in names:
-        if not any(other.startswith(name) for other in known):
-            near = get_close_matches(name, known, n=3) or known
+        if not any(claim_name.startswith(name) for claim_name in claim_names):
+            near = get_close_matches(name, claim_names, n=3) or claim_names
             raise UsageError(f"no claim {name}: there is {', '.join(near)}")
-    return "".join(f"{line}\n" for line in agenda_in_words(chosen))
+    return "".join(f"{line}\n" for line in agenda_in_words(selected))
 
 
 _specs = cache(load_table)
@@ -267,18 +274,19 @@ def _reports(table: str, results: Path, shipped: Path | None = None) -> list[Rep
 
 
 def repeat_runs(results: Path, cells: Sequence[str], minutes: float) -> str:
-    """Repeat the cheapest runs, of these cells or of all, that fit into some minutes."""
+    """Repeat the cheapest runs of these cells, or of all, that fit into some minutes."""
     from curvlab.cli.repeat import repeat  # torch, for which tables do not wait
     from curvlab.tables.repeat import cheapest_runs, read_repeated, summary, write_repeated
 
-    every = cheapest_runs(results)
-    left, chosen = 60 * minutes, []
-    for run in cheapest_runs(results, cells) if cells else every:
-        left -= run.seconds
-        if left < 0:
+    cheapest = cheapest_runs(results)
+    seconds_left = 60 * minutes
+    selected = []
+    for run in cheapest_runs(results, cells) if cells else cheapest:
+        seconds_left -= run.seconds
+        if seconds_left < 0:
             break
-        chosen.append(run)
-    for row in repeat(CONFIGS, chosen):
+        selected.append(run)
+    for row in repeat(CONFIGS, selected):
         print(f"{row['table']}/{row['run']}: {row['stored']}, again {row['again']}: {row['word']}")
         write_repeated(results, [row])
-    return f"{summary(read_repeated(results), len(every))}\n"
+    return f"{summary(read_repeated(results), len(cheapest))}\n"

@@ -1,4 +1,4 @@
-"""The papers' tables: ours next to the published numbers, what is finished, what the rest costs.
+"""Show the papers' tables next to the published numbers, their progress and remaining cost.
 
 curvlab tables fpst/fig3                               a table
 curvlab tables fpst/fig3 --format latex --output fig3.tex
@@ -38,22 +38,20 @@ USAGE = {
 }
 """Forms of the command for its verbs; without one of these the first word is a table."""
 
-ALONE = ("status", "decide", "outdated", "repeat")
+WITHOUT_ARGUMENTS = ("status", "decide", "outdated", "repeat")
 """Verbs that need no further word."""
 
 
 def make_text(arguments: argparse.Namespace) -> str:
-    """Make the text that the arguments ask for; empty if there is none."""
+    """Make the text of the arguments; empty if the output is printed or written already."""
     verb, *further = arguments.words
     command = " ".join(arguments.words)
     usage = USAGE.get(verb) or "; ".join(USAGE.values())
     wrong = UsageError(f"{command}: name one table, or {usage}")
-    if (verb in USAGE) != bool(further) and verb not in ALONE:
+    if (verb in USAGE) != bool(further) and verb not in WITHOUT_ARGUMENTS:
         raise wrong
-    if verb in USAGE and arguments.format not in (
-        "terminal",
-        "markdown" if verb == "status" else "",
-    ):
+    formats = ("terminal", "markdown") if verb == "status" else ("terminal",)
+    if verb in USAGE and arguments.format not in formats:
         raise UsageError(f"{command} is not written as {arguments.format}: omit --format")
     match arguments.words:
         case ["plan" | "estimate" | "status", table, *overrides]:
@@ -87,7 +85,7 @@ def show_sweep(
     forecast = Forecast(overrides, cache=cache)
     for line in forecast.progress(results / table) if verb == "status" else ():
         print(line)
-    lines = forecast.lines(each=verb == "estimate")
+    lines = forecast.lines(by_cell=verb == "estimate")
     if arguments.output is not None:
         return "".join(f"{line}\n" for line in lines)
     for line in lines:

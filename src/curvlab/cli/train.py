@@ -103,9 +103,11 @@ def main(arguments: Sequence[str]) -> int:
     if size > 1:
         end_group_at_exit()
         devices = f"trainer.devices={size}"  # part of the result's identity
-        named = [a for a in arguments if a.startswith("trainer.devices=") and a != devices]
-        if named:
-            complain(f"{named[-1]}, but {size} processes were started: omit it, or start as many")
+        conflicting = [a for a in arguments if a.startswith("trainer.devices=") and a != devices]
+        if conflicting:
+            complain(
+                f"{conflicting[-1]}, but {size} processes were started: omit it, or start as many"
+            )
         arguments += [] if devices in arguments else [devices]
     with _refuse_in_sentences():
         arguments = read_overrides(keep_folder(arguments))
@@ -160,7 +162,8 @@ def _run(arguments: Sequence[str]) -> int:
         return 0
     if multirun:
         return _by_hydra([MULTIRUN[0], *mark_cell_keys(overrides)])
-    if expected := forecast_of_run(first, first.folder(multirun=False)):
+    expected = forecast_of_run(first, first.folder(multirun=False))
+    if expected:
         print(expected, flush=True)
     if _imported("curvlab.run.train") is None:
         return 1
@@ -211,7 +214,7 @@ def _refuse_in_sentences() -> Iterator[None]:
         if not isinstance(cause, OSError):
             raise
         key = "paths.output_dir="
-        folders = [each.removeprefix(key) for each in sys.argv if each.startswith(key)]
+        folders = [argument.removeprefix(key) for argument in sys.argv if argument.startswith(key)]
         place = folders[-1] if folders else "the folder of paths.output_dir"
         message = f"{system_message(cause, place)}; {system_remedy(cause)}"
         print(f"curvlab train: {message}", file=sys.stderr)

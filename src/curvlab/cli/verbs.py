@@ -23,7 +23,7 @@ SHOWN_ROWS = 20  # rows of a table on the terminal; a file has all of them
 SHOWN_COLUMNS = 10
 
 FORMULAS = ("=", "+", "-", "@")
-"""How texts begin that a spreadsheet runs as formulas."""
+"""Beginnings of texts that a spreadsheet runs as formulas."""
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -57,8 +57,8 @@ class Verb(OneLineParser):
         super().__init__(prog=f"curvlab {verb}", description=doc, formatter_class=form)
         self.work = work
         self.level = level
-        what = "additional folder of configurations, DIR or pkg://PACKAGE"
-        self.add_argument("--config-dir", type=_add_folder, metavar="DIR", help=what)
+        description = "additional folder of configurations, DIR or pkg://PACKAGE"
+        self.add_argument("--config-dir", type=_add_folder, metavar="DIR", help=description)
 
     def __call__(self, arguments: Sequence[str]) -> int:
         """Parse and run a verb; print an error as one sentence and return the exit code."""
@@ -82,8 +82,8 @@ class Verb(OneLineParser):
 def add_run_arguments(verb: Verb) -> None:
     """Give a verb the arguments of one finished run."""
     verb.add_argument("run", metavar="RUN", help="folder of a run, or its best.ckpt")
-    what = "build any class that RUN names; its author can then run code here"
-    verb.add_argument("--trust", action="store_true", help=what)
+    description = "build any class that RUN names; its author can then run code here"
+    verb.add_argument("--trust", action="store_true", help=description)
 
 
 def graph_in(folder: str | None, run: "Run") -> "Data | None":
@@ -103,8 +103,8 @@ def graph_in(folder: str | None, run: "Run") -> "Data | None":
 
 def add_spreadsheet_argument(verb: Verb) -> None:
     """Add the option for spreadsheets to a verb that writes tables."""
-    what = "in .csv, put ' before names that a spreadsheet would run as a formula (= + - @)"
-    verb.add_argument("--spreadsheet", action="store_true", help=what)
+    description = "in .csv, put ' before names that a spreadsheet would run as a formula (= + - @)"
+    verb.add_argument("--spreadsheet", action="store_true", help=description)
 
 
 def write(frame: "pd.DataFrame", path: Path, spreadsheet: bool = False) -> None:
@@ -128,7 +128,7 @@ def write(frame: "pd.DataFrame", path: Path, spreadsheet: bool = False) -> None:
 
 
 def as_text(value: Any) -> Any:
-    """A value that a spreadsheet takes for no formula: of a text that begins as one, `'=text`."""
+    """A value for a spreadsheet; a text that begins like a formula is quoted, as `'=text`."""
     is_formula = isinstance(value, str) and value.lstrip().startswith(FORMULAS)
     return f"'{value}" if is_formula else value
 
@@ -136,14 +136,17 @@ def as_text(value: Any) -> Any:
 def show(frame: "pd.DataFrame", title: str, digits: int = 4) -> None:
     """Print the first rows and columns of a table."""
     columns = list(frame.columns)[:SHOWN_COLUMNS]
-    number = f"{{:.{digits}f}}".format
-    text = frame[columns].head(SHOWN_ROWS).to_string(index=False, float_format=number)
+    format_float = f"{{:.{digits}f}}".format
+    text = frame[columns].head(SHOWN_ROWS).to_string(index=False, float_format=format_float)
     print(f"{title}\n{text}")
     rows = len(frame) - SHOWN_ROWS
     columns_left = len(frame.columns) - SHOWN_COLUMNS
-    hidden = [f"{rows:,} more rows"] if rows > 0 else []
-    left = "column" if columns_left == 1 else "columns"
-    hidden += [f"{columns_left} more {left}"] if columns_left > 0 else []
+    hidden = []
+    if rows > 0:
+        hidden.append(f"{rows:,} more rows")
+    if columns_left > 0:
+        noun = "column" if columns_left == 1 else "columns"
+        hidden.append(f"{columns_left} more {noun}")
     if hidden:
         print(f"... {' and '.join(hidden)}: --output FILE.csv writes all")
 

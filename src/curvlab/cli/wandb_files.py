@@ -15,8 +15,8 @@ from curvlab.analysis.style import legend_below, panels, save_figure, styled
 from curvlab.cli.wandb_keys import COSTS, STEP
 from curvlab.errors import UsageError
 
-BLOCK, HEADER = 32768, struct.Struct("<IHB")
-"""Bytes of a block of a `.wandb` file, and checksum, length and kind of a piece in it."""
+BLOCK = 32768  # bytes of a block of a `.wandb` file
+HEADER = struct.Struct("<IHB")  # checksum, length and kind of a piece of a block
 
 LOGARITHMIC = 20
 """Ratio of the largest value of a panel to the smallest beyond which its axis is logarithmic."""
@@ -28,7 +28,8 @@ def read_offline(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Summaries of offline runs, and rows of their curves, with `run`, `model` and `dataset`."""
     from wandb.proto.wandb_internal_pb2 import Record  # type: ignore[attr-defined]
 
-    summaries, curves = [], []
+    summaries = []
+    curves = []
     for file in sorted(folder.rglob("*.wandb")):
         names: dict[str, Any] = {"run": file.stem}
         summary: dict[str, Any] = {}
@@ -50,15 +51,16 @@ def read_offline(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 def _records(data: bytes) -> Iterator[bytes]:
     """Records of a `.wandb` file, which has the format of LevelDB's logs."""
-    at, record = HEADER.size, b""  # after the file's own header, which is as long
-    while at + HEADER.size <= len(data):
-        remaining = BLOCK - at % BLOCK
-        if remaining < HEADER.size:
-            at += remaining
+    position = HEADER.size  # after the file's own header, which is as long
+    record = b""
+    while position + HEADER.size <= len(data):
+        room = BLOCK - position % BLOCK
+        if room < HEADER.size:
+            position += room
             continue
-        _, length, kind = HEADER.unpack_from(data, at)
-        record += data[at + HEADER.size : at + HEADER.size + length]
-        at += HEADER.size + length
+        _, length, kind = HEADER.unpack_from(data, position)
+        record += data[position + HEADER.size : position + HEADER.size + length]
+        position += HEADER.size + length
         if kind in ENDS:
             yield record
             record = b""
@@ -84,7 +86,8 @@ def draw_dashboard(folder: Path, file: Path) -> Path:
         means = runs.pivot_table(name, "dataset", "model")
         color = [colors[str(model)] for model in means]
         means.plot.bar(ax=axis, title=heading, xlabel="", rot=0, legend=False, color=color)
-        low, high = runs[name].min(), runs[name].max()
+        low = runs[name].min()
+        high = runs[name].max()
         if high > LOGARITHMIC * low > 0:
             axis.set_yscale("log")
             axis.set_ylim(bottom=10 ** floor(log10(low)))  # bars begin at a power of ten

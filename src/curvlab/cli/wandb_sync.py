@@ -93,8 +93,8 @@ def replay(source: Path, target: Path, project: str, entity: str | None) -> int:
             curves = text_of(folder / "metrics.csv")
             rows = [] if curves is None else pd.read_csv(StringIO(curves)).to_dict("records")
             for row in rows:
-                known = {str(name): value for name, value in row.items() if pd.notna(value)}
-                logger.log_metrics(known, step=int(known.pop("step")))
+                metrics = {str(name): value for name, value in row.items() if pd.notna(value)}
+                logger.log_metrics(metrics, step=int(metrics.pop("step")))
             log_result(result, logger)
     return len(runs)
 

@@ -34,9 +34,9 @@ def build(config: DictConfig | dict[Any, Any], key: str = "", /, **arguments: An
         if not _is_of_values(cause):
             raise cause from None
         target = config.get("_target_")
-        what = f"{key} ({target})" if key else target
-        why = " ".join(str(cause).split()) or type(cause).__name__
-        raise UsageError(f"{what} cannot be built with its values: {why}") from cause
+        subject = f"{key} ({target})" if key else target
+        reason = " ".join(str(cause).split()) or type(cause).__name__
+        raise UsageError(f"{subject} cannot be built with its values: {reason}") from cause
 
 
 def build_group(
@@ -66,13 +66,15 @@ def _arguments_in(group: DictConfig) -> dict[str, Any]:
 
 
 @contextmanager
-def name_keys_in_errors(*built: DictConfig | None) -> Iterator[None]:
+def name_keys_in_errors(*nodes: DictConfig | None) -> Iterator[None]:
     """Name the configuration's keys in errors of its objects within the block."""
     try:
         yield
     except UsageError as error:
-        parts = [(part, part._get_full_key(None)) for part in built if part]
-        keys = dict(pair for part in parts for pair in _keys(*part))
+        keys: dict[str, str] = {}
+        for node in nodes:
+            if node:
+                keys.update(_keys(node, node._get_full_key(None)))
         raise UsageError(_name_keys(str(error), keys)) from error
 
 
@@ -106,7 +108,9 @@ def _keys(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, str]]:
         if isinstance(value, Mapping) and "_target_" in value:
             spaces = name in options and options[name].spaces
             yield from _keys(value, str(name) if spaces else f"{key}.{name}")
-    for name in (name for name, option in options.items() if option.settable):
+    for name, option in options.items():
+        if not option.settable:
+            continue
         node = config._get_node(name, False) if isinstance(config, DictConfig) else None
         reference = re.fullmatch(r"\$\{([\w.]+)\}", str(getattr(node, "_value", str)()))
         yield name, reference[1] if reference else f"{key}.{name}"

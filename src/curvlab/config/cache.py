@@ -3,7 +3,7 @@
 An answer is found by its question and by the content of everything else that decides it: all files
 of configurations, the source of this package, the versions of the libraries, the environment
 variables that configurations name. A file of the cache is JSON with a checksum; one that is
-damaged, or of another question, is as none.
+damaged, or of another question, is ignored.
 """
 
 import hashlib
@@ -41,8 +41,8 @@ PACKAGES = (
 )  # fmt: skip
 """Their versions decide compositions, and the defaults of their classes identities."""
 
-MOST = 5_000  # files and folders that a command reads for the sake of its cache
-KEPT = 8  # states of the files whose answers are kept
+MAX_FILES = 5_000  # files and folders that a command reads for the sake of its cache
+MAX_STATES = 8  # states of the files whose answers are kept
 RESOLVER = r"\$\{\s*([\w.]+)\s*:(\w*)"
 STANDARD_RESOLVERS = {"oc.env", "oc.select", "oc.decode", "oc.create", "oc.deprecated"}
 OVERRIDES = ("hydra", "overrides")
@@ -100,16 +100,16 @@ class CompositionCache:
 
 def user_cache() -> CompositionCache:
     """The cache of this user: `CURVLAB_CACHE`, else in the system's folder of caches."""
-    named = os.environ.get(FOLDER)
-    place = platformdirs.user_cache_path("curvlab") if named is None else Path(named)
-    return CompositionCache(None if named == "" else place / "compositions")
+    folder = os.environ.get(FOLDER)
+    place = platformdirs.user_cache_path("curvlab") if folder is None else Path(folder)
+    return CompositionCache(None if folder == "" else place / "compositions")
 
 
 def decided_by_overrides(config: Mapping[str, Any]) -> bool:
     """Whether a resolved configuration reads no file of the user's, and names no unknown class."""
     targets = [str(node["_target_"]) for _, node in mappings(config) if "_target_" in node]
-    known = stored_signatures()
-    if any(t not in known and t.partition(".")[0] not in LIBRARIES for t in targets):
+    signatures = stored_signatures()
+    if any(t not in signatures and t.partition(".")[0] not in LIBRARIES for t in targets):
         return False
     return not any(is_subclass(target, FOREIGN) for target in targets) and not user_files(config)
 
@@ -118,12 +118,12 @@ def _files() -> dict[str, tuple[int, int, int]]:
     """State of each file and folder that decides compositions; empty if there are too many."""
     places = [(str(folder), ".yaml") for folder in folders()]
     places += [(str(PACKAGE), ".py"), (str(SIGNATURES.parent), SIGNATURES.name)]
-    found = itertools.chain.from_iterable(_below(*place) for place in places)
+    entries = itertools.chain.from_iterable(_below(*place) for place in places)
     try:
-        files = dict(itertools.islice(found, MOST + 1))
+        files = dict(itertools.islice(entries, MAX_FILES + 1))
     except OSError:
         return {}
-    return files if len(files) <= MOST else {}
+    return files if len(files) <= MAX_FILES else {}
 
 
 def _below(folder: str, suffix: str) -> Iterator[tuple[str, tuple[int, int, int]]]:
@@ -154,8 +154,8 @@ def _state(files: Mapping[str, tuple[int, int, int]]) -> str | None:
                 return None
             variables.update(re.findall(VARIABLE, text))
     environment = {name: os.environ.get(name) for name in sorted(variables)}
-    rest = (sys.version, [_version(package) for package in PACKAGES], environment)
-    digest.update(json.dumps(rest).encode())
+    versions = (sys.version, [_version(package) for package in PACKAGES], environment)
+    digest.update(json.dumps(versions).encode())
     return digest.hexdigest()[:32]
 
 
@@ -176,5 +176,5 @@ def _version(package: str) -> str:
 def _remove_old(folder: Path) -> None:
     """Remove answers of all but the newest states."""
     states = sorted(folder.iterdir(), key=lambda state: state.stat().st_mtime, reverse=True)
-    for state in states[KEPT:]:
+    for state in states[MAX_STATES:]:
         shutil.rmtree(state, ignore_errors=True)

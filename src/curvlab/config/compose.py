@@ -41,21 +41,22 @@ def compose_with_hydra(
     configs: Path = CONFIGS,
     say: Callable[[str], None] = lambda _: None,
 ) -> DictConfig:
-    """The same with Hydra's part, as `hydra`, which names the folder of the run.
+    """Compose overrides with Hydra's part, `hydra`, which names the folder of the run.
 
     Choices of groups are composed once per process; values are set on a copy. `say` gets a line
     for each class that an override replaces, on the options that are left out with it.
     """
-    parsed, values, chosen = _choose(overrides, configs)
-    config = deepcopy(chosen)
+    parsed, values, base = _choose(overrides, configs)
+    config = deepcopy(base)
     try:
         ConfigLoaderImpl._apply_overrides_to_config(values, config)
     except HydraException as error:
-        if missing := re.match("Could not override '(.+?)'", str(error)):
+        missing_key = re.match("Could not override '(.+?)'", str(error))
+        if missing_key:
             choices = [str(override.input_line) for override in parsed if override not in values]
             made_by = f" with {' '.join(choices)}" if choices else ""
-            known = [key for key in keys_of(config) if not key.startswith("hydra")]
-            refuse(f"key {missing[1]}{made_by}", missing[1], known)
+            existing = [key for key in keys_of(config) if not key.startswith("hydra")]
+            refuse(f"key {missing_key[1]}{made_by}", missing_key[1], existing)
         raise _refusal(error) from None
     trust(config)
     drop_replaced_options(config, overrides, configs, say)
@@ -79,10 +80,10 @@ def drop_replaced_options(
     """
     if not any("_target_" in override for override in overrides):
         return
-    _, values, chosen = _choose(overrides, configs)
-    given = {override.key_or_group for override in values}
-    for replaced in list(replaced_classes(chosen, config)):
-        drop_options(config, replaced, given)
+    _, values, base = _choose(overrides, configs)
+    keys = {override.key_or_group for override in values}
+    for replaced in list(replaced_classes(base, config)):
+        drop_options(config, replaced, keys)
         if replaced.options:
             say(str(replaced))
 
@@ -90,7 +91,7 @@ def drop_replaced_options(
 def relabel(config: DictConfig, overrides: Sequence[str], configs: Path = CONFIGS) -> None:
     """Let the model's label follow overrides of the model's options."""
     prefix = "model."
-    keys = [each.lstrip("+~").partition("=")[0] for each in overrides]
+    keys = [override.lstrip("+~").partition("=")[0] for override in overrides]
     options = [key.removeprefix(prefix) for key in keys if key.startswith(prefix)]
     if options and not {"label", "name"}.intersection(options):
         config.model.label = label_of(config.model, options, configs)
@@ -99,7 +100,7 @@ def relabel(config: DictConfig, overrides: Sequence[str], configs: Path = CONFIG
 def _choose(
     overrides: Sequence[str], configs: Path
 ) -> tuple[list[Override], list[Override], DictConfig]:
-    """All overrides, those that set a key, and the configuration of the remaining ones."""
+    """All overrides, the ones that set a key, and the configuration of the remaining ones."""
     register_resolvers()
     cached = configs == CONFIGS  # another folder may change
     compose_groups: Any = _compose_groups if cached else _compose_groups.__wrapped__

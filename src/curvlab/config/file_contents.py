@@ -52,12 +52,12 @@ def user_files(config: Mapping[Any, Any]) -> dict[str, str | None]:
 
 
 def user_file_checksums(config: Mapping[Any, Any]) -> dict[str, dict[str, str]]:
-    """The same, file by file."""
+    """Checksums of the user's files by key of a configuration and by name of the file."""
     return {key: checksums(files) for key, files in _user_files(config)}
 
 
 def _user_files(config: Mapping[Any, Any]) -> Iterator[tuple[str, dict[str, Path]]]:
-    """Keys of a configuration that name files of the user's, and these by their names."""
+    """Keys of a configuration that name files of the user's, and these files by their names."""
     for path, node in mappings({part: config.get(part) for part in PARTS}):
         target = str(node.get("_target_", ""))
         for name, option in options_of(target).items():
@@ -70,23 +70,24 @@ def _user_files(config: Mapping[Any, Any]) -> Iterator[tuple[str, dict[str, Path
                 elif name == "path" and not node.get("target"):
                     yield key, {}
         if is_subclass(target, FOREIGN):
-            named = _named_files({"options": node.get("options") or {}}, None)
+            files_by_key = _named_files({"options": node.get("options") or {}}, None)
         elif target and not _is_known(target):
             options = options_of(target)
-            without = {key for key, option in options.items() if UNREAD & {*option.marks}}
-            rest = {k: v for k, v in node.items() if k not in without | FOLDERS_OF_CURVLAB}
+            ignored = {key for key, option in options.items() if UNREAD & {*option.marks}}
+            ignored |= FOLDERS_OF_CURVLAB
+            values = {key: value for key, value in node.items() if key not in ignored}
             paths = {key for key, option in options.items() if OBJECT in str(option.kind)}
-            named = _named_files(rest, paths)
+            files_by_key = _named_files(values, paths)
         else:
             continue
-        for key, files in named:
+        for key, files in files_by_key:
             yield f"{path}.{key}", files
 
 
 def dataset_files(config: Mapping[str, Any]) -> dict[str, str]:
-    """Checksums of options marked `DatasetFiles`, by key, that the data set's name does not imply.
+    """Checksums of options marked `DatasetFiles`, by key.
 
-    A shipped data set's name stands for its files.
+    Options of a shipped data set are left out, since its name identifies its files.
     """
     dataset = config.get("dataset") or {}
     source = dataset.get("source") or {}
@@ -153,7 +154,7 @@ def _place(text: str) -> Path | None:
 
 @cache
 def _shipped_source(name: str) -> dict[Any, Any]:
-    """The source of a shipped data set, as its files have it; empty for others."""
+    """The source of a shipped data set as in its files; empty for other data sets."""
     if place_in(CONFIGS, f"dataset/{name}") is None:
         return {}
     dataset = _merged(f"dataset/{name}")

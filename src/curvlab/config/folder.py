@@ -60,7 +60,7 @@ def variants_of(file: Path) -> list[str]:
 
 
 def place_in(folder: Path, name: str) -> tuple[Path, str] | None:
-    """The file of a configuration in a folder, and its key in a shared file; None without one."""
+    """A configuration's file in a folder and its key in that file; None if it is not there."""
     name = name.removesuffix(".yaml")
     file = folder / f"{name}.yaml"
     if file.is_file():
@@ -103,11 +103,13 @@ def comment_of(configs: Path, name: str) -> str:
 
 def choices(configs: Path, group: str) -> list[str]:
     """Names of a group's choices in all folders, sorted; tables are named with their paper."""
+    pattern = "*/*.yaml" if group == "table" else "*.yaml"
     names = set()
     for folder in folders(configs):
-        for path in (folder / group).glob("*/*.yaml" if group == "table" else "*.yaml"):
+        for path in (folder / group).glob(pattern):
             name = path.relative_to(folder / group).with_suffix("").as_posix()
-            names |= {name, *(f"{name}__{variant}" for variant in variants_of(path))}
+            names.add(name)
+            names.update(f"{name}__{variant}" for variant in variants_of(path))
     return sorted(names)
 
 

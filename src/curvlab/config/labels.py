@@ -17,6 +17,7 @@ from curvlab.config.sources import complete, read
 from curvlab.config.validation import leaves
 
 DESCRIBING = ("name", "label", "recipe", "defaults")
+"""Keys of a choice that are not options of its class."""
 
 
 def label_of(model: DictConfig, overridden: Collection[str], configs: Path) -> str:
@@ -27,65 +28,74 @@ def label_of(model: DictConfig, overridden: Collection[str], configs: Path) -> s
     the options that differ are added to a label that says more than that of the class.
 
     Args:
-        model: the model's configuration, with the overrides.
-        overridden: keys below `model.` that the user has set.
-        configs: the folder of configurations.
+        model: Configuration of the model, with the overrides.
+        overridden: Keys below `model.` that the user has set.
+        configs: Folder of configurations.
     """
+    name = str(model.name)
     label = str(model.label)
-    chosen = str(model.name)
-    if not any(_mentions(configs, key.rpartition(".")[2]) for key in overridden):
+    if not any(_is_in_a_file(configs, key.rpartition(".")[2]) for key in overridden):
         return label
-    main, *others = family = _family(configs, chosen)
-    whole = {name: _whole(configs, name) for name in family}
-    labelled = [name for name in others if whole[name]["label"] != whole[main]["label"]]
-    keys = {key for name in labelled for key in _stated(configs, name)}
-    touched = {key for key in keys for each in overridden if _overlap(key, each)}
-    if not touched:
+
+    family = _family(configs, name)
+    base = next(iter(family))
+    distinguishing: set[str] = set()
+    for choice, config in family.items():
+        if config["label"] != family[base]["label"]:
+            distinguishing.update(_options(_chain(configs, choice)[-1]))
+
+    options = _options(model)
+    defaults = _options(family[name])
+    changed = {}
+    for key in sorted(distinguishing):
+        is_overridden = any(_overlap(key, override) for override in overridden)
+        if is_overridden and options.get(key) != defaults.get(key):
+            changed[key] = options.get(key)
+    if not changed:
         return label
-    values = _values(model)
-    known = {name: _values(whole[name]) for name in family}
-    wrong = {key: values.get(key) for key in touched if values.get(key) != known[chosen].get(key)}
-    if not wrong:
+
+    for config in family.values():
+        choice_options = _options(config)
+        if all(options.get(key) == choice_options.get(key) for key in distinguishing):
+            return str(config["label"])
+    if name == base and not label.endswith(")"):
         return label
-    for name in family:
-        if all(values.get(key) == known[name].get(key) for key in keys):
-            return str(whole[name]["label"])
-    if chosen == main and not label.endswith(")"):
-        return label
-    plain = re.sub(r" \([^()]*\)$", "", label)
-    return ", ".join([plain, *(f"{k}={format_value(v)}" for k, v in sorted(wrong.items()))])
+    short_label = re.sub(r" \([^()]*\)$", "", label)
+    settings = [f"{key}={format_value(value)}" for key, value in changed.items()]
+    return ", ".join([short_label, *settings])
 
 
-def _overlap(key: str, other: str) -> bool:
-    return f"{key}.".startswith(f"{other}.") or f"{other}.".startswith(f"{key}.")
+def _overlap(first: str, second: str) -> bool:
+    """Whether two keys are equal, or one is below the other."""
+    return f"{first}.".startswith(f"{second}.") or f"{second}.".startswith(f"{first}.")
 
 
-def _values(model: DictConfig) -> dict[str, Any]:
+def _options(model: DictConfig) -> dict[str, Any]:
+    """Options of a model by their dotted keys, unresolved."""
     container = OmegaConf.to_container(model, resolve=False)
     assert isinstance(container, dict)
     return {key: value for key, value in leaves(container) if key not in DESCRIBING}
 
 
 @cache
-def _mentions(configs: Path, name: str) -> bool:
-    """Whether the file of a model sets an option of this name."""
-    key = re.compile(rf"(?m)^ *{re.escape(name)}:")
-    return any(key.search(text) for text in _files(configs).values())
+def _family(configs: Path, name: str) -> dict[str, DictConfig]:
+    """Choices of a choice's class with all their options, the base of the others first."""
+    root = _root(configs, section_of(name)[0])
+    names = [
+        choice
+        for choice in choices(configs, "model")
+        if _root(configs, section_of(choice)[0]) == root
+    ]
+    names.sort(key=lambda choice: len(_chain(configs, choice)))
+    family = {choice: _complete(configs, choice) for choice in names}
+    target = family[name]["_target_"]
+    return {choice: config for choice, config in family.items() if config.get("_target_") == target}
 
 
-@cache
-def _family(configs: Path, chosen: str) -> list[str]:
-    """The choices of a class, beginning with the base from which further ones start."""
-    target = _whole(configs, chosen)["_target_"]
-    above = {section_of(name)[0] for name in _bases(configs, chosen)} | {section_of(chosen)[0]}
-    files = above
-    found = set()
-    while files:
-        found |= files
-        files = {file for file in _files(configs) if _starts_from(configs, file, found)} - found
-    names = [name for name in choices(configs, "model") if section_of(name)[0] in found]
-    names = [name for name in names if _whole(configs, name).get("_target_") == target]
-    return sorted(names, key=lambda name: len(_chain(configs, name)))
+def _root(configs: Path, file: str) -> str:
+    """The file from which a file starts, over any number of files."""
+    base = re.search(r"(?m)^  - (?!_self_)(\w+)$", _files(configs)[file])
+    return _root(configs, section_of(base[1])[0]) if base else file
 
 
 @cache
@@ -95,34 +105,28 @@ def _files(configs: Path) -> dict[str, str]:
     return {name: find(configs, f"model/{name}").read_text(encoding="utf-8") for name in names}
 
 
-def _starts_from(configs: Path, file: str, bases: Collection[str]) -> bool:
-    return any(base in bases for base in re.findall(r"(?m)^ +- (\w+)$", _files(configs)[file]))
-
-
-def _bases(configs: Path, name: str) -> list[str]:
-    """The choices that a choice starts from, with the same class."""
-    target = _whole(configs, name)["_target_"]
-    above = [str(each.name) for each in _chain(configs, name)[:-1] if "name" in each]
-    return [base for base in above if _whole(configs, base).get("_target_") == target]
+@cache
+def _is_in_a_file(configs: Path, option: str) -> bool:
+    """Whether the file of a model sets an option of this name."""
+    key = re.compile(rf"(?m)^ *{re.escape(option)}:")
+    return any(key.search(text) for text in _files(configs).values())
 
 
 def _chain(configs: Path, name: str) -> list[DictConfig]:
-    """The configurations that a choice is made of, its own last."""
-    own = read(configs, f"model/{name}")
-    assert own is not None
-    bases = [d for d in own.get("defaults", []) if isinstance(d, str) and d != "_self_"]
-    return [*(each for base in bases for each in _chain(configs, base)), own]
+    """The configurations from which a choice is merged; that of its own file is the last."""
+    config = read(configs, f"model/{name}")
+    assert config is not None
+    chain = []
+    for default in config.get("defaults", []):
+        if isinstance(default, str) and default != "_self_":
+            chain += _chain(configs, default)
+    return [*chain, config]
 
 
 @cache
-def _whole(configs: Path, name: str) -> DictConfig:
+def _complete(configs: Path, name: str) -> DictConfig:
     """A choice with all options of its class; groups within it are left out."""
     merged = OmegaConf.merge(*_chain(configs, name))
     assert isinstance(merged, DictConfig)
     complete(merged)
     return merged
-
-
-def _stated(configs: Path, name: str) -> set[str]:
-    """The options that the own file of a choice sets."""
-    return set(_values(_chain(configs, name)[-1]))

@@ -41,8 +41,10 @@ def replaced_classes(before: DictConfig, config: DictConfig) -> Iterator[Replace
         if old is None or not isinstance(new, str) or new == old:
             continue
         check_importable(f"{path}._target_", new)
-        left = () if signature_of(new).passes_on else tuple(_only_of(old, new, after[path]))
-        yield Replaced(path, old, new, left)
+        dropped: tuple[str, ...] = ()
+        if not signature_of(new).passes_on:
+            dropped = tuple(_only_of(old, new, after[path]))
+        yield Replaced(path, old, new, dropped)
 
 
 def _only_of(old: str, new: str, node: Mapping[str, Any]) -> Iterator[str]:
@@ -52,7 +54,7 @@ def _only_of(old: str, new: str, node: Mapping[str, Any]) -> Iterator[str]:
             yield name
 
 
-def drop_options(config: DictConfig, replaced: Replaced, given: Collection[str]) -> None:
+def drop_options(config: DictConfig, replaced: Replaced, user_keys: Collection[str]) -> None:
     """Leave out the options of a replaced class.
 
     Raises:
@@ -60,7 +62,8 @@ def drop_options(config: DictConfig, replaced: Replaced, given: Collection[str])
     """
     node = OmegaConf.select(config, replaced.path)
     for name in replaced.options:
-        if (key := f"{replaced.path}.{name}") in given:
+        key = f"{replaced.path}.{name}"
+        if key in user_keys:
             raise UsageError(f"{key}: {replaced.new} has no such option; omit {key}=")
         with open_dict(node):
             del node[name]

@@ -22,7 +22,7 @@ from curvlab.options import USER_FILE
 IN_PATH = ("task", "dataset", "dataset.path", "model", "seed")
 """Keys that name the folders above a run's folder."""
 
-NAMED = 3  # overrides in a folder's name, before its hash
+MAX_OVERRIDES = 3  # overrides in a folder's name, before its hash
 LONGEST = 60  # characters of a folder's name, before its hash
 LINKS = "links"  # name of link prediction's edge split in recipes
 
@@ -32,15 +32,15 @@ def run_name(overrides: Sequence[str], *, _root_: Mapping[str, Any]) -> str:
     decisive = []
     for override in sorted(str(override).lstrip("+") for override in overrides):
         key, _, value = override.partition("=")
-        if value in ("True", "False"):  # of a sweep
+        if value in ("True", "False"):  # the values of a sweep
             value = value.lower()
         matters = key in ("recipe", "debug") or decides(key.replace("/", "."), _root_)
         if matters and key not in IN_PATH:
             decisive.append(f"{key}={value}")
     prefix = r"^(model|optimizer|trainer)\."
-    name = "-".join(re.sub(prefix, "", override) for override in decisive[:NAMED])
+    name = "-".join(re.sub(prefix, "", override) for override in decisive[:MAX_OVERRIDES])
     short = re.sub(r"[^\w.=,+-]+", "_", name)[:LONGEST]
-    if short != name or len(decisive) > NAMED:
+    if short != name or len(decisive) > MAX_OVERRIDES:
         short += f"-{hashlib.sha256(' '.join(decisive).encode()).hexdigest()[:8]}"
     return short or "default"
 
@@ -64,7 +64,7 @@ def data_folder(*, _root_: DictConfig) -> str:
 
 
 def recipe_name(group: str, choice: str, task: str | None = None) -> str:
-    """The choice whose recipes are used: that of the key `recipe`, perhaps by task, or itself."""
+    """The choice whose recipes a choice uses: that of its key `recipe`, perhaps by task."""
     file = _known_file(CONFIGS, f"{group}/{choice}")
     name = choice if file is None else file.get("recipe", choice)
     return str(name.get(task, choice) if isinstance(name, Mapping) else name)
@@ -75,26 +75,28 @@ _known_file = cache(read)
 
 def only_with(value: Any, *pairs: Any) -> Any:
     """A value if each two of `pairs` are equal, else None, which is in no identity."""
-    equal = all(one == other for one, other in zip(pairs[::2], pairs[1::2], strict=True))
+    firsts = pairs[::2]
+    seconds = pairs[1::2]
+    equal = all(first == second for first, second in zip(firsts, seconds, strict=True))
     return value if equal else None
 
 
-def if_key(key: str, content: Any, value: Any, other: Any, *, _root_: DictConfig) -> Any:
+def if_key(key: str, content: Any, value: Any, otherwise: Any, *, _root_: DictConfig) -> Any:
     """A value if a key of the configuration has a content, else another value."""
     node: Any = _root_
     for name in key.split("."):
         node = node.get(name) if isinstance(node, Mapping | DictConfig) else None
-    return value if node == content else other
+    return value if node == content else otherwise
 
 
 def recipe(task: str, model: str, dataset: str | None = None, split: str | None = None) -> str:
     """The recipe of a model in a task: for all data, or for a data set and its split."""
     name = "_" if dataset is None else name_of_recipe(task, dataset, split)
     task = recipe_name("task", task)
-    while (other := recipe_name("model", model, task)) != model:
-        if read(CONFIGS, f"recipe/{task}/{model}/{name}") is not None:
-            break
-        model = other
+    base = recipe_name("model", model, task)
+    while base != model and read(CONFIGS, f"recipe/{task}/{model}/{name}") is None:
+        model = base
+        base = recipe_name("model", model, task)
     return f"{task}/{model}/{name}"
 
 

@@ -1,8 +1,9 @@
-"""Options of the classes that configurations name: types, bounds, defaults, documentation.
+"""Signatures of configurable classes: types, bounds, defaults, documentation.
 
-`signatures.json` has those of the classes in this package's own files, so that a command line is
-checked before torch is imported; classes of others are imported. A result is identified by what
-differs from the defaults, so none moves without a revision of its class. After a change:
+`signatures.json` has the signatures of this package's classes, so that a command line is checked
+before torch is imported. Other classes are imported. A result is identified by what
+differs from the defaults, so that a changed default requires a new `revision` of its class. After
+a change:
 
     python -m curvlab.config.schema
 
@@ -77,19 +78,20 @@ NAMES = (
     }
 )
 
-WRITTEN = {Any: "Any", type(None): "None", ...: "..."} | {
+TYPE_NAMES = {Any: "Any", type(None): "None", ...: "..."} | {
     kind: kind.__name__
     for kind in (
         *(int, float, bool, str, list, tuple, dict, set),
         *(collections.abc.Sequence, collections.abc.Mapping, collections.abc.Iterable),
     )
 }
-"""How a type is written in `FILE`; others are a `Part`."""
+"""Types by their text in `FILE`; any other type is a `Part`."""
 
 
 def _text(kind: Any) -> str:
     """Format a type as text, with `Part` for a type that no value of a file has."""
-    origin, args = get_origin(kind), get_args(kind)
+    origin = get_origin(kind)
+    args = get_args(kind)
     if origin in UNIONS:
         return " | ".join(dict.fromkeys(map(_text, args)))
     if origin is typing.Literal:
@@ -101,38 +103,39 @@ def _text(kind: Any) -> str:
             if not isinstance(mark, str | Configured)
         ]
         return f"Annotated[{', '.join([_text(args[0]), *bounds])}]" if bounds else _text(args[0])
-    name = WRITTEN.get(origin or kind, "Part")
+    name = TYPE_NAMES.get(origin or kind, "Part")
     return f"{name}[{', '.join(map(_text, args))}]" if args and name != "Part" else name
 
 
 @cache
 def _parse(text: str) -> Any:
     """Parse a type: names in `NAMES`, constants, `|`, `[...]` and bounds; the text is data."""
-    return _read(ast.parse(text, mode="eval").body)
+    return _parse_node(ast.parse(text, mode="eval").body)
 
 
-def _read(node: ast.expr) -> Any:
+def _parse_node(node: ast.expr) -> Any:
     match node:
         case ast.Constant(value):
             return value
         case ast.Name(name):
             return NAMES[name]
         case ast.Tuple(parts):
-            return tuple(map(_read, parts))
+            return tuple(map(_parse_node, parts))
         case ast.UnaryOp(ast.USub(), ast.Constant(value)):
             return -value  # type: ignore[operator]
         case ast.BinOp(left, ast.BitOr(), right):
-            return _read(left) | _read(right)
+            return _parse_node(left) | _parse_node(right)
         case ast.Subscript(generic, inner):
-            return _read(generic)[_read(inner)]
-        case ast.Call(ast.Name(name), arguments, bounds) if name in BOUNDS:
-            named = {bound.arg: _read(bound.value) for bound in bounds if bound.arg}
-            return NAMES[name](*map(_read, arguments), **named)
+            return _parse_node(generic)[_parse_node(inner)]
+        case ast.Call(ast.Name(name), arguments, keyword_nodes) if name in BOUNDS:
+            values = [_parse_node(argument) for argument in arguments]
+            keywords = {node.arg: _parse_node(node.value) for node in keyword_nodes if node.arg}
+            return NAMES[name](*values, **keywords)
     raise ValueError(f"{ast.unparse(node)} is no type")
 
 
 def _type(kind: Any) -> Any:
-    """A type; a text is parsed."""
+    """A type, parsed if it is a text."""
     return _parse(kind) if isinstance(kind, str) else kind
 
 
@@ -149,12 +152,12 @@ class Option:
 
     @property
     def settable(self) -> bool:
-        """Whether a configuration may give it."""
+        """Whether a configuration may give the option."""
         return not (self.required or self.spaces or {FROM_DATA, PASSED}.intersection(self.marks))
 
     @property
     def incidental(self) -> bool:
-        """Whether it decides no number."""
+        """Whether the option decides no number."""
         return INCIDENTAL in self.marks
 
     @property
@@ -211,7 +214,7 @@ def signature_of(target: str) -> Signature:
 
 
 def check_importable(key: str, target: str) -> None:
-    """Refuse a value of a `_target_` that names no class; one of `FILE` is not imported.
+    """Refuse a value of a `_target_` that names no class; classes of `FILE` are not imported.
 
     Raises:
         UsageError: it cannot be imported.
@@ -221,10 +224,10 @@ def check_importable(key: str, target: str) -> None:
     if current_target(target) != target:
         raise UsageError(f"{key}={target}: no such class; write {key}={current_target(target)}")
     try:
-        found = locate(target) if is_known(target) else None
+        located = locate(target) if is_known(target) else None
     except Exception as error:
         raise UsageError(f"{key}={target} cannot be imported: {error}") from error
-    if found is None:
+    if located is None:
         raise UsageError(f"{key}={target} names no class that can be imported")
 
 
@@ -232,7 +235,7 @@ def check_importable(key: str, target: str) -> None:
 def _signature_of_other(target: str) -> Signature:
     try:
         return _inspect(locate(target))
-    except Exception:  # of a module that cannot be imported, which says so when it is built
+    except Exception:  # building reports a module that cannot be imported
         return Signature()
 
 
@@ -249,12 +252,12 @@ def complete_options(target: str) -> Mapping[str, Option]:
 
 
 def is_subclass(target: str, base: str) -> bool:
-    """Whether a class is another one or below it, both dotted; the other where it is defined."""
+    """Whether a class is `base` or a subclass of it, both by their dotted names."""
     return base in signature_of(target).classes
 
 
 def spaces_of(target: str) -> tuple[str, ...]:
-    """Dotted classes of spaces that a model can be built with; flat space without a choice."""
+    """Dotted classes of the spaces of a model; Euclidean space for a model without a choice."""
     makers = (option.spaces for option in options_of(target).values())
     flat = ("curvlab.manifolds.euclidean_space.Euclidean",)
     return next((spaces for spaces in makers if spaces), flat)
@@ -276,13 +279,13 @@ def stored_signatures() -> dict[str, Signature]:
     return STORED.validate_json(FILE.read_bytes()) if FILE.is_file() else {}
 
 
-def _inspect(found: Any) -> Signature:
-    if not inspect.isclass(found):
-        return Signature(_summary(found), options=_arguments(found, found))
-    classes = [c for c in found.__mro__ if c is not object]
+def _inspect(target: Any) -> Signature:
+    if not inspect.isclass(target):
+        return Signature(_summary(target), options=_arguments(target, target))
+    classes = [c for c in target.__mro__ if c is not object]
     options: dict[str, Option] = {}
     passed_on = False
-    for function, names in constructors(found):
+    for function, names in constructors(target):
         found_here = _arguments(function, *classes)
         options = {name: found_here[name] for name in names} | options
         passed_on = passes_options_on(function)
@@ -293,15 +296,16 @@ def _inspect(found: Any) -> Signature:
         for name, value in vars(above).items()
         if not name.startswith("_") and name not in options and _is_literal(value)
     }
-    if more := attributes.get("takes_options_of"):
-        passed = _inspect(locate(more)).options
+    base = attributes.get("takes_options_of")
+    if base:
+        passed = _inspect(locate(base)).options
         options |= {
             name: dataclasses.replace(option, marks=(PASSED,))
             for name, option in passed.items()
             if name not in options
         }
     return Signature(
-        summary=_summary(found),
+        summary=_summary(target),
         classes=tuple(map(_dotted_name, classes)),
         attributes=attributes,
         passes_on=passed_on,
@@ -311,8 +315,8 @@ def _inspect(found: Any) -> Signature:
 
 def _arguments(function: Any, *documented: Any) -> dict[str, Option]:
     docs: dict[str, str] = {}
-    for each in (function, *documented):
-        docs = meanings(docstring(each)) | docs
+    for source in (function, *documented):
+        docs = meanings(docstring(source)) | docs
     hints = type_hints(function)
     options = {}
     for name, argument in named_arguments(function).items():
@@ -392,13 +396,19 @@ def model_stub() -> str:
 def moved_defaults(old: Mapping[str, Signature], new: Mapping[str, Signature]) -> list[str]:
     """Defaults that changed without a new revision, as `FPST.dim: 16 -> 32`."""
     moved = []
-    old, new = ({class_name(k): v for k, v in each.items()} for each in (old, new))
+    old = {class_name(target): signature for target, signature in old.items()}
+    new = {class_name(target): signature for target, signature in new.items()}
     for target in old.keys() & new.keys():
-        revisions = {each[target].attributes.get("revision", 1) for each in (old, new)}
-        before, after = (each[target].options for each in (old, new))
-        for name in before.keys() & after.keys() if len(revisions) == 1 else ():
-            old_default, new_default = before[name].default, after[name].default
-            if old_default != new_default and not after[name].incidental:
+        old_revision = old[target].attributes.get("revision", 1)
+        new_revision = new[target].attributes.get("revision", 1)
+        if old_revision != new_revision:
+            continue
+        old_options = old[target].options
+        new_options = new[target].options
+        for name in old_options.keys() & new_options.keys():
+            old_default = old_options[name].default
+            new_default = new_options[name].default
+            if old_default != new_default and not new_options[name].incidental:
                 moved.append(f"{target}.{name}: {old_default} -> {new_default}")
     return sorted(moved)
 
@@ -406,7 +416,8 @@ def moved_defaults(old: Mapping[str, Signature], new: Mapping[str, Signature]) -
 def main() -> int:
     """Write the signatures and the stub, unless a default moved without a revision."""
     new = describe_all()
-    if wrong := moved_defaults(stored_signatures(), STORED.validate_json(new)):
+    wrong = moved_defaults(stored_signatures(), STORED.validate_json(new))
+    if wrong:
         print("\n".join(f"{line}: raise the class's revision" for line in wrong), file=sys.stderr)
         return 2
     inner = r"\[[^\[\]{}]*\]|{[^{}]*}"

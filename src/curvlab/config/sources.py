@@ -74,11 +74,12 @@ class CompletedFiles(FileConfigSource):
         file, key = place_in(Path(self.path), name) or (None, "")
         base = section_of(name)[0] if key else name
         result = deepcopy(_load(self.provider, self.path, base, file and file.stat().st_mtime))
-        whole = result.config
-        assert isinstance(whole, DictConfig)
-        variants = whole if is_recipe(name) else whole.pop(VARIANTS, {})
+        content = result.config
+        assert isinstance(content, DictConfig)
+        variants = content if is_recipe(name) else content.pop(VARIANTS, {})
         if key:
-            result.config = values = OmegaConf.create(variants[key] or {})
+            values = OmegaConf.create(variants[key] or {})
+            result.config = values
             for key_of_origin in (PROVENANCE, EARLIER_PROVENANCE):
                 values.pop(key_of_origin, None)
             if not is_recipe(name):

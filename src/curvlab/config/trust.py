@@ -1,4 +1,4 @@
-"""Which classes a configuration may name: the one gate before anything is located or built.
+"""The classes that a configuration may name, checked before anything is located or built.
 
 A command's own configuration is the user's, and so are the classes that it names. A file may be a
 stranger's: a checkpoint, a result, a row in a table of runs, a search's journal. What it names is
@@ -36,8 +36,8 @@ TARGET = r"_target_['\"]?: *['\"]?([\w.]+)"
 DEEPEST = 40  # levels of a configuration
 PLAIN = (str, int, float, bool, type(None))
 
-_named: set[str] = set()
-_given: set[str] = set()  # values of the user's own configurations
+_trusted_targets: set[str] = set()
+_trusted_values: set[str] = set()  # values of the user's own configurations
 
 
 def trust(config: Any) -> None:
@@ -45,8 +45,8 @@ def trust(config: Any) -> None:
     if isinstance(config, DictConfig):
         config = OmegaConf.to_container(config, resolve=False)
     values = [(key, str(value)) for key, value in _values(config)]
-    _named.update(value for key, value in values if _is_target(key))
-    _given.update(value for _, value in values)
+    _trusted_targets.update(value for key, value in values if _is_target(key))
+    _trusted_values.update(value for _, value in values)
 
 
 def is_known(target: str) -> bool:
@@ -58,7 +58,7 @@ def is_known(target: str) -> bool:
     """
     return (
         target in _signatures()
-        or target in _named
+        or target in _trusted_targets
         or re.fullmatch(OPTIMISERS, target) is not None
         or any(target in _targets_in(folder) for folder in folders())
         or _is_class_of_package(target)
@@ -66,7 +66,7 @@ def is_known(target: str) -> bool:
 
 
 def check(config: Any, file: object) -> None:
-    """Refuse a configuration from a file if it names what is not known, or is not plain data."""
+    """Refuse a configuration from a file if it names an unknown class or is not plain data."""
     try:
         for key, value in _values(config):
             fault = _fault(key, value)
@@ -90,9 +90,9 @@ def _fault(key: str, value: Any) -> str:
         return ""
     if not isinstance(value, str) or not is_known(value):
         return "which is none of the classes of curvlab, of torch.optim or of an installed plug-in"
-    place = next((at for start, at in PLACES.items() if value.startswith(start)), None)
-    if place is not None and key != f"{place}._target_":
-        return f"which only {place} may name"
+    for package, place in PLACES.items():
+        if value.startswith(package) and key != f"{place}._target_":
+            return f"which only {place} may name"
     return ""
 
 
@@ -102,7 +102,7 @@ def _check_node(key: str, node: Mapping[str, Any], file: object) -> None:
         f"{key}.{name}={value}"
         for name, value in _raw_files(node)
         if value is not None
-        and str(value) not in _given
+        and str(value) not in _trusted_values
         and str(value) not in _scalars_of_datasets(folders())
     ]
     if target.startswith("torch_geometric.") and (not node.get("_partial_") or "root" in node):
@@ -161,7 +161,7 @@ def _is_class_of_package(target: str) -> bool:
         return False
     try:
         located = locate(target)
-    except Exception:  # of a module that cannot be imported; building it reports that
+    except Exception:  # building reports a module that cannot be imported
         return False
     return isclass(located) and located.__module__.partition(".")[0] == package
 

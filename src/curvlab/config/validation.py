@@ -47,7 +47,8 @@ def check_setting(key: str, config: DictConfig, value: Any) -> None:
     """Check one value that replaces another one."""
     path, _, name = key.rpartition(".")
     node = OmegaConf.select(config, path) if path else config
-    _check_value(key, option_of(node, path, name) if isinstance(node, DictConfig) else None, value)
+    option = option_of(node, path, name) if isinstance(node, DictConfig) else None
+    _check_value(key, option, value)
 
 
 def _check_value(key: str, option: Option | None, value: Any) -> None:
@@ -165,7 +166,8 @@ def _model(config: DictConfig) -> None:
     model, task = config.model, config.task
     of_triples = is_of_triples(config)
     tasks = attribute(model._target_, "tasks")
-    if not (_kind(task) in tasks if tasks else not of_triples):
+    fits = _kind(task) in tasks if tasks else not of_triples
+    if not fits:
         purpose = f"it is made for {', '.join(tasks)}" if tasks else "it embeds nodes of a graph"
         choice = "a model made for triples, such as distmult" if of_triples else "another task"
         raise UsageError(
