@@ -28,7 +28,9 @@ def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.epilog += f"\n  authors    {(authors.__doc__ or '').partition(chr(10))[0]}"
     parser.add_argument("benchmark", choices=[*BENCHMARKS, "authors", "all"])
     parser.add_argument("--write", help="page whose table authors replaces")
-    parser.add_argument("--code", help="a checkout of the authors' code, for authors")
+    parser.add_argument(
+        "--code", nargs="+", metavar="FOLDER", help="checkouts of the authors' code, for authors"
+    )
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="(default: cpu)")
     parser.add_argument("--runs", type=int, default=20, help="timed calls of each (default: 20)")
     parser.add_argument("--eager", action="store_true", help="leave out torch.compile")
