@@ -54,18 +54,35 @@ def focused_features(e: Tensor, power: float, smallest: float = SMALLEST) -> Ten
 
 
 def focused_attention(
-    query: Tensor, key: Tensor, value: Tensor, power: float, smallest: float = SMALLEST
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    power: float,
+    smallest: float = SMALLEST,
+    value_map: tuple[Tensor, Tensor] | None = None,
 ) -> Tensor:
     r"""Linear attention `phi(q) [phi(k)^T v] / (phi(q) [phi(k)^T 1] + smallest)`.
 
-    Time and memory are linear in the nodes. Source: Hypformer, Eqs. 16 and 17.
+    Time and memory are linear in the nodes. With a weight W and a bias b of each head the values
+    are `v = W x + b`, which are not made: `phi(k)^T v = (phi(k)^T x) W^T + (phi(k)^T 1) b^T`.
 
     Shapes: query and key `[nodes, heads, dim]`, value `[nodes, heads, width]`; returns
-    `[nodes, heads, width]`.
+    `[nodes, heads, width]`. With a map of `[heads, width, in_width]` and `[heads, width]` the value
+    is x `[nodes, in_width]`.
+
+    Source: Hypformer, Eqs. 16 and 17.
     """
-    q, k = (focused_features(x, power, smallest).movedim(-2, 0) for x in (query, key))
-    numerator = q @ (k.mT @ value.movedim(-2, 0))
-    denominator = q @ k.sum(1).unsqueeze(-1)
+    q, k = (focused_features(x, power, smallest) for x in (query, key))
+    key_sums = k.sum(0)  # [heads, dim]
+    if value_map is None:
+        summary = k.movedim(-2, 0).mT @ value.movedim(-2, 0)
+    else:
+        weight, bias = value_map
+        sums = (k.flatten(-2).mT @ value).unflatten(0, key_sums.shape)
+        summary = sums @ weight.mT + key_sums.unsqueeze(-1) * bias.unsqueeze(-2)
+    q = q.movedim(-2, 0)
+    numerator = q @ summary
+    denominator = q @ key_sums.unsqueeze(-1)
     return (numerator / (denominator + smallest)).movedim(0, -2)
 
 
@@ -137,11 +154,20 @@ class LorentzLinearAttention(_Heads):
         self.psi = nn.Linear(dim, dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        query, key, value = self.split(x)
-        attended = focused_attention(query, key, value, self.power)
-        # psi is affine, so that of the mean is the mean of it.
-        mixed, mean = (x.squeeze(-2) if self.heads == 1 else x.mean(-2) for x in (attended, value))
-        return from_space_part(mixed + self.psi(mean), self.space)
+        shape = (3, self.heads, self.dim)
+        weights = self.projection.weight.unflatten(0, shape)
+        biases = self.projection.bias.unflatten(0, shape)
+        projected = F.linear(x, weights[:2].flatten(0, 2), biases[:2].flatten())
+        query, key = projected.unflatten(-1, (2, *shape[1:])).unbind(-3)
+        values = weights[2], biases[2]
+        attended = focused_attention(query, key, x, self.power, value_map=values)
+        mixed = attended.squeeze(-2) if self.heads == 1 else attended.mean(-2)
+        # psi is affine: of the mean of the values it is one map of the points.
+        weight, bias = (part.mean(0) for part in values)
+        mapped = F.linear(
+            x, self.psi.weight @ weight, F.linear(bias, self.psi.weight, self.psi.bias)
+        )
+        return from_space_part(mixed + mapped, self.space)
 
 
 class PointAttention(_Heads):
