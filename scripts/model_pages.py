@@ -23,7 +23,9 @@ from curvlab.config.sources import read
 from curvlab.tables.spec import load_table, table_names
 
 ROOT = Path(__file__).resolve().parents[1]
-CONFIGS, DOCS, SOURCE = ROOT / "configs", ROOT / "docs", ROOT / "src"
+CONFIGS = ROOT / "configs"
+DOCS = ROOT / "docs"
+SOURCE = ROOT / "src"
 
 MATH = re.compile(r"\$([^$\n]+)\$")
 LARGE = 'displaystyle="true" style="font-size: 1.15em"'

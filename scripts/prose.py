@@ -163,7 +163,8 @@ def own_words(lines: list[Line]) -> Iterator[Finding]:
 
 def long_sentences(lines: list[Line]) -> Iterator[Finding]:
     """Sentences of more than `LONGEST` words; items of lists and cells of tables end them."""
-    start, words = None, 0
+    start = None
+    words = 0
     for line in [*lines, Line(Path(), 0, "")]:
         starts_anew = not line.text.strip() or re.match(r"\s*([-|#*>]|\d+\.) ", line.text)
         pieces = re.split(r"((?<=[.!?:;])\s|\|)", line.text)
@@ -171,14 +172,16 @@ def long_sentences(lines: list[Line]) -> Iterator[Finding]:
             if (i == 0 and starts_anew) or i % 2:
                 if start is not None and words > LONGEST:
                     yield Finding(start.path, start.number, f"a sentence of {words} words")
-                start, words = None, 0
+                start = None
+                words = 0
             count = len(re.findall(r"\w[\w'-]*", piece)) if not i % 2 else 0
             start = line if start is None and count else start
             words += count
         if re.search(r"[.!?:;]\s*$", line.text):
             if start is not None and words > LONGEST:
                 yield Finding(start.path, start.number, f"a sentence of {words} words")
-            start, words = None, 0
+            start = None
+            words = 0
 
 
 def proselint(lines: list[Line]) -> Iterator[Finding]:

@@ -57,7 +57,7 @@ def arguments(module, name, dtype=torch.float32):
         "dim": 3,
         "numerator": POINTS[0].to(dtype),
         "denominator": torch.tensor([1.0, 2.0], dtype=dtype),
-        "printed": False,
+        "published": False,
     }
     if name == "midpoints":
         values["weights"] = torch.linspace(0.1, 1, 15, dtype=dtype).view(3, 5).expand(2, 3, 5)
@@ -215,8 +215,8 @@ ON_THE_HYPERBOLOID = lorentz.from_space(POINTS[0], -0.5)
     ("function", "x", "others"),
     [
         *(
-            (stereographic.midpoint_from_sums, POINTS[0], (*numbers, printed))
-            for printed in (False, True)
+            (stereographic.midpoint_from_sums, POINTS[0], (*numbers, published))
+            for published in (False, True)
             for numbers in [(torch.tensor([-1.0, 2.0]), torch.tensor([0.7, 0.5]))]
         ),
         (stereographic.midpoint, POINTS[0], (torch.tensor([0.3, 0.7]), -0.5)),

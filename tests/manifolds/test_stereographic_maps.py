@@ -104,10 +104,10 @@ def test_maps_are_the_plain_ones(function, kappas, size, tokens):
     assert max(error(found, exact)) <= 4 * max(error(expected, exact)) + 2e-6
 
 
-@pytest.mark.parametrize("printed", [False, True])
-def test_printed_midpoints_are_the_plain_ones(printed):
+@pytest.mark.parametrize("published", [False, True])
+def test_published_midpoints_are_the_plain_ones(published):
     space = make_space((-1.0, 0.5))
-    space.printed_midpoint = printed
+    space.published_midpoint = published
     points = draw(300, DIM), draw(300, DIM, seed=1)
     found, expected = (f(signed_mean_point, space, *points) for f in (results, plain))
     assert max(error(found, expected)) < 1e-3

@@ -73,7 +73,7 @@ def test_in_50_digits(kappa, angle, dtype):
 @pytest.mark.parametrize("kappa", [-4.0, -1.0, 0.0, 0.1, 1.0, 4.0])
 @pytest.mark.parametrize("radius", [0.0, 1e-6, 0.6, 0.99, 1.0, 1.01, 2.0, 50.0, 1e4])
 def test_one_point_is_its_own_midpoint(radius, kappa, dtype):
-    """Wherever it is; as printed, beyond the equator its antipode is."""
+    """Wherever it is; as published, beyond the equator its antipode is."""
     if kappa < 0 and radius >= 1:
         return
     unit = abs(kappa) ** -0.5 if kappa else 1.0
@@ -94,14 +94,14 @@ def test_the_printed_quotient_is_the_antipode_beyond_the_equator(kappa, angle):
     middle = s.midpoint(points, w, kappa)
     factor = s.conformal_factor(points, kappa)
     numerator, denominator = (w * factor) @ points, (w * (factor - 1)).sum()
-    printed = s.midpoint_from_sums(numerator, denominator, kappa, printed=True)
+    published = s.midpoint_from_sums(numerator, denominator, kappa, published=True)
     half = s.mobius_half(numerator / denominator, kappa)
-    torch.testing.assert_close(printed, half)
+    torch.testing.assert_close(published, half)
     assert (denominator < 0) == (angle > math.pi / 2)
     opposite = -middle / (kappa * middle.square().sum())
-    torch.testing.assert_close(printed, opposite if angle > math.pi / 2 else middle)
+    torch.testing.assert_close(published, opposite if angle > math.pi / 2 else middle)
     assert s.dist(middle, points, kappa).max() * kappa**0.5 < 0.4
-    reach = s.dist(printed, points, kappa).min() * kappa**0.5
+    reach = s.dist(published, points, kappa).min() * kappa**0.5
     assert (reach > 2.7) if angle > math.pi / 2 else (reach < 0.4)
 
 
@@ -111,9 +111,9 @@ def largest_jump(values):
     return (steps.max() / steps.mean()).item()
 
 
-@pytest.mark.parametrize("printed", [False, True])
-def test_is_smooth_in_the_curvature_where_the_points_cross_the_equator(printed):
-    """Values, derivatives by curvature and by points; the printed quotient jumps."""
+@pytest.mark.parametrize("published", [False, True])
+def test_is_smooth_in_the_curvature_where_the_points_cross_the_equator(published):
+    """Values, derivatives by curvature and by points; the published quotient jumps."""
     kappa = torch.linspace(-0.5, 2.0, 4001, dtype=torch.float64).requires_grad_()
     points = torch.tensor([[1.0, 0.2], [1.1, -0.3], [0.9, 0.5]], dtype=torch.float64)
     points = points.expand(len(kappa), 3, 2).clone().requires_grad_()
@@ -121,10 +121,10 @@ def test_is_smooth_in_the_curvature_where_the_points_cross_the_equator(printed):
     sums = (factor[..., None] * points).sum(1), (factor - 1).sum(1)
     assert (sums[1] > 0).any()
     assert (sums[1] < 0).any()
-    middle = s.midpoint_from_sums(*sums, kappa, printed=printed)
+    middle = s.midpoint_from_sums(*sums, kappa, published=published)
     slopes = torch.autograd.grad(middle.sum(), (kappa, points))
     jumps = [largest_jump(values.detach()) for values in (middle, *slopes)]
-    assert (max(jumps) > 100) if printed else (max(jumps) < 20)
+    assert (max(jumps) > 100) if published else (max(jumps) < 20)
 
 
 CASES = {
@@ -152,9 +152,9 @@ def test_first_and_second_derivatives(case):
         assert torch.autograd.gradgradcheck(half_quotient, inputs, **small)
 
 
-@pytest.mark.parametrize("printed", [False, True])
+@pytest.mark.parametrize("published", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_values_and_derivatives_are_finite(dtype, printed):
+def test_values_and_derivatives_are_finite(dtype, published):
     """At the antipode of the origin, where the sums vanish, and outside the ball, twice."""
     numerator, denominator, kappa = torch.cartesian_prod(
         torch.tensor([0.0, 1e-30, 1e-12, 2.0], dtype=dtype),
@@ -163,7 +163,7 @@ def test_values_and_derivatives_are_finite(dtype, printed):
     ).unbind(1)
     sums = torch.stack([0.6 * numerator, 0.8 * numerator, denominator], dim=1)
     inputs = sums.requires_grad_(), kappa[:, None].clone().requires_grad_()
-    value = half_quotient(*inputs, printed)
+    value = half_quotient(*inputs, published)
     gradients = torch.autograd.grad(value.sum(), inputs, create_graph=True)
     assert value.isfinite().all()
     assert all(gradient.isfinite().all() for gradient in gradients)

@@ -203,10 +203,14 @@ def test_with_a_mask_nodes_attend_to_their_neighbours_alone():
     ("words", "dataset", "answer"),
     [
         ("model.branches=[]", "wn18rr", "must be a list of euclidean, hyperbolic, spherical"),
-        ("model.token_layout=graph", "wn18rr", "is of nodes: for triples"),
+        ("model.token_layout=graph", "wn18rr", "is for nodes: for triples"),
         ("model.euclidean.heads=5", "wn18rr", "heads=5 does not divide model.dim=64"),
-        ("model.attention_mask=adjacency", "wn18rr", "queries of triples have none"),
-        ("model=cat__neighbours model.token_layout=single", "cora", "use it with model"),
+        ("model.attention_mask=adjacency", "wn18rr", "queries of triples have no mask"),
+        (
+            "model=cat__neighbours model.token_layout=single",
+            "cora",
+            "in one sequence, model.token_layout=graph",
+        ),
     ],
 )
 def test_what_cannot_be_is_one_sentence(words, dataset, answer):

@@ -43,7 +43,8 @@ def train(*overrides: str, data: Data | None = None) -> Run:
         arguments += ["dataset=pyg", f"dataset.path={file}"]
     of_hydra = [argument for argument in arguments if argument.startswith("hydra")]
     run = check_overrides(arguments, multirun=False, complete=partial(complete, hydra=of_hydra))
-    threads, strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    threads = torch.get_num_threads()
+    strict = torch.are_deterministic_algorithms_enabled()
     try:
         with isolate_rng():
             run.call(train_command, logs=False)

@@ -52,10 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if verb in ("-sc", "--shell-completion"):  # Hydra completes the overrides of `train`
         line = os.environ.get("COMP_LINE", "")
         os.environ["COMP_LINE"] = line.replace("curvlab train", "curvlab", 1)
-        verb, rest = "train", ["-sc", *rest]
+        verb = "train"
+        rest = ["-sc", *rest]
     if verb == "search":  # short for train -m search=NAME
         name, *overrides = rest or [""]
-        verb, rest = "train", ["-m", f"search={name}", *overrides]
+        verb = "train"
+        rest = ["-m", f"search={name}", *overrides]
         if name in ("--help", "-h"):
             print(SEARCH)
             rest = ["help=search"]

@@ -46,7 +46,8 @@ def load_graphs(arguments: argparse.Namespace) -> "dict[str, Data]":
     """Load the graphs that the command line names."""
     from curvlab.run.parts import named_source
 
-    names, folder = arguments.names, arguments.data_dir
+    names = arguments.names
+    folder = arguments.data_dir
     return {name: named_source(name, folder).load() for name in names}
 
 

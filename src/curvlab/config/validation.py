@@ -125,7 +125,8 @@ def _targets(group: str) -> dict[str, str]:
 
 
 def _task_of_dataset(config: DictConfig) -> None:
-    dataset, task = config.dataset, config.task
+    dataset = config.dataset
+    task = config.task
     if _kind(task) not in dataset.tasks:
         tasks = ", ".join(dataset.tasks) or "none"
         if "path" in dataset and is_of_triples(config):
@@ -163,7 +164,8 @@ def _is_own(target: str) -> bool:
 
 
 def _model(config: DictConfig) -> None:
-    model, task = config.model, config.task
+    model = config.model
+    task = config.task
     of_triples = is_of_triples(config)
     tasks = attribute(model._target_, "tasks")
     fits = _kind(task) in tasks if tasks else not of_triples

@@ -1,1 +1,1 @@
-"""Values derived from a graph, which lie on its `Data`: sparse matrices and features."""
+"""Values derived from a graph and kept on its `Data`: sparse matrices and features."""

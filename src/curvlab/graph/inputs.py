@@ -1,4 +1,4 @@
-"""Graphs that a model is called with: made of tensors, and checked."""
+"""Graphs with which models are called: built from tensors, and checked."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -19,18 +19,18 @@ _GRAPHS = WeakTensorKeyDictionary()
 def graph_of(
     x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, derived: Hashable = None
 ) -> Data:
-    """Make a graph of tensors; the next call with the same `edge_index` returns the same graph.
+    """Build a graph from tensors; the next call with the same `edge_index` returns the same graph.
 
     Args:
         x: Features `[nodes, in_channels]`.
         edge_index: Edges `[2, edges]`.
         edge_weight: Weights `[edges]`; None: the graph has none.
-        derived: Name of what is derived from the graph; each name has its own graph.
+        derived: Name of the values derived from the graph; each name has a separate graph.
     """
-    kept: dict[Hashable, Data] = _GRAPHS.setdefault(edge_index, {})
+    graphs: dict[Hashable, Data] = _GRAPHS.setdefault(edge_index, {})
     key = derived, x.shape[0], x.dtype, x.device
     # An alias shares the version counter: the graph sees changes and does not keep its key alive.
-    graph = kept.setdefault(key, Data(edge_index=edge_index.detach()))
+    graph = graphs.setdefault(key, Data(edge_index=edge_index.detach()))
     graph.x = x
     if edge_weight is not None:
         graph.edge_weight = edge_weight
@@ -52,7 +52,9 @@ def check_inputs(
         weights: A parameter of the model, whose type and device are the features'; None: any.
         weighted: Whether the model uses `edge_weight`.
     """
-    x, edges, edge_weight = (graph.get(name) for name in ("x", "edge_index", "edge_weight"))
+    x = graph.get("x")
+    edges = graph.get("edge_index")
+    edge_weight = graph.get("edge_weight")
     if x is not None:
         _check_features(model, x, in_channels, weights)
     if edges is not None:
@@ -100,10 +102,10 @@ def _check_features(model: str, x: Any, in_channels: int | None, weights: Tensor
 def _check_edges(model: str, edges: Any) -> None:
     _check_tensor(model, "edge_index", edges, "[2, edges]", 2)
     if edges.shape[0] != 2:
+        hint = " (this may be its transpose: use edge_index.T)" if edges.shape[1] == 2 else ""
         raise UsageError(
             f"{model}: edge_index is {_shape(edges)}: give [2, edges], sources in the first row "
-            "and targets in the second"
-            + (" (this may be its transpose: use edge_index.T)" if edges.shape[1] == 2 else "")
+            f"and targets in the second{hint}"
         )
     if edges.dtype != torch.int64:
         raise UsageError(

@@ -1,7 +1,6 @@
 """Values that models derive from a graph once: sparse matrices, sparse features and others.
 
-They are kept on the graph (`SparseGraph`) until a tensor that they were made from is replaced or
-edited. Modules keep nothing.
+The graph keeps them (`SparseGraph`) until one of their source tensors is replaced or edited.
 """
 
 import weakref
@@ -77,8 +76,8 @@ class SparseGraph:
 
     def __init__(self, data: Data) -> None:
         self._data = weakref.ref(data)
-        self._kept: dict[Hashable, tuple[list[_Source], Any]] = {}
-        self._made_from: dict[str, tuple[Sequence[str], list[_Source]]] = {}
+        self._values: dict[Hashable, tuple[list[_Source], Any]] = {}
+        self._origins: dict[str, tuple[Sequence[str], list[_Source]]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(None), ()  # a pickled graph has its attributes alone
@@ -92,13 +91,13 @@ class SparseGraph:
             return attached
         graph = SparseGraph(data)
         if attached is not None:  # `data` is a copy of that graph, attributes included
-            graph._made_from.update(attached._made_from)
+            graph._origins.update(attached._origins)
         data._sparse_graph = graph
         return graph
 
     @staticmethod
     def forget(data: Data) -> None:
-        """Take all attributes of a graph as given."""
+        """Forget how attributes of a graph were derived, so that all of them count as given."""
         data._sparse_graph = None
 
     @property
@@ -118,37 +117,44 @@ class SparseGraph:
     def derive(self, key: Hashable, reads: Sequence[str], make: Callable[[Data], T]) -> T:
         """Result of a function of the graph, kept until an attribute that it reads is edited.
 
-        The key names the function and its options.
+        Args:
+            key: Name of the function and its options.
+            reads: Attributes that the function reads.
+            make: The function.
         """
-        data, now = self._now(reads)
-        kept = self._kept.get(key)
-        if kept is None or not _same(kept[0], now):
+        data, sources = self._sources(reads)
+        entry = self._values.get(key)
+        if entry is None or not _are_unchanged(entry[0], sources):
             with torch.inference_mode(False):
-                kept = self._kept[key] = now, make(data)
-        value: T = kept[1]
+                entry = sources, make(data)
+            self._values[key] = entry
+        value: T = entry[1]
         return value
 
     def remember(self, writes: Sequence[str], reads: Sequence[str]) -> None:
-        """Note that attributes of the graph were made from others, as these are now."""
-        self._made_from.update(dict.fromkeys(writes, (reads, self._now(reads)[1])))
+        """Record that attributes of the graph were derived from the current value of others."""
+        _, sources = self._sources(reads)
+        for name in writes:
+            self._origins[name] = reads, sources
 
     def is_outdated(self, name: str) -> bool:
         """Whether an attribute's sources have been edited; False for an attribute that was given.
 
         Sources that were only moved or copied are compared, once.
         """
-        if name not in self._made_from:
+        if name not in self._origins:
             return False
-        reads, before = self._made_from[name]
-        now = self._now(reads)[1]
-        if not _same(before, now):
-            if not all(map(_have_equal_values, before, now)):
-                return True
-            self._made_from[name] = reads, now
+        reads, old_sources = self._origins[name]
+        _, sources = self._sources(reads)
+        if _are_unchanged(old_sources, sources):
+            return False
+        if not all(map(_have_equal_values, old_sources, sources)):
+            return True
+        self._origins[name] = reads, sources
         return False
 
-    def _now(self, names: Sequence[str]) -> tuple[Data, list["_Source"]]:
-        """The graph, and attributes of it with the number of their changes in place."""
+    def _sources(self, names: Sequence[str]) -> tuple[Data, list["_Source"]]:
+        """The graph, and some of its attributes with the number of their changes in place."""
         data = self._data()
         assert data is not None
         values = [data.get(name) for name in names]
@@ -162,13 +168,14 @@ def _version(value: Any) -> int:
     return value._version if isinstance(value, Tensor) and not value.is_inference() else 0
 
 
-def _same(before: list[_Source], now: list[_Source]) -> bool:
+def _are_unchanged(before: list[_Source], now: list[_Source]) -> bool:
     return all(x is y and m == n for (x, m), (y, n) in zip(before, now, strict=True))
 
 
 def _have_equal_values(before: _Source, now: _Source) -> bool:
     """Whether two sources have equal values, although they are not the same tensor."""
-    (x, version), (y, _) = before, now
+    x, version = before
+    y, _ = now
     if x is None or y is None or x.layout != y.layout or x.dtype != y.dtype:
         return x is y
     return _version(x) == version and torch.equal(x.cpu(), y.cpu())

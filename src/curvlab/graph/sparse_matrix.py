@@ -14,14 +14,17 @@ from curvlab.manifolds.kernels import upcast_half
 def neighbour_sums(
     x: Tensor, neighbours: Tensor, offsets: Tensor, weights: Tensor | None = None
 ) -> Tensor:
-    """For each row the sum of its neighbours' vectors, times weights, `[rows, dim]`.
+    """Weighted sums of each row's neighbours, `[rows, dim]`.
 
-    `embedding_bag` keeps a row's sum in registers and prefetches vectors. It takes half of the time
-    of torch's sparse products for 64 numbers per node, and four fifths where no cache holds the
-    vectors (docs/results/speed/sparse.txt).
+    `embedding_bag` keeps a row's sum in registers and prefetches vectors. It takes half the time of
+    torch's sparse products for 64 numbers per node, and 80 % if no cache holds the vectors
+    (docs/results/speed/sparse.txt).
 
-    Shapes: x `[nodes, dim]`; neighbours and weights (None: ones), row by row, `[entries]`; offsets,
-    the beginnings of the rows and the end of the last one, `[rows + 1]`.
+    Args:
+        x: Vectors `[nodes, dim]`.
+        neighbours: Indices of the neighbours, row by row, `[entries]`.
+        offsets: Beginnings of the rows and the end of the last one, `[rows + 1]`.
+        weights: Weights `[entries]`; None: ones.
     """
     return F.embedding_bag(
         neighbours,
@@ -55,14 +58,14 @@ def sparse_rows(row: Tensor, column: Tensor, values: Tensor, shape: tuple[int, i
 class SparseMatrix:
     """A constant sparse matrix A with its transpose: `A @ X` has a gradient for X, `A^T G`.
 
-    Autograd's own product would transpose A in every step. Half precision is raised to float32.
+    Autograd's own product would transpose A in every step. Half precision is converted to float32.
 
     Args:
-        matrix: `[rows, columns]` (sparse CSR).
+        matrix: Matrix `[rows, columns]` (sparse CSR).
 
     Attributes:
-        rows: offsets of each row's entries `[rows + 1]`; their columns and values are `[entries]`.
-        columns: the same of the transpose.
+        rows: Offsets of each row's entries `[rows + 1]`, and their columns and values `[entries]`.
+        columns: Offsets, columns and values of the transpose.
     """
 
     @torch.compiler.disable
@@ -76,10 +79,9 @@ class SparseMatrix:
         first = torch.searchsorted(source[self._order], nodes)
         self.columns = first, target[self._order], self.rows[2][self._order]
         # On CPU only: a comparison synchronises the device, for subgraphs in every step.
-        if target.device.type == "cpu" and matrix.shape[0] == matrix.shape[1]:
-            pairs = zip(self.rows, self.columns, strict=True)
-            if all(torch.equal(one, other) for one, other in pairs):
-                self.columns = self.rows
+        may_be_symmetric = matrix.shape[0] == matrix.shape[1] and target.device.type == "cpu"
+        if may_be_symmetric and all(map(torch.equal, self.rows, self.columns)):
+            self.columns = self.rows
 
     @property
     def ends(self) -> tuple[Tensor, Tensor]:
@@ -100,12 +102,12 @@ class SparseMatrix:
         return bool((torch.segment_reduce(values, "sum", offsets=first) <= 0).any())
 
     def with_values(self, values: Tensor) -> "SparseMatrix":
-        """The matrix with other values `[entries]` in the same places."""
-        other = object.__new__(type(self))
-        other._order = self._order
-        other.rows = (*self.rows[:2], values)
-        other.columns = *self.columns[:2], values[self._order]
-        return other
+        """The matrix with new values `[entries]` of the same entries."""
+        matrix = object.__new__(type(self))
+        matrix._order = self._order
+        matrix.rows = (*self.rows[:2], values)
+        matrix.columns = *self.columns[:2], values[self._order]
+        return matrix
 
     def __matmul__(self, x: Tensor) -> Tensor:
         """Product with `[columns, dim]`, `[rows, dim]`."""

@@ -1,4 +1,4 @@
-"""Neural network layers, by geometry; none knows a graph, a dataset or a configuration."""
+"""Neural network layers by geometry, independent of datasets and configurations."""
 
 from curvlab.layers.hybonet import CentroidAggregation, HyboNetFeatureLinear, HyboNetLinear
 from curvlab.layers.lorentz import (

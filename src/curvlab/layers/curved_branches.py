@@ -1,10 +1,10 @@
-"""Attention in flat, hyperbolic and spherical space: branches of CAT, and the router over them.
+"""Attention in flat, hyperbolic and spherical space: branches of CAT and the router over them.
 
-A branch maps tokens `[batch, tokens, dim]` to vectors of the same shape, all of them Euclidean: it
-maps to its space and back. A mask `[tokens, tokens]`, or `[batch, tokens, tokens]`, says which
-token (row) may attend to which; without a mask, each token attends to all. Attention over a single
-token has the weight 1 in any geometry, so the branches leave it out (same result). What remains is
-a feed-forward network of tangent vectors that are clipped at a radius.
+A branch maps Euclidean tokens `[batch, tokens, dim]` to its space and back, to vectors of the same
+shape. A mask `[tokens, tokens]` or `[batch, tokens, tokens]` is true where a token (row) may attend
+to another; without a mask, each token attends to all tokens. Attention over a single token has the
+weight 1 in any geometry, so the branches skip it, with the same result. A feed-forward network of
+tangent vectors, clipped at a radius, remains.
 
 Source: CAT, Sections 4.1 to 4.4, as corrected in docs/protocol.md.
 """
@@ -27,7 +27,7 @@ LARGEST_ANGLE = 3.1406
 
 
 class FeedForward(nn.Module):
-    """W2 act(W1 x + b1) + b2, `[..., in_dim] -> [..., dim]`, `hidden` wide between the maps."""
+    """W2 act(W1 x + b1) + b2, `[..., in_dim] -> [..., dim]`, with a hidden width."""
 
     def __init__(self, in_dim: int, hidden: int, dim: int, activation: Activation) -> None:
         super().__init__()
@@ -44,11 +44,11 @@ class Branch(Checked, nn.Module):
 
     Args:
         dim: width of the tokens.
-        ffn_ratio: width inside the feed-forward network over `dim`.
+        ffn_ratio: ratio of the hidden width of the feed-forward network to `dim`.
         activation: activation of the feed-forward network.
         kappa: curvature.
         learnable: learn the curvature.
-        residual: add the input to the output; the paper does not.
+        residual: add the input to the output, unlike the paper.
     """
 
 
@@ -81,7 +81,8 @@ class EuclideanBranch(Branch):
             raise UsageError(f"heads={heads} does not divide dim={dim}")
         self.attention = nn.MultiheadAttention(dim, heads, batch_first=True)
         self.feed_forward = FeedForward(dim, ffn_ratio * dim, dim, activation)
-        self.attention_norm, self.norm = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.attention_norm = nn.LayerNorm(dim)
+        self.norm = nn.LayerNorm(dim)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         h = self.attention_norm(x + self._attend(x, mask))
@@ -101,14 +102,14 @@ class EuclideanBranch(Branch):
 class HyperbolicBranch(Branch):
     """Distance attention in a ball: q, v = exp0(W x), softmax(-d(q_i, q_j)), FF(W_o log0(sum)).
 
-    There is no key and no temperature. The sum of the values is their midpoint,
-    `1/2 (x) (sum_j A_j lambda_j v_j / sum_j A_j (lambda_j - 1))`; the published sum of Moebius
+    There are neither keys nor a temperature. The sum of the values is their midpoint,
+    `1/2 (x) (sum_j A_j lambda_j v_j / sum_j A_j (lambda_j - 1))`. The published sum of Moebius
     multiples leaves the ball for more than one token.
 
-    Source: CAT, Section 4.2; W_o is not in its formula, but in its number of parameters.
+    Source: CAT, Section 4.2; the paper counts W_o as a parameter but omits it in the formula.
 
     Attributes:
-        at_rim: share of the values of the last pass in evaluation mode at the rim of the ball.
+        at_rim: Share of the values at the rim of the ball, in the last pass in evaluation mode.
     """
 
     at_rim: Tensor
@@ -123,7 +124,8 @@ class HyperbolicBranch(Branch):
         residual: bool = False,
     ) -> None:
         super().__init__()
-        self.query, self.value = (nn.Linear(dim, dim, bias=False) for _ in range(2))
+        self.query = nn.Linear(dim, dim, bias=False)
+        self.value = nn.Linear(dim, dim, bias=False)
         self.output = nn.Linear(dim, dim)
         self.feed_forward = FeedForward(dim, ffn_ratio * dim, dim, activation)
         self.curvature = Curvature(kappa, learnable=learnable, max=0.0)
@@ -138,26 +140,29 @@ class HyperbolicBranch(Branch):
         if x.shape[-2] > 1:
             query = k_space.expmap0_projected(self.query(x), kappa)
             weights = _weights(-k_space.pairwise_dist(query, query, kappa), mask)
-            value = k_space.project(k_space.midpoints(value, weights, kappa.squeeze(-1)), kappa)
+            value = k_space.midpoints(value, weights, kappa.squeeze(-1))
+            value = k_space.project(value, kappa)
         y = self.feed_forward(self.output(k_space.logmap0(value, kappa)))
         return x + y if self.residual else y
 
 
 def _weights(scores: Tensor, mask: Tensor | None) -> Tensor:
     """Softmax over the tokens to which each token may attend, `[..., tokens, tokens]`."""
-    return (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(-1)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -math.inf)
+    return scores.softmax(-1)
 
 
 class SphericalBranch(Branch):
     """Cosine attention on the sphere: t = exp_mu([u; 0]), softmax(<t_i, t_j>), FF(log_mu(y)).
 
-    mu is the last unit vector of R^(dim + 1), u = W x + b. The weighted sum is brought back to the
-    sphere, y = w / |w|, before its logarithm is taken, and FF sees all of its dim + 1 coordinates;
-    the angle of the logarithm is atan2(|a|, b) of y = [a; b]. exp_mu is injective up to the
-    antipode only, so that u is rescaled to norms below it. Angles are lengths times sqrt(kappa).
+    mu is the last unit vector of R^(dim + 1), and u = W x + b. The weighted sum w is normalised,
+    y = w / |w|, before its logarithm is taken; the logarithm of y = [a; b] has the angle
+    atan2(|a|, b), and FF gets its dim + 1 coordinates. exp_mu is injective up to the antipode only,
+    so that u is rescaled to smaller norms. Angles are lengths times sqrt(kappa).
 
-    Source: CAT, Section 4.3, which has neither W nor the normalisation; its number of parameters
-    asks for about one matrix more than its formula.
+    Source: CAT, Section 4.3, which has neither W nor the normalisation. Its number of parameters
+    requires about one matrix more than its formula.
     """
 
     def __init__(
@@ -189,7 +194,7 @@ class SphericalBranch(Branch):
 
 
 def sphere_exp(u: Tensor) -> Tensor:
-    """Points `[..., dim + 1]` of the unit sphere, exp at the last unit vector of u `[..., dim]`."""
+    """Exponential of u `[..., dim]` at the last unit vector: points `[..., dim + 1]` of S^dim."""
     norm = u.norm(dim=-1, keepdim=True).clamp(min=1e-12)
     return torch.cat([norm.sin() / norm * u, norm.cos()], -1)
 

@@ -1,4 +1,4 @@
-"""Activations by name, dropout that costs a processor little, and batch normalisation."""
+"""Activations by name, dropout that is fast on CPU, and batch normalisation."""
 
 from collections.abc import Callable, Sequence
 from math import prod
@@ -19,10 +19,10 @@ def activation_function(name: Activation) -> Callable[[Tensor], Tensor]:
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """`torch.nn.BatchNorm1d`, with the running statistics where a batch has one row.
+    """`torch.nn.BatchNorm1d` that uses the running statistics for a batch of one row.
 
-    One row has no variance, and PyTorch refuses to train on it. As in evaluation, the row is
-    normalised by the running statistics, which it does not update.
+    One row has no variance, and PyTorch refuses to train on it. Here it is normalised by the
+    running statistics, which it does not update.
 
     Shapes: `[nodes, dim]` to `[nodes, dim]`.
     """
@@ -39,27 +39,27 @@ _LEVELS = 2**16
 
 
 def dropout(x: Tensor, p: float, training: bool) -> Tensor:
-    """`torch.nn.functional.dropout`; on a processor four entries share a random number of 64 bits.
+    """`torch.nn.functional.dropout`; on CPU four entries share a random number of 64 bits.
 
-    Drawing one number an entry, as torch does there, takes several times as long as all the rest,
-    on one thread. Each entry gets 16 bits, so that the probability is rounded to a multiple of
-    2^-16, and what is kept is divided by the share that is: the expectation is x.
+    On CPU, torch draws one number per entry on one thread, which takes several times as long as all
+    other work. Here each entry gets 16 bits. The probability is rounded to a multiple of 2^-16, and
+    entries are divided by the rounded share that is kept, so that the expectation is x.
     """
     if not training or p == 0 or x.device.type != "cpu":
         return F.dropout(x, p, training)
-    return x * dropout_mask(x.shape, p, x.device).to(x.dtype).mul_(
-        _LEVELS / (_LEVELS - _zero_levels(p))
-    )
+    scale = _LEVELS / (_LEVELS - _zero_levels(p))
+    mask = dropout_mask(x.shape, p, x.device).to(x.dtype)
+    return x * mask.mul_(scale)
 
 
 def dropout_mask(shape: Sequence[int], p: float, device: torch.device) -> Tensor:
-    """Which entries of a tensor `dropout` keeps, as truth values."""
+    """Mask of the entries that `dropout` keeps."""
     if device.type != "cpu":
         return torch.rand(tuple(shape), device=device) >= p
     count = prod(shape)
     words = torch.empty(-(-count // 4), dtype=torch.int64).random_(-(2**63), None)
-    kept = words.view(torch.int16)[:count] >= _zero_levels(p) - _LEVELS // 2
-    return kept.view(tuple(shape))
+    mask = words.view(torch.int16)[:count] >= _zero_levels(p) - _LEVELS // 2
+    return mask.view(tuple(shape))
 
 
 def _zero_levels(p: float) -> int:

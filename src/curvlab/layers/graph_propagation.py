@@ -1,4 +1,4 @@
-"""A graph network of sparse products, the graph's branch of Hypformer and SGFormer."""
+"""A graph network of sparse products: the graph branch of Hypformer and SGFormer."""
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -12,14 +12,14 @@ from curvlab.options import Dropout, PositiveInt
 
 
 class GraphConvolutionBranch(Checked, nn.Module):
-    r"""A graph network whose every layer goes back to the first one's output.
+    r"""A graph network whose layers all use the first layer's output.
 
     `x_0 = drop(relu(BN(W_in x + b_in)))`; in each layer, with A the normalised adjacency,
 
         u = A x,   u <- W [u ; x_0] + b  or  W u + b  or  u,   x <- drop(relu(BN(u))) (+ x_0).
 
-    Without `weight` and `initial` it is a propagation without parameters. Features that are nearly
-    all 0 go through sparse products, as in `FeatureLinear`.
+    Without `weight` and `initial`, propagation has no parameters. Features that are nearly all 0 go
+    through sparse products, as in `FeatureLinear`.
 
     Shapes: features `[nodes, in_channels]`, adjacency `[nodes, nodes]` (sparse CSR, rows are
     targets); returns `[nodes, dim]`.
@@ -27,14 +27,14 @@ class GraphConvolutionBranch(Checked, nn.Module):
     Args:
         layers: number of propagations.
         dropout: dropout of every layer's output, including the first.
-        batch_norm: normalise where the formula says BN.
+        batch_norm: apply the batch norms BN of the formula.
         residual: add `x_0` to every layer's output.
-        weight: a linear map in every layer.
-        initial: map `[u ; x_0]`; includes `weight`.
+        weight: apply a linear map in every layer.
+        initial: apply the linear map to `[u ; x_0]`; implies `weight`.
         activation: apply the ReLU after each propagation; the first layer always has one.
 
-    Source: the graph branch of SGFormer's authors' code, which Hypformer takes over; there, too,
-    the residual connection leads to the first layer's output instead of the one before.
+    Source: the graph branch in the code of SGFormer's authors, which Hypformer also uses. There,
+    too, the residual connection adds the first layer's output instead of the previous layer's.
     """
 
     def __init__(
@@ -60,12 +60,15 @@ class GraphConvolutionBranch(Checked, nn.Module):
             BatchNorm(dim) if batch_norm else nn.Identity() for _ in range(layers + 1)
         )
         self.dropout = dropout
-        self.residual, self.initial, self.activation = residual, initial, activation
+        self.residual = residual
+        self.initial = initial
+        self.activation = activation
 
     def forward(self, features: Tensor | Features, adjacency: Tensor | SparseMatrix) -> Tensor:
         adjacency = as_matrix(adjacency)
         x = F.relu(self.norms[0](self.features(features)))
-        x = first = dropout(x, self.dropout, self.training)
+        first = dropout(x, self.dropout, self.training)
+        x = first
         for linear, norm in zip(self.maps, self.norms[1:], strict=True):
             u = adjacency @ x
             if self.initial:
@@ -75,6 +78,8 @@ class GraphConvolutionBranch(Checked, nn.Module):
             else:
                 u = linear(u)
             u = norm(u)
-            u = dropout(F.relu(u) if self.activation else u, self.dropout, self.training)
+            if self.activation:
+                u = F.relu(u)
+            u = dropout(u, self.dropout, self.training)
             x = u + first if self.residual else u
         return x

@@ -1,7 +1,7 @@
-r"""Layers of HyboNet: linear maps and aggregation that stay on one hyperboloid without any map.
+r"""Layers of HyboNet: linear maps and aggregation on one hyperboloid, without tangent spaces.
 
-Points are `[..., 1 + features]`, time first; widths count the space-like coordinates alone. With
-s = sqrt(-kappa), <x, x>_L = 1 / kappa and o the origin.
+Points are `[..., 1 + features]`, time first; widths count space-like coordinates only. The symbols
+are s = sqrt(-kappa), <x, x>_L = 1 / kappa, and o for the origin.
 
 Source: Chen et al. 2022, Fully Hyperbolic Neural Networks; LRN (He et al. 2024) and its code for
 curvatures other than -1.
@@ -25,7 +25,7 @@ from curvlab.manifolds.kernels import curvature_like, split_time, squared_norm, 
 from curvlab.options import Activation
 
 SMALLEST = 1e-4
-"""Least length of what has a direction (HyboNet's code divides by no less)."""
+"""Smallest length of a vector with a direction (HyboNet's code divides by no less)."""
 
 LONGEST_TANGENT = 10.0
 """Length over the radius of curvature at which lifted features are cut (HyboNet's code)."""
@@ -35,20 +35,22 @@ FIRST_SCALE = 10.0
 
 
 class SigmoidTime(TakesManifold, nn.Module):
-    r"""The point of a vector h: its time is a sigmoid of h_0, its direction that of the others.
+    r"""The point of a vector h: its time is a sigmoid of h_0, its direction that of h_s.
 
     t = exp(log_scale) sigmoid(h_0) + 1 / s + time_offset,
     y_s = h_s sqrt((t^2 + 1 / kappa) / |h_s|^2),
 
-    so that no point is farther than arcosh(s (exp(log_scale) + time_offset) + 1) / s from o. Where
-    |h_s| is below 1e-4 there is no direction: the point is o, and h gets no gradient.
+    so that no point is farther than arcosh(s (exp(log_scale) + time_offset) + 1) / s from o. A
+    vector with |h_s| below 1e-4 has no direction: its point is o, and h gets no gradient.
 
     Shapes: `[..., 1 + dim]` to `[..., 1 + dim]`.
     """
 
     def __init__(self, manifold: Lorentz, time_offset: float, max_scale: float | None) -> None:
         super().__init__()
-        self.space, self.time_offset, self.max_scale = manifold, time_offset, max_scale
+        self.space = manifold
+        self.time_offset = time_offset
+        self.max_scale = max_scale
         self.log_scale = nn.Parameter(torch.tensor(math.log(FIRST_SCALE)))
 
     def forward(self, h: Tensor) -> Tensor:
@@ -57,7 +59,8 @@ class SigmoidTime(TakesManifold, nn.Module):
         scale = self.log_scale.exp()
         if self.max_scale is not None:
             scale = scale.clamp(max=self.max_scale)
-        if library := lorentz_maps.functions([h], kappa, scale):
+        library = lorentz_maps.functions([h], kappa, scale)
+        if library:
             limits = self.time_offset, SMALLEST
             return lorentz_maps.sigmoid_time(library, self.plain, h, kappa, scale, limits)
         return self.plain(h, kappa, scale)
@@ -80,8 +83,9 @@ class SigmoidTime(TakesManifold, nn.Module):
 class HyboNetLinear(TakesManifold, FeatureLinear):
     r"""Linear map of all coordinates of a point, `y = SigmoidTime(W drop(act(x)) + b)`.
 
-    Activation and dropout act on the time too, as in the code. `W` `[1 + out, 1 + in]` is drawn
-    from U(-1 / sqrt(1 + out), 1 / sqrt(1 + out)), the column of the input's time is 0, and so is b.
+    Activation and dropout act on the time too, as in the code. The initial `W`, `[1 + out, 1 +
+    in]`, is U(-1 / sqrt(1 + out), 1 / sqrt(1 + out)) with a column of zeros for the input's time,
+    and the initial b is 0.
 
     Shapes: `[..., 1 + in_features]` to `[..., 1 + out_features]`.
 
@@ -118,11 +122,11 @@ class HyboNetLinear(TakesManifold, FeatureLinear):
 
 
 class HyboNetFeatureLinear(HyboNetLinear):
-    r"""`HyboNetLinear` of Euclidean features, which the exponential at the origin sends to points.
+    r"""`HyboNetLinear` of Euclidean features, mapped to points by the exponential at the origin.
 
-    exp_o(x) = (t, c x) with c = sinh(a) / (s |x|) and a = s |x|, cut at 10. Since c is one number a
-    row, `W drop(exp_o(x)) = c (W_s drop(x)) + w_t drop(t)`, and features that are nearly all 0 go
-    through sparse products, as in `FeatureLinear`; not so with an activation, of all coordinates.
+    exp_o(x) = (t, c x) with c = sinh(a) / (s |x|) and a = s |x|, clipped at 10. Each row has one
+    number c, so that `W drop(exp_o(x)) = c (W_s drop(x)) + w_t drop(t)`. Features that are nearly
+    all 0 go through sparse products, as in `FeatureLinear`, unless there is an activation.
 
     Shapes: `[nodes, in_features]` to `[nodes, 1 + out_features]`.
     """
@@ -144,10 +148,9 @@ class HyboNetFeatureLinear(HyboNetLinear):
 class CentroidAggregation(TakesManifold, nn.Module):
     r"""Centroid of a node's neighbours, `u / (s sqrt(-<u, u>_L))` with `u = A x`.
 
-    A node without neighbours stays where it is; whether a matrix has any is looked up once. Scaling
-    a row of A changes nothing.
+    Isolated nodes keep their position. Scaling a row of A does not change the result.
 
-    Shapes: points `[nodes, 1 + dim]` to the same.
+    Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`.
 
     Source: Chen et al. 2022, Equation 8; Law et al. 2019.
     """

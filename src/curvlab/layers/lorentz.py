@@ -1,9 +1,9 @@
 r"""Layers between hyperboloids (Hypformer, Sections 4.1 and 4.2).
 
-Points are `[..., 1 + features]`, time first; widths count the space-like coordinates alone. Every
-layer computes the space part f of its output, and the time follows. A layer between spaces of
-curvatures `kappa_1` and `kappa_2` multiplies the whole point by `sqrt(kappa_1 / kappa_2)`
-(`rescale`, Eq. 9, which keeps the order of distances), or takes f as it is (`recalibrate`, Eq. 8).
+Points are `[..., 1 + features]`, time first; widths count space-like coordinates only. Every layer
+computes the space part f of its output, which determines the time. A layer between spaces of
+curvatures `kappa_1` and `kappa_2` multiplies the point by `sqrt(kappa_1 / kappa_2)` (`rescale`,
+Eq. 9, which keeps the order of distances), or leaves f unchanged (`recalibrate`, Eq. 8).
 
 Under autocast matrix products are in half precision and points in float32.
 """
@@ -31,7 +31,7 @@ InputLift = Literal["exp0", "exp0_ref"]
 Inner = Literal["as_released"]
 
 LONGEST_TANGENT = 10.0
-"""Length at which tangent vectors at the origin are cut (Hypformer's authors' code)."""
+"""Length at which tangent vectors at the origin are clipped (code of Hypformer's authors)."""
 
 
 def from_space_part(space_part: Tensor, space: Lorentz) -> Tensor:
@@ -49,8 +49,8 @@ class LorentzLinear(TakesManifold, FeatureLinear):
 
     `W` is `[out, 1 + in]`; its first column multiplies time.
 
-    Source: Hypformer, Eq. 9, with the root over `r |f|^2 - 1 / kappa_2` (the paper prints it over
-    `r` alone); the initialisation (Xavier-uniform, gain `sqrt 2`, bias 0) is the authors' code's.
+    Source: Hypformer, Eq. 9, with the root over `r |f|^2 - 1 / kappa_2` (published over `r` only).
+    The initialisation (Xavier-uniform, gain `sqrt 2`, bias 0) is that of the authors' code.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class LorentzLinear(TakesManifold, FeatureLinear):
         return from_space_part(self.space_part(x), self.space_out)
 
     def space_part(self, x: Tensor) -> Tensor:
-        """The space part `[..., out_features]` of the result, whose time is not computed."""
+        """The space part `[..., out_features]` of the result, without its time."""
         factor = self.factor
         if factor is None:
             return F.linear(x, self.weight, self.bias)
@@ -89,13 +89,13 @@ class LorentzLinear(TakesManifold, FeatureLinear):
 
 
 class LorentzFeatureLinear(LorentzLinear):
-    r"""`LorentzLinear` of Euclidean features, which the exponential at the origin sends to points.
+    r"""`LorentzLinear` of Euclidean features, mapped to points by the exponential at the origin.
 
-    `exp_0(x) = (t, c x)` with `c = sinh(sqrt(-kappa) |x|) / (sqrt(-kappa) |x|)` and `|x|` cut at 10
-    in the sine, so that `W exp_0(x) = c (W_s x) + t w_t`: one factor a row, and features that are
-    nearly all 0 go through sparse products, as in `FeatureLinear`.
+    `exp_0(x) = (t, c x)` with `c = sinh(sqrt(-kappa) |x|) / (sqrt(-kappa) |x|)` and `|x|` clipped
+    at 10 in the sine. So `W exp_0(x) = c (W_s x) + t w_t` with one factor for each row, and
+    features that are nearly all 0 go through sparse products, as in `FeatureLinear`.
 
-    `input_lift="exp0_ref"` is what the authors' code does, the exponential of (1, x): the length is
+    `input_lift="exp0_ref"` is the exponential of (1, x), as in the authors' code: the length is
     `sqrt(max(|x|^2 - 1, 0))` instead of `|x|`, so that `c = 1` in the unit ball.
 
     Shapes: `[nodes, in_features] -> [nodes, 1 + out_features]`, weight `[out, 1 + in]`.
@@ -130,10 +130,10 @@ def exponential_factors(
     """Time coordinates of exponentials at the origin, and factors of the vectors, `[..., 1]` each.
 
     Args:
-        squared: squared norms of the vectors, `[..., 1]`.
-        kappa: curvature.
-        longest: length at which vectors are cut.
-        input_lift: see `LorentzFeatureLinear`.
+        squared: Squared norms of the vectors, `[..., 1]`.
+        kappa: Curvature.
+        longest: Length at which vectors are clipped.
+        input_lift: Lift of the vectors, see `LorentzFeatureLinear`.
     """
     kappa = curvature_like(kappa, squared.dtype, squared)
     longest = longest.to(squared.dtype)
@@ -154,17 +154,18 @@ def vectors_to_points(v: Tensor, space: Lorentz, input_lift: str) -> Tensor:
 
 
 class LorentzMap(TakesManifold, nn.Module):
-    """HRC: any function of the space part, after which the time follows (Hypformer, Eq. 13).
+    """HRC: any function of the space part, which then determines the time (Hypformer, Eq. 13).
 
-    Layer norm, batch norm, activation and dropout are `LorentzMap(nn.LayerNorm(dim), space)` and so
-    on; several in a row are merged, `LorentzMap(nn.Sequential(...), space)`.
+    Layer norm is `LorentzMap(nn.LayerNorm(dim), space)`; batch norm, activation and dropout are
+    alike. Several functions are merged into one map, `LorentzMap(nn.Sequential(...), space)`.
 
     Shapes: `[..., 1 + dim] -> [..., 1 + out]` where the function maps `[..., dim] -> [..., out]`.
     """
 
     def __init__(self, function: nn.Module, manifold: Lorentz) -> None:
         super().__init__()
-        self.function, self.space = function, manifold
+        self.function = function
+        self.space = manifold
 
     def forward(self, x: Tensor) -> Tensor:
         return from_space_part(self.function(lorentz.space(x)), self.space)
@@ -176,7 +177,7 @@ def rescaling(space_in: Lorentz, space_out: Lorentz) -> Tensor | None:
 
 
 def midpoint(x: Tensor, y: Tensor, space: Lorentz, space_other: Lorentz) -> Tensor:
-    r"""Midpoint of points of two hyperboloids as they are, the residual of Hypformer (Eq. 4).
+    r"""Midpoint of points of two hyperboloids, the residual connection of Hypformer (Eq. 4).
 
     `s / (sqrt(-kappa) sqrt(-<s, s>_L))`, `s = x + y`, on the hyperboloid of x.
 
@@ -195,32 +196,33 @@ def inner_factor(space: Lorentz, inner: Inner | None) -> Tensor | float:
 
 
 class LorentzPrototypes(TakesManifold, nn.Module):
-    r"""Logits from squared Lorentzian distances to one learned point a class.
+    r"""Logits from squared Lorentzian distances to one learned point for each class.
 
-    `logit_c = -(|m - P_c|_L^2 + b_c) = 2 k + 2 <m, P_c>_L - b_c` with `k = -1 / kappa`: `-b_c`
-    where m is the prototype, less everywhere else. With `inner="as_released"` it is
-    `2 k + 2 <m, P_c>_L / k - b_c`, a distance for k = 1 alone.
+    `logit_c = -(|m - P_c|_L^2 + b_c) = 2 k + 2 <m, P_c>_L - b_c` with `k = -1 / kappa`, which is
+    `-b_c` at the prototype and smaller elsewhere. With `inner="as_released"` it is
+    `2 k + 2 <m, P_c>_L / k - b_c`, a distance for k = 1 only.
 
-    The prototypes are `geoopt.ManifoldParameter`s, for a Riemannian optimiser; their time is
-    recomputed where the curvature is learned. They start at distance 1 from the origin in random
-    directions, the biases at 0.
+    The prototypes are `geoopt.ManifoldParameter`s, for a Riemannian optimiser. Their time is
+    recomputed, since the curvature may be learned. Initially they are at distance 1 from the origin
+    in random directions, and the biases are 0.
 
     Shapes: `[..., 1 + dim] -> [..., logits]`.
 
     Args:
-        dim: space-like coordinates of the points.
+        dim: number of space-like coordinates of the points.
         logits: number of logits.
         manifold: space of the points.
-        inner: None, or `as_released` for the product of Hypformer's code, which is divided by k.
+        inner: product of points: None, or `as_released` for that of Hypformer's code, divided by k.
 
-    Source: Hypformer's decoder `hyp`; Law et al. 2019. Its code divides since its second release.
+    Source: Hypformer's decoder `hyp`, whose code divides since its second release; Law et al. 2019.
     """
 
     def __init__(
         self, dim: int, logits: int, manifold: Lorentz, inner: Inner | None = None
     ) -> None:
         super().__init__()
-        self.space, self.inner = manifold, inner
+        self.space = manifold
+        self.inner = inner
         with torch.no_grad():
             points = manifold.expmap0(F.normalize(torch.randn(logits, dim), dim=-1))
         self.prototypes = geoopt.ManifoldParameter(points, manifold=manifold)
@@ -250,22 +252,23 @@ class LorentzResidual(TakesManifold, nn.Module):
         tangent_space:       exp_o(w_x log_o x + w_y log_o y),
         space_addition:      lift(w_x x_s + w_y y_s).
 
-    The centroid lies on the geodesic from x to y, so that a network of any depth stays where its
-    layers put their outputs; the others move away from the origin, as in flat space.
+    The centroid lies on the geodesic from x to y, so that the points of a deep network stay as near
+    the origin as its layers' outputs. The other sums move away from the origin, as in flat space.
 
     Shapes: `[..., 1 + dim]` twice to `[..., 1 + dim]`.
 
     Args:
         manifold: space of x, y and the sum.
         operator: operator of the sum, see above.
-        weights: `learned`: `w_x = exp(log_weight)`, while `w_y` stays as it is.
-        weight_x: w_x, of the layer's input; where it is learned, what it starts with.
-        weight_y: w_y, of the layer's output.
-        reverse: take `y + x`, which is another point by parallel transport.
-        form: `stable`, or `maps`, the compositions of maps as they are written (for comparison).
+        weights: `learned` for a learned `w_x = exp(log_weight)` and a fixed `w_y`.
+        weight_x: weight `w_x` of the layer's input; its initial value if it is learned.
+        weight_y: weight `w_y` of the layer's output.
+        reverse: compute `y + x`, which is another point by parallel transport.
+        form: form of the computation: `stable`, or `maps`, the compositions of maps (for
+            comparison).
 
     Raises:
-        UsageError: an option does not go with the operator.
+        UsageError: an option has no meaning for the operator.
 
     Source: LRN (He et al. 2024), Section 3.
     """

@@ -1,10 +1,10 @@
-r"""Attention between points of a hyperboloid: Hypformer's, and two by geodesic distance.
+r"""Attention between points of a hyperboloid: Hypformer's, and two kinds by geodesic distance.
 
-Queries, keys and values of all heads are one map of the points. Linear attention (Hypformer,
-Section 4.3) compares and sums their space parts alone; the time of the result is the only one that
-is computed. Hyperbolic Attention Networks and Hyperbolic Networks++ weigh values by a softmax of
-negative distances and take their Einstein midpoint, which in the ball is the gyromidpoint (HNN++)
-and on the hyperboloid the normalised sum of the points.
+One map of the points computes queries, keys and values of all heads. Linear attention (Hypformer,
+Section 4.3) compares and sums their space parts; only the result gets a time. Hyperbolic Attention
+Networks and Hyperbolic Networks++ weigh values by a softmax of negative distances and take their
+Einstein midpoint, which is the gyromidpoint in the ball (HNN++) and the normalised sum of points on
+the hyperboloid.
 """
 
 from abc import abstractmethod
@@ -29,27 +29,28 @@ from curvlab.manifolds.kernels import curvature_like, upcast_half
 from curvlab.manifolds.matrix_products import full_precision, linear, product
 
 SMALLEST = 1e-6
-"""Added to the rectified coordinates and to the sum of weights (Hypformer's authors' code)."""
+"""Number added to rectified coordinates and to sums of weights (code of Hypformer's authors)."""
 
 
 def focused_features(e: Tensor, power: float, smallest: float = SMALLEST) -> Tensor:
     r"""The focused feature map `phi(e) = (|e'| / |e'^p|) e'^p`, `e' = relu(e) + smallest`.
 
-    Powers are elementwise, norms over the last axis: `|phi(e)| = |e'|`. `e'` is divided by its
-    largest entry before the power, so that no power underflows to 0 / 0. Since phi is homogeneous
-    of degree 1, the paper's scalar t, by which it divides `e'`, cancels between the numerator and
-    the denominator of attention; it is left out.
+    Powers are elementwise, and norms are over the last axis: `|phi(e)| = |e'|`. `e'` is divided by
+    its largest entry before the power, so that no power underflows to 0 / 0. The paper divides `e'`
+    by a scalar t. It cancels between the numerator and the denominator of attention, since phi is
+    homogeneous of degree 1, and is omitted.
 
     Shapes: `[..., dim] -> [..., dim]`.
 
-    Source: Hypformer, Eq. 19, which prints no `smallest`; FLatten Transformer.
+    Source: Hypformer, Eq. 19, which has no `smallest`; FLatten Transformer.
     """
     e = F.relu(upcast_half(e)) + smallest
     if power == 1:
         return e
     u = e / e.detach().amax(-1, keepdim=True)
     v = u.square() if power == 2 else u.pow(power)
-    length, size = (torch.linalg.vector_norm(x, dim=-1, keepdim=True) for x in (e, v))
+    length = torch.linalg.vector_norm(e, dim=-1, keepdim=True)
+    size = torch.linalg.vector_norm(v, dim=-1, keepdim=True)
     return v * (length / size)
 
 
@@ -64,7 +65,7 @@ def focused_attention(
     r"""Linear attention `phi(q) [phi(k)^T v] / (phi(q) [phi(k)^T 1] + smallest)`.
 
     Time and memory are linear in the nodes. With a weight W and a bias b of each head the values
-    are `v = W x + b`, which are not made: `phi(k)^T v = (phi(k)^T x) W^T + (phi(k)^T 1) b^T`.
+    are `v = W x + b`, which are not computed: `phi(k)^T v = (phi(k)^T x) W^T + (phi(k)^T 1) b^T`.
 
     Shapes: query and key `[nodes, heads, dim]`, value `[nodes, heads, width]`; returns
     `[nodes, heads, width]`. With a map of `[heads, width, in_width]` and `[heads, width]` the value
@@ -72,7 +73,8 @@ def focused_attention(
 
     Source: Hypformer, Eqs. 16 and 17.
     """
-    q, k = (focused_features(x, power, smallest) for x in (query, key))
+    q = focused_features(query, power, smallest)
+    k = focused_features(key, power, smallest)
     key_sums = k.sum(0)  # [heads, dim]
     if value_map is None:
         summary = k.movedim(-2, 0).mT @ value.movedim(-2, 0)
@@ -89,10 +91,10 @@ def focused_attention(
 class _Heads(TakesManifold, nn.Module):
     """Queries, keys and values of all heads, each as wide as the model, by one map of points.
 
-    Its rows are `[3, heads, dim]`: queries, keys, values, each head after head.
+    Rows of the map are `[3, heads, dim]`, for queries, keys and values.
 
     Args:
-        dim: space-like coordinates of the input, the output and each head.
+        dim: number of space-like coordinates of the input, the output and each head.
         heads: number of heads.
         manifold: space of the input and the output.
     """
@@ -101,7 +103,9 @@ class _Heads(TakesManifold, nn.Module):
 
     def __init__(self, dim: int, heads: int, manifold: Lorentz) -> None:
         super().__init__()
-        self.heads, self.dim, self.space = heads, dim, manifold
+        self.heads = heads
+        self.dim = dim
+        self.space = manifold
 
     def project(self, x: Tensor) -> Tensor:
         """Map points `[nodes, 1 + dim]` to `[nodes, 3 * heads * dim]`."""
@@ -114,10 +118,10 @@ class _Heads(TakesManifold, nn.Module):
 
 
 def _heads_linear(dim: int, heads: int, space: Lorentz) -> LorentzLinear:
-    """One HTC for all heads, each head's matrix drawn by itself (Xavier-uniform, gain `sqrt 2`)."""
+    """One HTC for all heads; each matrix is drawn separately (Xavier-uniform, gain `sqrt 2`)."""
     projection = LorentzLinear(dim, 3 * heads * dim, space)
-    bound = (12 / (1 + 2 * dim)) ** 0.5
-    nn.init.uniform_(projection.weight, -bound, bound)
+    limit = (12 / (1 + 2 * dim)) ** 0.5
+    nn.init.uniform_(projection.weight, -limit, limit)
     return projection
 
 
@@ -127,18 +131,18 @@ class LorentzLinearAttention(_Heads):
     The space part is `mean_heads( phi(q) S / (phi(q) n) + psi(v) )`, with `S = phi(k)^T v`,
     `n = phi(k)^T 1` and psi a linear map that all heads share.
 
-    Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`, the time of the input enters the queries, keys
-    and values as a coordinate.
+    Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`; the time of the input is a coordinate of the map
+    to queries, keys and values.
 
     Args:
-        dim: space-like coordinates of the input, the output and each head.
+        dim: number of space-like coordinates of the input, the output and each head.
         heads: number of heads, whose mean is taken.
         manifold: space of the input and the output.
         power: exponent p of the focused feature map.
 
-    The paper's Eq. 15 applies phi to the values too, its authors' code does not.
-    The curvature of the output differs from that of the values in Eq. 18; here both are one, and
-    the factor, 1. The scalar t of Eq. 19 cancels and is left out (`focused_features`).
+    The paper's Eq. 15 applies phi to the values too, unlike the authors' code. In Eq. 18 the output
+    has another curvature than the values; here both have the same one, and the factor is 1. The
+    scalar t of Eq. 19 cancels and is omitted (`focused_features`).
     """
 
     def __init__(
@@ -162,11 +166,10 @@ class LorentzLinearAttention(_Heads):
         values = weights[2], biases[2]
         attended = focused_attention(query, key, x, self.power, value_map=values)
         mixed = attended.squeeze(-2) if self.heads == 1 else attended.mean(-2)
-        # psi is affine: of the mean of the values it is one map of the points.
-        weight, bias = (part.mean(0) for part in values)
-        mapped = F.linear(
-            x, self.psi.weight @ weight, F.linear(bias, self.psi.weight, self.psi.bias)
-        )
+        # psi is affine: psi of the mean of the values is one map of the points.
+        weight = self.psi.weight @ values[0].mean(0)
+        bias = F.linear(values[1].mean(0), self.psi.weight, self.psi.bias)
+        mapped = F.linear(x, weight, bias)
         return from_space_part(mixed + mapped, self.space)
 
 
@@ -176,14 +179,14 @@ class PointAttention(_Heads):
     Shapes: `[nodes, 1 + dim] -> [nodes, 1 + dim]`.
 
     Args:
-        dim: space-like coordinates of the input, the output and each head.
+        dim: number of space-like coordinates of the input, the output and each head.
         heads: number of heads, whose midpoint is the output.
         manifold: space of the input and the output.
     """
 
     @abstractmethod
     def weighted_sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """Sums of values for each query, points `[heads, nodes, 1 + dim]` as all three."""
+        """Weighted sums of values for each query; all are points `[heads, nodes, 1 + dim]`."""
 
     def forward(self, x: Tensor) -> Tensor:
         sums = self.weighted_sums(*(self.points(part) for part in self.split(x)))
@@ -200,19 +203,19 @@ class PointAttention(_Heads):
 class LorentzSoftmaxAttention(PointAttention):
     r"""Softmax attention by the Lorentzian product, aggregation by the centroid (Eqs. 3 to 5).
 
-    `A = softmax_j( 2 <q_i, k_j>_L / s )`, the centroid of the values with weights `A_ij` a head,
-    and the midpoint of the heads. `s` is learned and starts at `sqrt(dim)`. What the squared
-    distance `-2 / |kappa| - 2 <q, k>_L` and the authors' code add to the logits cancels in the
-    softmax and is left out. Time is quadratic in the nodes; the scores are made in blocks, or not
-    larger than once, by `torch.nn.functional.scaled_dot_product_attention`.
+    `A = softmax_j( 2 <q_i, k_j>_L / s )`. The output of a head is the centroid of the values with
+    weights `A_ij`, and the heads are joined by their midpoint. `s` is learned, initially
+    `sqrt(dim)`. The constants in the squared distance `-2 / |kappa| - 2 <q, k>_L` and in the
+    authors' code cancel in the softmax and are omitted. Time is quadratic in the nodes; scores are
+    computed by `torch.nn.functional.scaled_dot_product_attention`.
 
-    With `inner="as_released"` the score is `2 |kappa| <q_i, k_j>_L / s`, that of the authors' code
-    since its second release. It does not cancel: the softmax starts flatter.
+    With `inner="as_released"` the score is `2 |kappa| <q_i, k_j>_L / s`, as in the authors' code
+    since its second release. This factor does not cancel: the softmax is flatter initially.
 
     Shapes, and further arguments: see `PointAttention`.
 
     Args:
-        inner: product of the scores: None, <q, k>, or `as_released`, divided by k.
+        inner: product of the scores: None for <q, k>, or `as_released` for <q, k> / k.
     """
 
     def __init__(self, dim: int, heads: int, manifold: Lorentz, inner: Inner | None = None) -> None:
@@ -222,11 +225,10 @@ class LorentzSoftmaxAttention(PointAttention):
         self.scale = nn.Parameter(torch.tensor(dim**0.5))
 
     def weighted_sums(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        query = lorentz.reflect_time(query) * (
-            2 * inner_factor(self.space, self.inner) / self.scale
-        )
-        # PyTorch takes the way that makes no scores for four dimensions alone. The product cancels
-        # far out: float32 in full, under autocast, too.
+        factor = 2 * inner_factor(self.space, self.inner) / self.scale
+        query = lorentz.reflect_time(query) * factor
+        # PyTorch needs four dimensions for its kernel without stored scores. The product cancels
+        # far out and needs full float32, also under autocast.
         with torch.autocast(query.device.type, enabled=False), full_precision():
             return F.scaled_dot_product_attention(query[None], key[None], value[None], scale=1.0)[0]
 
@@ -241,8 +243,8 @@ class PoincareLinear(TakesManifold, nn.Module):
         w_k = sinh(sqrt c v_k) / sqrt c,     y = w / (1 + sqrt(1 + c |w|^2)).
 
     On the hyperboloid `lambda x` is the space part of the input, `lambda - 1` is `sqrt c` times its
-    time, and w is the space part of the output: nothing else is left. `sqrt c v_k` and
-    `2 sqrt c r_k` are cut where sinh would overflow.
+    time, and w is the space part of the output. `sqrt c v_k` and `2 sqrt c r_k` are clipped where
+    sinh would overflow.
 
     Shapes: `[..., 1 + in_features] -> [..., out_features]`, the space part of the point.
 
@@ -273,7 +275,7 @@ class _DistanceAttention(PointAttention):
 
     `m_i = sum_j A_ij gamma_j v_j / sum_j A_ij gamma_j` in the Klein model is the normalised sum of
     points on the hyperboloid; heads are joined by their midpoint. `beta` is positive and learned; c
-    cancels in the softmax and is left out. Time is quadratic in the nodes, memory is that of a
+    cancels in the softmax and is omitted. Time is quadratic in the nodes; memory is that of one
     block of distances (`map_row_blocks`).
     """
 
@@ -295,7 +297,7 @@ class TangentDistanceAttention(_DistanceAttention):
     r"""Attention of Hyperbolic Attention Networks: queries, keys and values are `exp_0(W log_0 x)`.
 
     Weights are a softmax of `-beta d(q_i, k_j)`, `beta > 0` learned, and values are joined by their
-    Einstein midpoint. Tangent vectors are cut where the exponential would overflow.
+    Einstein midpoint. Tangent vectors are clipped where the exponential would overflow.
 
     Shapes and arguments: see `PointAttention`.
 
@@ -317,7 +319,7 @@ class PoincareDistanceAttention(_DistanceAttention):
     """Attention of Hyperbolic Networks++: queries, keys and values are `PoincareLinear` maps.
 
     Weights are a softmax of `-tau d(q_i, k_j)`, `tau > 0` learned, and values are joined by their
-    gyromidpoint. Heads have maps of their own, where the paper splits the result of one.
+    gyromidpoint. Each head has a separate map, while the paper splits the result of one map.
 
     Shapes and arguments: see `PointAttention`.
 

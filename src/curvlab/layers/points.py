@@ -16,16 +16,16 @@ def first_tokens(x: Tensor, count: int | None) -> Tensor:
 class Points:
     """Points of a space, known by coordinates, by logarithms at the origin, or by both.
 
-    What is missing is computed when it is first asked for, and kept: a layer that maps tangent
-    vectors costs no exponential that a logarithm would follow.
+    Missing values are computed at their first use and kept, so that a layer that maps tangent
+    vectors needs no exponential followed by a logarithm.
 
     Args:
-        space: space of the points.
-        tangent: tangent vectors `[..., tokens, dim]`, whose exponentials at the origin are the
-            points; far out on a ball or a sphere the logarithms of these are shorter.
-        x: coordinates.
-        log: logarithms at the origin.
-        both: compute coordinates and logarithms from `tangent` now, by one call.
+        space: Space of the points.
+        tangent: Tangent vectors `[..., tokens, dim]`, whose exponentials at the origin are the
+            points; far out on a ball or a sphere, the logarithms of the points are shorter.
+        x: Coordinates.
+        log: Logarithms at the origin.
+        eager: Compute coordinates and logarithms from `tangent` at once, by one call.
     """
 
     def __init__(
@@ -35,11 +35,13 @@ class Points:
         *,
         x: Tensor | None = None,
         log: Tensor | None = None,
-        both: bool = False,
+        eager: bool = False,
     ) -> None:
         self.space = space
-        self._tangent, self._x, self._log = tangent, x, log
-        if both and tangent is not None:
+        self._tangent = tangent
+        self._x = x
+        self._log = log
+        if eager and tangent is not None:
             self._x, self._log = space.expmap0_and_log(tangent)
 
     @property
@@ -66,7 +68,7 @@ class Points:
         return self._log
 
     def first(self, count: int | None) -> "Points":
-        """The first `count` tokens, or all (None); further tangent vectors are not mapped."""
+        """The first `count` tokens, or all (None); other tangent vectors are not mapped."""
         if count is None:
             return self
         if self._x is None and self._tangent is not None:

@@ -1,4 +1,4 @@
-"""Attention over the polynomial tokens of one node, which makes it a filter of its own."""
+"""Attention over the polynomial tokens of one node, which is a filter of that node."""
 
 from itertools import repeat
 
@@ -13,15 +13,15 @@ from curvlab.layers.elementwise import dropout, dropout_mask
 from curvlab.options import Dropout, NonNegativeFloat, Passed, PositiveFloat, PositiveInt
 
 BLOCK_ENTRIES = 2**18
-"""Scores held at a time on a processor: what its cache holds."""
+"""Number of scores that are held at a time on CPU, which fit in its cache."""
 
 
 LIBRARY_PRODUCT = 400
-"""Multiplications a matrix from which on torch leaves a processor's batched products to MKL."""
+"""Multiplications per matrix from which on torch computes batched products on CPU by MKL."""
 
 
 class OrderwiseMLP(nn.Module):
-    """A network of its own for each order, `T_k = W2_k relu(W1_k h_k + b1_k) + b2_k`.
+    """A separate network for each order, `T_k = W2_k relu(W1_k h_k + b1_k) + b2_k`.
 
     Shapes: `[orders + 1, nodes, dim] -> [orders + 1, nodes, dim]`.
 
@@ -45,9 +45,9 @@ class PolynomialAttention(Checked, nn.Module):
 
         S_ij = tanh(q_i . k_j / sqrt(d)) beta_j / (j + 1)^power,   H <- H + drop(drop(S) V),
 
-    without a map of the values or of the output. Without `pre_norm` and `residual` the sum over
-    orders is a polynomial filter of the node's own, `Z_i = sum_j alpha_j g_j(A) x`, with
-    `alpha_j = sum_i S_ij` (Theorem 3.1).
+    without maps of values and output. Without `pre_norm` and `residual`, the sum over orders is a
+    polynomial filter for each node, `Z_i = sum_j alpha_j g_j(A) x` with `alpha_j = sum_i S_ij`
+    (Theorem 3.1).
 
     Shapes: `[orders + 1, nodes, dim] -> [orders + 1, nodes, dim]`.
 
@@ -55,14 +55,14 @@ class PolynomialAttention(Checked, nn.Module):
         orders: highest order of the tokens.
         dim: width of a token.
         heads: number of attention heads, a divisor of `dim`.
-        expansion: width of the order-wise networks over `dim`.
-        power: exponent by which higher orders count less.
+        expansion: ratio of the hidden width of the order-wise networks to `dim`.
+        power: exponent of the decay of higher orders.
         dropout: dropout of the scores and of the output.
         pre_norm: normalise the tokens first.
         residual: add the tokens to the output.
 
-    Differences from the paper: scores are divided by sqrt(d), as in its code; the sums of columns,
-    not of rows, are the coefficients.
+    Differences from the paper: scores are divided by sqrt(d), as in its code; the coefficients are
+    sums of columns, not of rows.
 
     Source: PolyFormer, Algorithms 1 and 2.
     """
@@ -95,46 +95,48 @@ class PolynomialAttention(Checked, nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         values, query, key = self._project(tokens)
-        bias, kept = self._bias, None
+        bias = self._bias
+        mask = None
         if self.training and self.dropout > 0:
             orders, nodes, _ = values.shape
-            kept = dropout_mask((nodes, self.heads, orders, orders), self.dropout, values.device)
+            mask = dropout_mask((nodes, self.heads, orders, orders), self.dropout, values.device)
             bias = bias / (1 - self.dropout)
-        # Autocast makes half-precision products of what the norm returns in float32, in which a
-        # processor multiplies matrices as small as a node's faster.
+        # Under autocast the norm returns float32, in which a CPU multiplies a node's small matrices
+        # faster than in half precision.
         if values.device.type != "cpu":
             values = values.to(query.dtype)
-        mixed = dropout(self._mix(query, key, values, bias, kept), self.dropout, self.training)
+        mixed = dropout(self._mix(query, key, values, bias, mask), self.dropout, self.training)
         return tokens + mixed if self.residual else mixed
 
     def _mix(
-        self, query: Tensor, key: Tensor, values: Tensor, bias: Tensor, kept: Tensor | None
+        self, query: Tensor, key: Tensor, values: Tensor, bias: Tensor, mask: Tensor | None
     ) -> Tensor:
-        """`mix_tokens`, on a processor of blocks of nodes whose scores are computed twice.
+        """`mix_tokens`; on CPU in blocks of nodes, whose scores the backward pass recomputes.
 
-        For 10,000 nodes with 8 heads and 11 orders the scores of a layer take 39 MB, of which
+        For 10,000 nodes with 8 heads and 11 orders, the scores of a layer take 39 MB, of which
         autograd would keep several copies.
         """
         if query.device.type != "cpu":
-            return mix_tokens(query, key, values, bias, kept)
+            return mix_tokens(query, key, values, bias, mask)
         size = max(1, BLOCK_ENTRIES // (self.heads * len(query) ** 2))
-        parts = zip(*(x.split(size, 1) for x in (query, key, values)), strict=True)
-        masks = repeat(None) if kept is None else kept.split(size)
+        parts = zip(query.split(size, 1), key.split(size, 1), values.split(size, 1), strict=True)
+        masks = repeat(None) if mask is None else mask.split(size)
         mixed = [
-            checkpoint(mix_tokens, *part, bias, mask, use_reentrant=False, preserve_rng_state=False)
-            for part, mask in zip(parts, masks, strict=False)
+            checkpoint(mix_tokens, *part, bias, rows, use_reentrant=False, preserve_rng_state=False)
+            for part, rows in zip(parts, masks, strict=False)
         ]
         return torch.cat(mixed, 1)
 
     def coefficients(self, tokens: Tensor) -> Tensor:
         """Filters `alpha_j = sum_i S_ij` of nodes and heads, `[nodes, heads, orders + 1]`."""
         _, query, key = self._project(tokens)
-        q, k = (split_nodes_and_heads(x, self.heads) for x in (query, key))
+        q = split_nodes_and_heads(query, self.heads)
+        k = split_nodes_and_heads(key, self.heads)
         return ((q @ k.mT).tanh() * self._bias).sum(-2)
 
     @property
     def is_filter(self) -> bool:
-        """Whether the output is linear in the tokens but for the coefficients."""
+        """Whether the output is linear in the tokens, for given coefficients."""
         return isinstance(self.norm, nn.Identity) and not self.residual
 
     def _project(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -148,10 +150,11 @@ class PolynomialAttention(Checked, nn.Module):
 
 
 class SharedCoefficients(nn.Module):
-    """UniFilter: one filter for all nodes, `h_k <- alpha_k h_k`, whose sum over orders it is.
+    """UniFilter: one filter for all nodes, the sum over orders of `h_k <- alpha_k h_k`.
 
-    Coefficients start at random, their absolute values adding up to 1 (`mono`), or at ones
-    (`cheb`), as in what PolyFormer's code keeps of earlier filters; the paper gives no formula.
+    Initial coefficients are random with absolute values that add up to 1 (`mono`), or ones
+    (`cheb`), as in the code of earlier filters in PolyFormer's repository; the paper gives no
+    formula.
 
     Shapes: `[orders + 1, nodes, dim] -> [orders + 1, nodes, dim]`.
 
@@ -179,11 +182,11 @@ class SharedCoefficients(nn.Module):
 
 
 def _orderwise_linear(orders: int, inputs: int, outputs: int) -> tuple[nn.Parameter, nn.Parameter]:
-    """Weight `[orders + 1, inputs, outputs]` and bias, each order's drawn as `nn.Linear` does."""
-    bound = inputs**-0.5
-    shapes = ((orders + 1, inputs, outputs), (orders + 1, 1, outputs))
-    weight, bias = (nn.Parameter(torch.empty(shape).uniform_(-bound, bound)) for shape in shapes)
-    return weight, bias
+    """Weight `[orders + 1, inputs, outputs]` and bias, initialised like `nn.Linear` per order."""
+    limit = inputs**-0.5
+    weight = torch.empty(orders + 1, inputs, outputs).uniform_(-limit, limit)
+    bias = torch.empty(orders + 1, 1, outputs).uniform_(-limit, limit)
+    return nn.Parameter(weight), nn.Parameter(bias)
 
 
 def split_nodes_and_heads(x: Tensor, heads: int) -> Tensor:
@@ -192,24 +195,28 @@ def split_nodes_and_heads(x: Tensor, heads: int) -> Tensor:
 
 
 def mix_tokens(
-    query: Tensor, key: Tensor, values: Tensor, bias: Tensor, kept: Tensor | None
+    query: Tensor, key: Tensor, values: Tensor, bias: Tensor, mask: Tensor | None
 ) -> Tensor:
-    """`(tanh(Q K^T) * bias * kept) V` of every node and head.
+    """`(tanh(Q K^T) * bias * mask) V` of every node and head.
 
-    Shapes: queries (scaled), keys and values `[orders + 1, nodes, dim]`, a factor for the column of
-    each order `[heads, 1, orders + 1]`, the scores that dropout keeps `[nodes, heads, orders + 1,
-    orders + 1]` or None; returns `[orders + 1, nodes, dim]`.
+    Shapes: scaled queries, keys and values `[orders + 1, nodes, dim]`; the factors of columns,
+    `bias`, `[heads, 1, orders + 1]`; the scores that dropout keeps, `mask`,
+    `[nodes, heads, orders + 1, orders + 1]` or None; returns `[orders + 1, nodes, dim]`.
     """
-    q, k, v = (split_nodes_and_heads(x, len(bias)) for x in (query, key, values))
+    heads = len(bias)
+    q = split_nodes_and_heads(query, heads)
+    k = split_nodes_and_heads(key, heads)
+    v = split_nodes_and_heads(values, heads)
     width = v.shape[-1]
-    padding = 0
-    # On a processor torch's own loop takes up to five times as long for heads of two numbers as the
-    # library's products for four: with zeros, at most twice as many numbers, they are used.
-    if v.device.type == "cpu" and width < (needed := -(-LIBRARY_PRODUCT // len(query) ** 2)):
-        padding = needed - width if needed <= 2 * width else 0
-    if padding:
-        q, k, v = (F.pad(x, (0, padding)) for x in (q, k, v))
+    # On CPU, padding heads of two numbers to four lets MKL compute the products, up to five times
+    # as fast as torch's own loop.
+    needed = -(-LIBRARY_PRODUCT // len(query) ** 2)
+    if v.device.type == "cpu" and width < needed <= 2 * width:
+        padding = (0, needed - width)
+        q, k, v = F.pad(q, padding), F.pad(k, padding), F.pad(v, padding)
     scores = (q @ k.mT).tanh()
-    # A factor of a column of the scores is one of its row of the values, a smaller array.
-    mixed = (scores if kept is None else scores * kept) @ (v * bias.mT)
+    if mask is not None:
+        scores = scores * mask
+    # The factor of a column of scores multiplies a row of the values, a smaller array.
+    mixed = scores @ (v * bias.mT)
     return mixed[..., :width].movedim(2, 0).flatten(2)

@@ -1,4 +1,4 @@
-"""Attention whose scores are made a block of rows at a time."""
+"""Attention whose scores are computed in blocks of rows."""
 
 from collections.abc import Callable
 
@@ -7,13 +7,13 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 BLOCK_ENTRIES = 2**24
-"""Scores that are held at a time."""
+"""Number of scores that are held at a time."""
 
 
 def map_row_blocks(make_rows: Callable[[slice], Tensor], rows: int, row_entries: int) -> Tensor:
-    """Results `[heads, rows, width]` of a function of a slice of the rows, a block at a time.
+    """Results `[heads, rows, width]` of a function of slices of rows, one block at a time.
 
-    Each row has `row_entries` scores over all heads. A block is made again for its derivative.
+    Each row has `row_entries` scores over all heads. Blocks are recomputed in the backward pass.
     """
     size = max(1, BLOCK_ENTRIES // max(1, row_entries))
     blocks = [slice(start, start + size) for start in range(0, max(1, rows), size)]

@@ -1,4 +1,4 @@
-"""Layers and models take manifolds as classes, instances or partials, and refuse other kinds."""
+"""Manifolds as arguments of layers and models: classes, instances or partials, checked."""
 
 from collections.abc import Callable
 from functools import cache
@@ -11,32 +11,32 @@ from curvlab.errors import UsageError
 from curvlab.manifolds import Manifold
 
 
-def check_manifolds(owner: str, annotated: Any, given: dict[str, Any]) -> None:
-    """Refuse manifolds that fit no annotation; make an instance where it asks for one."""
+def check_manifolds(owner: str, annotated: Any, arguments: dict[str, Any]) -> None:
+    """Refuse manifolds that fit no annotation; make an instance if the annotation requires one."""
     for name, (kinds, is_maker) in _manifolds(annotated).items():
-        value = given.get(name)
+        value = arguments.get(name)
         kind = manifold_class(value)
         unknown = callable(value) and not issubclass(kind, Manifold)  # a function
         if value is None or (unknown and is_maker):
             continue
         if not issubclass(kind, kinds):
-            shown = kind.__name__ if issubclass(kind, Manifold) else repr(value)
-            raise UsageError(f"{owner}: {name}={shown} must be {' or '.join(_choices(kinds))}")
+            text = kind.__name__ if issubclass(kind, Manifold) else repr(value)
+            raise UsageError(f"{owner}: {name}={text} must be {' or '.join(_choices(kinds))}")
         if not is_maker and not isinstance(value, Manifold):
-            given[name] = value()
+            arguments[name] = value()
 
 
 class TakesManifold(Checked):
-    """Base of layers and models, whose constructors take `manifold` as a class or an instance.
+    """Base of layers and models whose constructors take `manifold` as a class or an instance.
 
-    The annotation says which fit: `manifold: Lorentz` is a layer's, which gets an instance,
-    `manifold: SpaceMaker[Stereographic]` a model's, which makes its spaces itself.
+    The annotation restricts the class: a layer with `manifold: Lorentz` gets an instance; a model
+    with `manifold: SpaceMaker[Stereographic]` makes its spaces itself.
     """
 
     _checks = (check_values, check_manifolds)
 
     def __new__(cls, *_: Any, **options: Any) -> Self:
-        """Answer other libraries' names of the curvature."""
+        """Refuse other libraries' names of the curvature."""
         for name in {"c", "k", "curvature"} & options.keys():
             if name not in signature(cls.__init__).parameters:
                 raise UsageError(
@@ -48,17 +48,17 @@ class TakesManifold(Checked):
 
 @cache
 def _manifolds(annotated: Any) -> dict[str, tuple[tuple[type[Manifold], ...], bool]]:
-    """Arguments that are manifolds: their classes, and whether a maker is asked for."""
-    hints = get_type_hints(annotated).items()
-    return {
-        name: (kinds, get_origin(hint) is Callable)
-        for name, hint in hints
-        if (kinds := _classes(hint))
-    }
+    """Arguments that are manifolds: their classes, and whether the argument is a maker."""
+    arguments = {}
+    for name, hint in get_type_hints(annotated).items():
+        kinds = _classes(hint)
+        if kinds:
+            arguments[name] = (kinds, get_origin(hint) is Callable)
+    return arguments
 
 
 def manifold_class(value: Any) -> type:
-    """The class of an instance, or that a class or a partial makes."""
+    """The class of an instance, or the class that a class or a partial makes."""
     maker = getattr(value, "func", value)
     return maker if isinstance(maker, type) else type(maker)
 
@@ -74,7 +74,7 @@ def _choices(kinds: tuple[type[Manifold], ...]) -> list[str]:
     """Names of the manifolds of some classes that can be made."""
     every = [getattr(manifolds, name) for name in manifolds.__all__]
     return [
-        each.__name__
-        for each in every
-        if isinstance(each, type) and issubclass(each, kinds) and not isabstract(each)
+        kind.__name__
+        for kind in every
+        if isinstance(kind, type) and issubclass(kind, kinds) and not isabstract(kind)
     ]

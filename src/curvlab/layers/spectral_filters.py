@@ -1,4 +1,4 @@
-"""Polynomial filters with learned coefficients, the same for all nodes."""
+"""Polynomial filters with learned coefficients that all nodes share."""
 
 from math import cos, pi
 
@@ -16,7 +16,8 @@ from curvlab.options import NonNegativeInt, Share
 class GPRFilter(Checked, nn.Module):
     """Generalised PageRank, `Z = sum_k gamma_k A^k Y`, with coefficients of any sign.
 
-    They start as a personalised PageRank's, `alpha (1 - alpha)^k`, the last `(1 - alpha)^orders`.
+    Initial coefficients are those of a personalised PageRank, `alpha (1 - alpha)^k`, and
+    `(1 - alpha)^orders` for the last.
 
     Shapes: signals `[nodes, dim]`, adjacency A `[nodes, nodes]` (sparse CSR, normalised with
     self-loops); returns `[nodes, dim]`.
@@ -43,13 +44,13 @@ class BernsteinFilter(Checked, nn.Module):
     r"""Bernstein polynomials of the Laplacian `L = I - A` with non-negative coefficients.
 
     `Z = sum_k relu(theta_k) binom(K, k) 2^-K (2I - L)^(K-k) L^k Y`, whose value at eigenvalue
-    `2 k / K` is about `theta_k`; all ones are the identity. Made by Horner's rule in `2I - L` with
-    K products instead of `K^2 / 2`.
+    `2 k / K` is about `theta_k`; all ones are the identity. Horner's rule in `2I - L` needs K
+    products instead of `K^2 / 2`.
 
-    Shapes: as `GPRFilter`, A without self-loops.
+    Shapes: as in `GPRFilter`, A without self-loops.
 
     Args:
-        orders: K, the highest order.
+        orders: highest order K.
 
     Source: He et al. 2021, "BernNet".
     """
@@ -81,10 +82,10 @@ class ChebyshevInterpolation(Checked, nn.Module):
 
         Z = c_0 / 2 Y + sum_(k >= 1) c_k T_k(-A) Y;  all ones are the identity.
 
-    Shapes: as `GPRFilter`, A without self-loops.
+    Shapes: as in `GPRFilter`, A without self-loops.
 
     Args:
-        orders: K, the highest order.
+        orders: highest order K.
 
     Source: He et al. 2022, "Convolutional neural networks on graphs with Chebyshev approximation,
     revisited" (ChebNetII).

@@ -1,15 +1,15 @@
 r"""Transformer layers on products of constant-curvature spaces (FPS-T, Section 3).
 
-Every layer takes and returns points `[..., dim]`, coordinates or `Points`, of a space made of
-`components` blocks of `dim / components` coordinates, block `h` with curvature `kappa_h`. Built on
-`curvlab.manifolds.Euclidean`, whose maps are identities, the same layers are the layers of the
-plain transformer, without a map.
+Every layer takes and returns points `[..., dim]`, as coordinates or `Points`. The space has
+`components` blocks of `dim / components` coordinates; block `h` has curvature `kappa_h`. On
+`curvlab.manifolds.Euclidean`, whose maps are identities, the layers are those of the plain
+transformer.
 
-After every exponential and every Moebius sum a point is projected into the ball, if it is one.
+Points of a ball are projected into the ball after every exponential and every Moebius sum.
 
-Tokens keep their shape `[tokens, dim]`, but the layers lay them out in memory with the tokens of
-one coordinate side by side: norms of short blocks and products with one factor a token are then
-sweeps over long rows, several times faster than with the few coordinates of a token side by side.
+Tokens have the shape `[tokens, dim]`, but in memory the tokens of one coordinate are contiguous.
+Norms of short blocks and products with one factor per token are then sweeps over long rows, several
+times faster than over the few coordinates of a token.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,12 +35,13 @@ MeanVectors = tuple[Tensor, Tensor | None]
 """Vectors `[heads, tokens, width]` whose weighted sums give a mean, and the tokens' scales."""
 
 TOKENS_AT_ONCE = 2**15
-"""Tokens that linear attention processes at a time on CPU. Larger arrays would be allocated anew
-each time, which costs more than their arithmetic."""
+"""Number of tokens that linear attention processes at a time on CPU.
+
+Larger arrays would be allocated in each call, which takes longer than their arithmetic."""
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`x W^T + b`, `[tokens, in] -> [tokens, out]`, with the tokens side by side in memory."""
+    """`x W^T + b`, `[tokens, in] -> [tokens, out]`, with contiguous tokens in memory."""
     if x.dim() != 2:
         return F.linear(x, weight, bias)
     if bias is None:
@@ -56,9 +57,9 @@ class TokenLinear(nn.Linear):
 
 
 class StereographicLinear(PointLayer, nn.Linear):
-    r"""Linear map in the tangent space at the origin, bias by Moebius addition.
+    r"""Linear map in the tangent space at the origin, with a bias by Moebius addition.
 
-    `exp_0(W log_0(x)) (+) exp_0(b)`, exponentials and logarithms block by block, `W` across blocks.
+    `exp_0(W log_0(x)) (+) exp_0(b)`. Exponentials and logarithms act on each block, `W` on all.
 
     Shapes: `[..., in_features] -> [..., out_features]`, both split into the space's components.
 
@@ -69,8 +70,8 @@ class StereographicLinear(PointLayer, nn.Linear):
         bias: add `exp_0(b)` on the right.
         weight_dropout: probability of zeroing an entry of `W` in training (DropConnect).
 
-    Source: FPS-T, Section 3.2; the initialisation (Xavier, gain `1 / sqrt 2`), the bias and the
-    dropout on weights are those of the authors' layer code.
+    Source: FPS-T, Section 3.2. The initialisation (Xavier, gain `1 / sqrt 2`), the bias and the
+    dropout of weights are those of the authors' layers.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class StereographicLinear(PointLayer, nn.Linear):
         return linear(x.log, weight)
 
     def means(self, x: Points) -> list[MeanVectors]:
-        """The space's `mean_vectors` and `tangent_scale` of the outputs, which are not made."""
+        """The space's `mean_vectors` and `tangent_scale` of the outputs, which are not computed."""
         assert self.bias is not None
         parts = split_tokens(self.tangent(x))
         return [self.space.expmap0_sum_means(part, self.bias) for part in parts]
@@ -120,7 +121,7 @@ class StereographicLayerNorm(PointLayer, nn.LayerNorm):
 
     def forward(self, x: Points) -> Points:  # type: ignore[override]
         v = x.log
-        # Sums, since the derivative of a mean is an array as large as v.
+        # Sums instead of means, whose derivatives are arrays as large as v.
         dim = v.shape[-1]
         centred = v - v.sum(-1, keepdim=True) / dim
         scale = (kernels.squared_norm(centred) / dim + self.eps).rsqrt()
@@ -132,9 +133,9 @@ class StereographicFeedForward(PointLayer, nn.Module):
 
     Args:
         dim: width of the input and the output.
-        hidden: width in between.
-        function: the activation, on tangent vectors.
-        manifold: space of all three.
+        hidden: hidden width.
+        function: activation of the hidden tangent vectors.
+        manifold: space of input, hidden points and output.
         weight_dropout: DropConnect probability of both linear layers.
     """
 
@@ -153,20 +154,20 @@ class StereographicFeedForward(PointLayer, nn.Module):
         self.function = function
 
     def forward(self, x: Points) -> Points:
-        # The exponential after the activation and the logarithm before the outer layer cancel, up
-        # to the rim, which activations that do not lengthen vectors do not reach. The activation
-        # sees them transposed, `[hidden, tokens]`, as they lie in memory.
+        # The exponential after the activation and the logarithm before the outer layer cancel
+        # inside the rim, which activations that do not lengthen vectors do not reach. The
+        # activation gets them in their layout in memory, `[hidden, tokens]`.
         hidden = self.function(self.inner(x).log.mT).mT
         return self.outer(Points(self.space, log=hidden))
 
 
 def choose_midpoint(space: Manifold, midpoint: Midpoint | None) -> None:
-    """Choose how a stereographic space takes means; every other space has a single way."""
+    """Choose the midpoint of a stereographic space; other spaces have a single one."""
     if isinstance(space, Stereographic):
-        space.printed_midpoint = midpoint == "paper"
+        space.published_midpoint = midpoint == "paper"
     elif midpoint is not None and not isinstance(space, Euclidean):
         raise UsageError(
-            f"midpoint={midpoint!r}: the published quotient is of stereographic manifolds, not of "
+            f"midpoint={midpoint!r}: only stereographic manifolds have the published quotient, not "
             f"{type(space).__name__}; leave midpoint=None"
         )
 
@@ -174,24 +175,24 @@ def choose_midpoint(space: Manifold, midpoint: Midpoint | None) -> None:
 class StereographicAttention(PointLayer, nn.Module):
     r"""Multi-head attention whose head `h` lives on component `h` (FPS-T, Section 3.3, Eqs. 5-8).
 
-    Values are points; queries and keys are tangent vectors at the values, transported to the
-    origin, where the similarity is taken; the result is the weighted mean of the values, on a
-    stereographic space their gyro-midpoint. Queries and keys start as `StereographicLinear` does;
-    in the authors' layer code they are plain `nn.Linear`, with its initialisation.
+    Values are points. Queries and keys are tangent vectors at the values, transported to the origin
+    for their similarity. The result is the weighted mean of the values, on a stereographic space
+    their gyro-midpoint. Queries and keys are initialised like `StereographicLinear`; in the
+    authors' code they are `nn.Linear` with its initialisation.
 
-    Shapes: `[tokens, dim] -> [tokens, dim]`, points with the space's further coordinates.
+    Shapes: `[tokens, dim] -> [tokens, dim]`, plus the space's further coordinates of points.
 
     Args:
         dim: width of tangent vectors of the input and the output.
-        heads: number of heads, the components of `space`.
+        heads: number of heads, which is the number of components of `manifold`.
         manifold: space of the input and the output.
-        kind: `linear` compares `phi(q) . phi(k)` in time linear in the tokens (Eq. 11); `exact`
-            compares `q . k` (Eqs. 6-7), whose signed weights may cancel: a reference, in which
+        kind: similarity: `linear` is `phi(q) . phi(k)`, in time linear in the tokens (Eq. 11);
+            `exact` is `q . k` (Eqs. 6-7), a reference whose signed weights may cancel, so that
             outputs jump where the sum of a query's weights crosses 0.
-        out_proj: mix the heads by a last stereographic linear layer (the authors' code; the paper's
-            Eq. 8 only concatenates).
-        midpoint: None, or `paper` for the published quotient, which jumps to the antipode beyond
-            the equator (see `stereographic.midpoint_from_sums`).
+        out_proj: mix the heads by a last stereographic linear layer, as in the authors' code (the
+            paper's Eq. 8 only concatenates).
+        midpoint: midpoint of the values: None, or `paper` for the published quotient, which jumps
+            to the antipode beyond the equator (see `stereographic.midpoint_from_sums`).
         dropout: dropout of the outputs' logarithms.
     """
 
@@ -237,8 +238,8 @@ class StereographicAttention(PointLayer, nn.Module):
         if not self.training or self.dropout.p == 0:
             return out
         # Drawn for all tokens, so that `rows` does not change the random stream.
-        kept = self.dropout(out.x.new_ones(x.log.shape[::-1]).T)
-        scaled = self.space.scale_coordinates(out.x, kept[: len(out.x)])
+        mask = self.dropout(out.x.new_ones(x.log.shape[::-1]).T)
+        scaled = self.space.scale_coordinates(out.x, mask[: len(out.x)])
         return Points(self.space, x=scaled)
 
     def _heads(self, x: Tensor) -> Tensor:
@@ -259,11 +260,11 @@ def positive_features(u: Tensor) -> Tensor:
 def _raise_low_queries(query: Tensor) -> Tensor:
     """Raise queries until their largest feature is at least `exp(LOWEST)`.
 
-    For negative u, `elu(u) + 1` is `exp(u)`, and far below 0 this sum loses its digits. All
-    features of a query are multiplied by one number, which does not move its midpoint.
+    For negative u, `elu(u) + 1` is `exp(u)`, and far below 0 this sum loses its digits. Raising a
+    query multiplies all its features by one number, which does not change its midpoint.
     """
-    missing = LOWEST - query.detach().amax(-1, keepdim=True)
-    return query + missing.clamp_min(0)
+    deficit = LOWEST - query.detach().amax(-1, keepdim=True)
+    return query + deficit.clamp_min(0)
 
 
 def midpoint_attention(similarity: Tensor, value: Tensor, space: Manifold) -> Tensor:
@@ -272,7 +273,7 @@ def midpoint_attention(similarity: Tensor, value: Tensor, space: Manifold) -> Te
     Shapes: similarity `[heads, queries, keys]`, value (points) `[keys, dim]`; returns
     `[queries, dim]`.
     """
-    # The sum of a query's weights is made positive: on a sphere, negative weights would give the
+    # The sum of a query's weights must be positive: on a sphere, a negative sum would give the
     # antipode.
     similarity = torch.where(similarity.sum(-1, keepdim=True) < 0, -similarity, similarity)
     return space.weighted_mean(value, lambda vectors: (vectors.mT @ similarity.mT).mT)
@@ -289,27 +290,28 @@ def linear_attention(query: Tensor, key: Tensor, value: Tensor, space: Manifold)
 
 
 def _attend(query: Tensor, key: Tensor, values: Sequence[MeanVectors], space: Manifold) -> Tensor:
-    """Means of values, known by `mean_vectors` m_j and `tangent_scale` of `split_tokens`.
+    """Means of values, given by `mean_vectors` m_j and `tangent_scale` of parts of the tokens.
 
-    `sum_j phi(k_j) m_j^T` is summed once and shared by all queries (FPS-T, Eq. 11, with the
-    denominator of Appendix C, which Eq. 11 omits). Queries and keys are tangent vectors at the
-    values; a scale transports them to the origin.
+    `sum_j phi(k_j) m_j^T` is computed once for all queries (FPS-T, Eq. 11, with the denominator of
+    Appendix C, which Eq. 11 omits). Queries and keys are tangent vectors at the values; a scale
+    transports them to the origin.
     """
-    queries, keys = split_tokens(query), split_tokens(key)
+    queries = split_tokens(query)
+    keys = split_tokens(key)
     summaries = [
         vectors.mT @ positive_features(_scaled(k, scale))
         for k, (vectors, scale) in zip(keys, values, strict=True)
     ]
     summary = sum(summaries[1:], start=summaries[0])
-    means = [
-        space.mean_point((summary @ positive_features(_raise_low_queries(_scaled(q, scale))).mT).mT)
-        for q, (_, scale) in zip(queries, values, strict=False)
-    ]
+    means = []
+    for q, (_, scale) in zip(queries, values, strict=False):
+        features = positive_features(_raise_low_queries(_scaled(q, scale)))
+        means.append(space.mean_point((summary @ features.mT).mT))
     return means[0] if len(means) == 1 else torch.cat([mean.mT for mean in means], dim=-1).mT
 
 
 def _scaled(x: Tensor, scale: Tensor | None) -> Tensor:
-    """Vectors times the scales of the first tokens."""
+    """Vectors times the scales of their tokens, which are the first ones."""
     return x if scale is None else x * first_tokens(scale, x.shape[-2])
 
 
@@ -319,7 +321,7 @@ LogitCurvature = Literal["geometric", "paper"]
 
 
 class StereographicLogits(TakesManifold, nn.Module):
-    r"""Logits from signed distances to one hyperplane a class.
+    r"""Logits from signed distances to one hyperplane for each class.
 
     Class `c` has an offset `P = exp_0(p)` and a normal `A`, the transport of `a` from the origin to
     `P`. With `z = (-P) (+) x`, in every component
@@ -331,8 +333,8 @@ class StereographicLogits(TakesManifold, nn.Module):
 
         u = 2 (alpha <s, a> + kappa |s|^2 <P, a>) / (alpha beta |a|),
 
-    so that two matrix products with the classes suffice: no tensor `[nodes, classes, dim]` is made.
-    On one flat component the logit is `4 <x - p, a>`; on several it is not linear.
+    so that two matrix products with the classes suffice, without a tensor `[nodes, classes, dim]`.
+    On one flat component the logit is `4 <x - p, a>`; on several components it is not linear.
 
     Shapes: `[nodes, dim] -> [nodes, classes]`.
 
@@ -340,9 +342,9 @@ class StereographicLogits(TakesManifold, nn.Module):
         dim: width of the points.
         classes: number of classes.
         manifold: space of the points.
-        curvature: curvature of `arsin`: `geometric` is the space's kappa, which makes D the
-            distance; `paper` is `kappa |kappa|`, as FPS-T's Eq. 4 and its authors' code have it;
-            beyond kappa = 1 its argument can leave the domain and is then held at the boundary.
+        curvature: curvature of `arsin`: `geometric` is the space's kappa, for which D is the
+            distance; `paper` is `kappa |kappa|`, as in FPS-T's Eq. 4 and its authors' code, whose
+            argument is clamped to the domain beyond kappa = 1.
 
     Source: FPS-T, Eq. 4 and its product form; Ganea et al. 2018.
     """
@@ -361,12 +363,13 @@ class StereographicLogits(TakesManifold, nn.Module):
         self.offset = nn.Parameter(torch.zeros(classes, dim))
 
     def forward(self, x: Tensor) -> Tensor:
-        kappa = x.new_zeros(self.space.components) if self.space.kappa is None else self.space.kappa
+        kappa = self.space.kappa
+        if kappa is None:
+            kappa = x.new_zeros(self.space.components)
         kappa = kappa.to(x.dtype)[:, None, None]
-        point, offset, normal = (
-            self.space.split(part).movedim(-2, 0)
-            for part in (x, self.space.expmap0(self.offset), self.normal)
-        )
+        point = self.space.split(x).movedim(-2, 0)
+        offset = self.space.split(self.space.expmap0(self.offset)).movedim(-2, 0)
+        normal = self.space.split(self.normal).movedim(-2, 0)
         alpha = kernels.conformal_denominator(offset, kappa).mT  # [components, 1, classes]
         beta = kernels.conformal_denominator(point, kappa)  # [components, nodes, 1]
         along = (offset * normal).sum(-1).unsqueeze(-2)  # <P, a>

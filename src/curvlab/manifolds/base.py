@@ -1,4 +1,4 @@
-"""The protocol of manifolds: all that models and tasks ask of the space that points lie on."""
+"""The protocol of manifolds: the methods of a space that models and tasks use."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from curvlab.manifolds.pair_form import PairForm
 
 
 def method_from_function(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A method that calls a function of points and the manifold's curvature."""
+    """A method that passes the manifold's curvature to a function of points."""
 
     def method(self: "Manifold", *points: Tensor) -> Tensor:
         return function(*points, self.kappa)
@@ -34,8 +34,8 @@ def root_of_sqdist(space: "Manifold", x: Tensor, y: Tensor) -> Tensor:
 class Manifold(Checked, nn.Module, ABC):
     """A space of points `[..., dim]`; models and tasks use only these methods of it.
 
-    A subclass implements `expmap0`, `logmap0`, `add` and `dist`. All other methods follow from
-    these; a subclass overrides those for which its geometry has a better form, such as
+    A subclass implements `expmap0`, `logmap0`, `add` and `dist`. All other methods have defaults
+    that use these four; a subclass overrides a method if its geometry has a better form, such as
     `mean_vectors` and `mean_point`. Tangent vectors at the origin are `[..., dim - codimension]`.
 
     Args:
@@ -45,13 +45,11 @@ class Manifold(Checked, nn.Module, ABC):
         max: open upper bound of the curvature, None for none.
 
     Attributes:
-        components: number of factors, each with an attention head.
-        codimension: number of coordinates of a point beyond those of a tangent vector at the
-            origin.
-        tangent_dim: width of tangent vectors if it is fixed; None: any multiple of `components`.
-        decoders: names of the decoders of node classification that know this space, the default
-            first.
-        link_decoders: names of the decoders of link prediction, likewise.
+        components: Number of factors, each with an attention head.
+        codimension: Number of coordinates of a point minus those of a tangent vector at the origin.
+        tangent_dim: Width of tangent vectors if it is fixed; None: any multiple of `components`.
+        decoders: Names of the decoders of node classification for this space, the default first.
+        link_decoders: Names of the decoders of link prediction, the default first.
     """
 
     _arguments: tuple[tuple[Any, ...], dict[str, Any]]
@@ -62,7 +60,7 @@ class Manifold(Checked, nn.Module, ABC):
     link_decoders: ClassVar[tuple[str, ...]] = ("fermi_dirac",)
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
-        """Keep the arguments, with which `__call__` makes further manifolds."""
+        """Keep the arguments, from which `__call__` makes further manifolds."""
         refuse_other_names(cls.__name__, options)
         space = super().__new__(cls)
         vars(space)["_arguments"] = args, options
@@ -70,9 +68,9 @@ class Manifold(Checked, nn.Module, ABC):
 
     def __call__(self, **options: Any) -> Self:
         """Make another manifold with the same arguments, except for `options`."""
-        args, given = self._arguments
-        given = given | signature(type(self)).bind_partial(*args).arguments | options
-        return type(self)(**given)
+        positional, keywords = self._arguments
+        arguments = signature(type(self)).bind_partial(*positional).arguments
+        return type(self)(**(keywords | arguments | options))
 
     @property
     def kappa(self) -> Tensor | None:
@@ -81,7 +79,7 @@ class Manifold(Checked, nn.Module, ABC):
 
     @abstractmethod
     def expmap0(self, v: Tensor) -> Tensor:
-        """Exponential map at the origin, inside the rim where there is one.
+        """Exponential map at the origin; in a ball, points stay inside its rim.
 
         Shapes: `[..., dim - codimension] -> [..., dim]`.
         """
@@ -140,8 +138,8 @@ class Manifold(Checked, nn.Module, ABC):
         By default these are the logarithms at the origin, each followed by a 1.
 
         Args:
-            x: points `[..., n, dim]`.
-            scale: `tangent_scale(x)` where there is one and it has been computed.
+            x: Points `[..., n, dim]`.
+            scale: `tangent_scale(x)` if it has been computed already.
         """
         v = self.split(self.logmap0(x)).movedim(-2, 0)
         return torch.cat([v.mT, torch.ones_like(v[..., :1]).mT], dim=-2).mT
@@ -160,14 +158,14 @@ class Manifold(Checked, nn.Module, ABC):
         return self.mean_point(average(self.mean_vectors(x)))
 
     def tangent_scale(self, x: Tensor) -> Tensor | None:  # noqa: ARG002
-        """Length of a coordinate vector at x over its length at the origin.
+        """Length of a coordinate vector at x divided by its length at the origin.
 
-        `[components, ..., 1]`; None where coordinates of tangent vectors are orthonormal.
+        The shape is `[components, ..., 1]`; None if coordinates of tangent vectors are orthonormal.
         """
         return None
 
     def project(self, x: Tensor) -> Tensor:
-        """Move points to where the arithmetic is accurate, `[..., dim]`."""
+        """Move points into the region of accurate arithmetic, `[..., dim]`."""
         return x
 
     def expmap0_and_log(self, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -180,7 +178,7 @@ class Manifold(Checked, nn.Module, ABC):
         return self.logmap0(self.expmap0(v))
 
     def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:
-        """`add` of the `expmap0` of vectors u and of one vector v, `[..., dim]`."""
+        """`add(expmap0(u), expmap0(v))` of vectors u and one vector v, `[..., dim]`."""
         return self.add(self.expmap0(u), self.expmap0(v.expand_as(u)))
 
     def expmap0_sum_means(self, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -208,28 +206,28 @@ class Manifold(Checked, nn.Module, ABC):
         return x.flatten(-2)
 
     def chord_weight(self, x: Tensor) -> Tensor | None:  # noqa: ARG002
-        """Factors w of points, `[n, components]`, in the points' own type.
+        """Factors w of points, `[n, components]`, in the type of the points.
 
-        The squared distance is a function of `w_x w_y |x - y|^2` of each component, that of
-        `pair_form`. None: there are no such factors.
+        The squared distance is a function of `w_x w_y |x - y|^2` of each component, the function of
+        `pair_form`. None: the space has no such factors.
         """
         return None
 
     def pair_form(self, x: Tensor) -> PairForm | None:  # noqa: ARG002
-        """Bilinear form of points `[nodes, dim]` of which their squared distance is a function.
+        """Bilinear form of points `[nodes, dim]` that determines their squared distance.
 
-        With it, graph reconstruction needs no matrix of all distances. None: there is no such form.
+        With it, graph reconstruction needs no matrix of all distances. None: the space has no form.
         """
         return None
 
     def shares(self, x: Tensor) -> dict[str, Tensor]:  # noqa: ARG002
-        """Shares of points `[..., dim]` at limits of their coordinates, 0 to 1, by name."""
+        """Shares (0 to 1) of points `[..., dim]` at limits of their coordinates, by name."""
         return {}
 
     def picture(self, x: Tensor) -> tuple[Tensor, Any] | None:  # noqa: ARG002
-        """Points `[nodes, dim]` on a manifold that can be stored and drawn.
+        """Points `[nodes, dim]` and a manifold that can be stored and drawn.
 
-        None: the logarithms at the origin are drawn instead, in flat space.
+        None: draw the logarithms at the origin instead, in flat space.
         """
         return None
 
@@ -276,7 +274,7 @@ class GeooptManifold(Manifold, geoopt.Manifold):
         return geoopt.ManifoldTensor(self.expmap0(std * v), manifold=self)
 
     def describe(self, dim: int) -> str:
-        """The space of points of width `dim`, as a picture names it."""
+        """Description of the space of points of width `dim` for the title of a picture."""
         return f"{type(self).__name__}, {dim} dimensions"
 
     def extra_repr(self) -> str:

@@ -19,9 +19,9 @@ from curvlab.manifolds.stereographic import WIDE, mobius_half
 def to_klein(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Klein coordinates 2 x / (1 - kappa |x|^2), in which geodesics are straight, `[..., dim]`.
 
-    The ball of radius 1 / sqrt(-kappa) for kappa < 0. For kappa > 0 the gnomonic projection, which
-    has no point on the equator, where the result is merely finite, and takes antipodes to one
-    point. 2 x as kappa -> 0.
+    For kappa < 0 the image is the ball of radius 1 / sqrt(-kappa). For kappa > 0 this is the
+    gnomonic projection, which maps antipodes to one point; it has no image of the equator, where
+    the result is only finite. The limit for kappa -> 0 is 2 x.
     """
     w = kernels.shorten(x.double())
     k = kernels.curvature_like(kappa, WIDE, x)
@@ -31,15 +31,15 @@ def to_klein(x: Tensor, kappa: Tensor | float) -> Tensor:
 
 
 def from_klein(x: Tensor, kappa: Tensor | float) -> Tensor:
-    """X / (1 + sqrt(1 + kappa |x|^2)), the inverse of `to_klein`, onto a sphere's nearer half."""
+    """X / (1 + sqrt(1 + kappa |x|^2)), the inverse of `to_klein`; on a sphere, the nearer half."""
     return mobius_half(x, kappa)
 
 
 def to_half_space(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Point of the upper half-space, the height last, `[..., dim]`, for kappa < 0.
 
-    (2 X', 1 - |X|^2) / (|X'|^2 + (1 - X_n)^2) of X = sqrt(-kappa) x = (X', X_n): an inversion that
-    takes the origin to (0, ..., 0, 1). The metric is |dy|^2 / (-kappa y_n^2).
+    (2 X', 1 - |X|^2) / (|X'|^2 + (1 - X_n)^2) with X = sqrt(-kappa) x = (X', X_n), an inversion
+    that maps the origin to (0, ..., 0, 1). The metric is |dy|^2 / (-kappa y_n^2).
 
     Raises:
         UsageError: The curvature is a number that is not negative.
@@ -83,16 +83,17 @@ def to_sphere(x: Tensor, kappa: Tensor | float) -> Tensor:
 def from_sphere(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Stereographic projection s / (1 + sqrt(kappa) t), `[..., dim]`, the inverse of `to_sphere`.
 
-    Beyond the equator, where t < 0 and the denominator cancels, as s (1 - sqrt(kappa) t) / (kappa
-    |s|^2). The antipode of the origin is the point at infinity; the result is merely finite.
+    Beyond the equator, where t < 0 and the denominator cancels, the formula is s (1 - sqrt(kappa)
+    t) / (kappa |s|^2). The antipode of the origin is the point at infinity, for which the result is
+    only finite.
     """
     k = positive_curvature(kappa, WIDE, x)
     t, s = x.double().split([1, x.shape[-1] - 1], -1)
     cosine = k.sqrt() * t
-    beyond = cosine < 0
+    is_far = cosine < 0
     denominator = (k * squared_norm(s)).clamp(min=torch.finfo(torch.float32).tiny)
-    near = 1 / (1 + torch.where(beyond, 0.0, cosine))
-    return (s * torch.where(beyond, (1 - cosine) / denominator, near)).to(x.dtype)
+    near = 1 / (1 + torch.where(is_far, 0.0, cosine))
+    return (s * torch.where(is_far, (1 - cosine) / denominator, near)).to(x.dtype)
 
 
 to_hyperboloid = lorentz.from_stereographic

@@ -1,4 +1,4 @@
-"""The curvature of a space as a module: signed, fixed or learnable, bounded or not."""
+"""The signed curvature of a space as a module: fixed or learnable, with optional bounds."""
 
 import math
 from collections.abc import Sequence
@@ -21,14 +21,14 @@ def not_positive(bound: float | None) -> float:
 
 
 class Curvature(nn.Module):
-    """Signed curvature kappa, one value or one a component; calling it gives the tensor.
+    """Signed curvature kappa, one value or one for each component; calling it returns the tensor.
 
     A learnable curvature is an unconstrained parameter `raw` and a map onto the allowed interval:
-    kappa = raw without bounds, min + softplus(raw) or max - softplus(raw) with one,
-    min + (max - min) sigmoid(raw) with two. It starts at the given value in each case.
+    kappa = raw without bounds, min + softplus(raw) or max - softplus(raw) with one bound, and
+    min + (max - min) sigmoid(raw) with two. Its initial value is `kappa`.
 
     Args:
-        kappa: initial value, for all components or one each.
+        kappa: initial value for all components, or one for each.
         components: length of the curvature vector; None for a single value of shape ().
         learnable: whether the curvature is a parameter; otherwise it is a buffer.
         min: open lower bound, None for none.
@@ -47,7 +47,9 @@ class Curvature(nn.Module):
         max: float | None = None,
     ) -> None:
         super().__init__()
-        self.learnable, self.min, self.max = learnable, min, max
+        self.learnable = learnable
+        self.min = min
+        self.max = max
         if min is not None and max is not None and min >= max:
             raise UsageError(
                 f"The curvature's lower bound min={min:g} must be below "

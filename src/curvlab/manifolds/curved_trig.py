@@ -7,12 +7,12 @@ so neither x = 0 nor kappa = 0 is special. With z = s^2, of any sign,
     tan(s)/s  = 1 / (1 - z / (3 - z / (5 - z / (7 - ...)))),
     atan(s)/s = 1 / (1 + z / (3 + 4 z / (5 + 9 z / (7 + ...)))).
 
-Nothing is chosen by the sign of z and there is no other formula near 0. As many levels of a
-fraction as a type has digits are one quotient of two polynomials.
+The same formula holds for both signs of z and near 0. A fraction with enough levels for the digits
+of a type is one quotient of two polynomials.
 
-sin_k and its inverse are their power series near zero and elsewhere the closed form, chosen per
-element by `where` (with harmless arguments in the branches not taken, so that no infinity enters a
-gradient).
+sin_k and its inverse are power series near zero and closed forms elsewhere, chosen per element by
+`where`. Arguments of the unused branch are replaced by harmless ones, so that no infinity enters a
+gradient.
 
 Source: FPS-T (Curve Your Attention), appendix A; Bachmann et al. 2020, constant curvature GCNs;
 Lambert's fraction of the tangent and Gauss's of its inverse (Abramowitz and Stegun, 4.3.94 and
@@ -34,20 +34,20 @@ class Tolerance:
     """Thresholds of one floating-point type.
 
     Attributes:
-        boundary: relative width of the rim that `project` keeps free inside the ball. Distances
-            grow like the logarithm of the gap to the rim, so a wider rim costs little reach
-            (6.2 / sqrt|kappa| in float32, 12.2 in float64) and saves the digits of 1 - |x|^2.
-            Half-precision points are computed in float32; rounding them back moves a coordinate
-            by at most 2^-9 of itself, which the float32 rim still contains.
-        floor: smallest value of 1 + kappa |x|^2 that is divided by, the spacing of the type below
-            one: no representable point inside the ball comes closer to the rim.
-        series_degree: terms kept of the power series in z = kappa |x|^2 for |z| < `SERIES_RADIUS`;
-            the first neglected term is below the rounding error of the type.
-        tan: smallest z, and levels there, of the continued fraction of tan_k: beyond, tanh is 1.
-        tan_rim: the same when the result is stopped at the rim that `boundary` keeps free.
-        artan: halvings of the angle, and levels of the continued fraction after them, of artan_k
+        boundary: Relative width of the rim that `project` keeps free inside the ball. Distances
+            grow like the logarithm of the gap to the rim, so that a wider rim reduces the largest
+            distance little (6.2 / sqrt|kappa| in float32, 12.2 in float64) and saves digits of
+            1 - |x|^2. Half-precision points are computed in float32; rounding changes a coordinate
+            by a share of at most 2^-9, for which the float32 rim suffices.
+        floor: Smallest divisor 1 + kappa |x|^2, the spacing of the type below one: no representable
+            point inside the ball is closer to the rim.
+        series_degree: Degree of the power series in z = kappa |x|^2 for |z| < `SERIES_RADIUS`; the
+            first omitted term is below the rounding error of the type.
+        tan: Smallest z of the continued fraction of tan_k (tanh is 1 below), and its levels.
+        tan_rim: Smallest z and levels if the result is stopped at the rim of `boundary`.
+        artan: Halvings of the angle, and levels of the continued fraction after them, of artan_k
             for all points inside the ball (1 + z >= `floor`).
-        artan_projected: the same for points that `project` has seen.
+        artan_projected: Halvings and levels for projected points.
     """
 
     boundary: float
@@ -60,7 +60,7 @@ class Tolerance:
 
 
 SERIES_RADIUS = 0.05
-"""Below this |z| the power series is used; there closed forms of derivatives lose 20 roundings."""
+"""Largest |z| of the power series, below which derivatives of closed forms lose 20 roundings."""
 
 # The levels are the fewest with which the error of the fraction is below the rounding error.
 _TABLE = {
@@ -106,10 +106,12 @@ def _convergent(
     levels: int, weight: Callable[[int], Fraction]
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """N and w_0 M of 1 / (1 + w_0 z / (1 + w_1 z / (1 + ...))) = N / (N + w_0 z M)."""
-    upper, rest = [Fraction(1)], [Fraction(1)]
+    upper = [Fraction(1)]
+    rest = [Fraction(1)]
     for n in range(levels - 1, 0, -1):  # 1 + w z M / N
-        moved = [Fraction(0), *(weight(n) * c for c in rest)]
-        upper, rest = [x + y for x, y in zip_longest(upper, moved, fillvalue=Fraction(0))], upper
+        shifted = [Fraction(0), *(weight(n) * c for c in rest)]
+        rest = upper
+        upper = [x + y for x, y in zip_longest(upper, shifted, fillvalue=Fraction(0))]
     return tuple(map(float, upper)), tuple(float(weight(0) * c) for c in rest)
 
 
@@ -133,16 +135,16 @@ def _before_turns(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _tangent(z: Tensor, lowest: float, levels: int) -> tuple[Tensor, Tensor]:
-    """The share of s = sqrt(z) that the tangent sees, and tan(s) / s."""
-    kept, s, turns = _before_turns(z)
+    """The share of s = sqrt(z) left after whole half turns, and tan(s) / s."""
+    share, s, turns = _before_turns(z)
     near = torch.addcmul(z, turns, turns - 2 * s).clamp(min=lowest)
     upper, rest = (polynomial(near, coefficients) for coefficients in _TAN[levels])
     # Between two poles the denominator is positive; rounding at a pole must not divide by 0.
-    return kept, kept * (upper / torch.addcmul(upper, near, rest).clamp(min=1e-7))
+    return share, share * (upper / torch.addcmul(upper, near, rest).clamp(min=1e-7))
 
 
 def _stopped(ratio: Tensor, length: float, z: Tensor) -> Tensor:
-    """The ratio where it is below length / s or z > 0, else that."""
+    """The ratio, at most length / s for z < 0."""
     limit = length * (-z).clamp(min=_TINY).rsqrt()
     return torch.where(ratio < limit, ratio, limit)
 
@@ -157,10 +159,10 @@ def tan_ratio(z: Tensor) -> Tensor:
 
 
 def tan_and_log_ratio(z: Tensor) -> tuple[Tensor, Tensor]:
-    """`tan_rim_ratio` and `log_rim_ratio` of the same z."""
-    kept, ratio = _tangent(z, *tolerance(z.dtype).tan_rim)
+    """`tan_rim_ratio(z)` and `log_rim_ratio(z)`."""
+    share, ratio = _tangent(z, *tolerance(z.dtype).tan_rim)
     reach = _reach(z.dtype)
-    return _stopped(ratio, reach, z), _stopped(kept, math.atanh(reach), z)
+    return _stopped(ratio, reach, z), _stopped(share, math.atanh(reach), z)
 
 
 def tan_rim_ratio(z: Tensor) -> Tensor:
@@ -169,23 +171,25 @@ def tan_rim_ratio(z: Tensor) -> Tensor:
 
 
 def log_rim_ratio(z: Tensor) -> Tensor:
-    """Factor of logmap0(project(expmap0(v))): 1 but beyond the rim and on a sphere's far side."""
+    """Factor of logmap0(project(expmap0(v))): 1 unless v leads beyond the rim or half a turn."""
     return _stopped(_before_turns(z)[0], math.atanh(_reach(z.dtype)), z)
 
 
 def artan_ratio(z: Tensor, gap: Tensor | None = None, projected: bool = False) -> Tensor:
     """Factor of logmap0: artan_k(x) / x, in s = sqrt|z| atan(s)/s, 1 at 0, artanh(s)/s for z < 0.
 
-    By halving the angle, z -> z / (1 + sqrt(1 + z))^2, until the fraction converges quickly.
+    The angle is halved, z -> z / (1 + sqrt(1 + z))^2, until the fraction converges quickly.
 
     Args:
-        z: kappa x^2.
-        gap: 1 + z where it is known better than from z: near the rim of the ball it is small.
-        projected: the points are known to lie inside the rim, which needs fewer levels.
+        z: Argument kappa x^2.
+        gap: Value of 1 + z, if it is known more precisely than from z: near the rim it is small.
+        projected: Whether the points lie inside the rim, which requires fewer levels.
     """
     limits = tolerance(z.dtype)
     halvings, levels = limits.artan_projected if projected else limits.artan
-    root = (1 + z if gap is None else gap).clamp(min=limits.floor).sqrt()
+    if gap is None:
+        gap = 1 + z
+    root = gap.clamp(min=limits.floor).sqrt()
     factor = None
     for _ in range(halvings):
         half = (1 + root).reciprocal()
@@ -199,7 +203,7 @@ def artan_ratio(z: Tensor, gap: Tensor | None = None, projected: bool = False) -
 
 
 def at_rim(z: Tensor) -> Tensor:
-    """Whether `rim_ratio` stopped a point of this z = kappa |x|^2, which has a few roundings."""
+    """Whether `rim_ratio` stopped a point with z = kappa |x|^2, up to a few roundings."""
     rounding = 4 * torch.finfo(z.dtype).eps
     return z < -((_reach(z.dtype) - rounding) ** 2)
 
@@ -210,7 +214,7 @@ def rim_ratio(z: Tensor) -> Tensor:
 
 
 def single_precision_constants() -> list[float]:
-    """Members of `Constants` in `stereographic_maps.cpp`: those of the ratios here in float32."""
+    """Members of `Constants` in `stereographic_maps.cpp`: constants of the ratios in float32."""
     limits = tolerance(torch.float32)
     kind = torch.finfo(torch.float32)
     lowest, levels = limits.tan_rim
@@ -227,11 +231,11 @@ _SIN = tuple((-1) ** n / math.factorial(2 * n + 1) for n in range(_TERMS))
 _ARSIN = tuple(math.comb(2 * n, n) / 4**n / (2 * n + 1) for n in range(_TERMS))
 
 ARSIN_SQUARED = [4.0**n / (2 * n**2 * math.comb(2 * n, n)) for n in range(1, 16)]
-"""(asin(s) / s)^2 = sum_n c_n z^n from n = 0: 8 terms are exact in float32 for |z| < 0.1."""
+"""Coefficients of (asin(s) / s)^2 = sum_n c_n z^n: 8 are exact in float32 for |z| < 0.1."""
 
 
 def safe_sqrt(squared: Tensor) -> Tensor:
-    """Square root of max(squared, 0) whose gradient there is 0."""
+    """Square root of max(squared, 0), with gradient 0 where that is 0."""
     positive = squared > 0
     return torch.where(positive, torch.where(positive, squared, 1.0).sqrt(), 0.0)
 
@@ -244,7 +248,7 @@ def _blend(
 ) -> Tensor:
     """Series for small |z|, hyperbolic(s)/s for z < 0, spherical(s)/s for z > 0, s = sqrt|z|.
 
-    Arguments are clamped to where all three are finite: a `where` costs ten additions.
+    Arguments are clamped to the range in which all three are finite.
     """
     magnitude = z.abs()
     s = magnitude.clamp(min=SERIES_RADIUS).sqrt()
@@ -268,19 +272,26 @@ def cosine(z: Tensor) -> Tensor:
 def arsin_ratio(z: Tensor, complement: Tensor | None = None) -> Tensor:
     """arsin_k(x) / x as a function of z = kappa x^2: asin(s)/s, 1 at 0, arsinh(s)/s for z < 0.
 
-    `complement` is 1 - z where it is known better than from z: near the antipode it is small.
+    `complement` is 1 - z, if it is known more precisely than from z: near the antipode it is small.
     """
-    adjacent = 1 - z if complement is None else complement
-    root = safe_sqrt(adjacent)
-    # log1p is several times as fast as asinh.
-    return _blend(
-        z, _ARSIN, lambda s: torch.log1p(s + s * s / (1 + root)), lambda s: torch.atan2(s, root)
-    )
+    if complement is None:
+        complement = 1 - z
+    root = safe_sqrt(complement)
+
+    def arsinh(s: Tensor) -> Tensor:
+        return torch.log1p(s + s * s / (1 + root))  # several times as fast as asinh
+
+    def asin(s: Tensor) -> Tensor:
+        return torch.atan2(s, root)
+
+    return _blend(z, _ARSIN, arsinh, asin)
 
 
 def _arguments(x: Tensor, kappa: Tensor | float, sign: int = 1) -> tuple[Tensor, Tensor]:
-    """Z = kappa x^2 and 1 + sign z; the sum is taken from z in float64."""
-    wide = (kappa.double() if isinstance(kappa, Tensor) else kappa) * x.double().square()
+    """Z = kappa x^2 and 1 + sign z, computed in float64."""
+    if isinstance(kappa, Tensor):
+        kappa = kappa.double()
+    wide = kappa * x.double().square()
     dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
     return wide.to(dtype), (1 + sign * wide).to(dtype)
 

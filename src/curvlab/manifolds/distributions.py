@@ -14,24 +14,26 @@ from curvlab.manifolds.kernels import curvature_like, squared_norm
 __all__ = ["WrappedNormal", "frechet_mean", "frechet_variance"]
 
 _STEPS = 20
-"""Steps of Newton's method from the gyro-midpoint, at most 1 / sqrt|kappa| long each."""
+"""Number of Newton steps from the gyro-midpoint, each at most 1 / sqrt|kappa| long."""
 
 _WITH_DERIVATIVES = 2
-"""Last steps that are differentiated: one for first derivatives, two for second ones."""
+"""Number of last steps that are differentiated: one for first derivatives, two for second."""
 
 
 def frechet_mean(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     """Minimiser m of sum_j w_j dist(m, x_j)^2, `[..., dim]` of `[..., n, dim]` and `[..., n]`.
 
-    By Newton's method, m <- exp_m(H^-1 sum_j w_j log_m(x_j)). The Hessian H has the factor 1 along
-    log_m(x_j) and sqrt(kappa) d cot(sqrt(kappa) d) across. In float64; derivatives are those of the
-    minimiser, not of the steps. Weights are not negative; on a sphere the points lie nearer to m
-    than a quarter of a great circle. `kappa` broadcasts against the dimensions before n.
+    Newton's method iterates m <- exp_m(H^-1 sum_j w_j log_m(x_j)) in float64. The Hessian H has the
+    factor 1 along log_m(x_j) and sqrt(kappa) d cot(sqrt(kappa) d) across it. Derivatives are those
+    of the minimiser, not of the steps. Weights must not be negative, and on a sphere the points
+    must be nearer to m than a quarter of a great circle. `kappa` broadcasts against the dimensions
+    before n.
 
     Source: Karcher 1977; Lou et al. 2020, Differentiating through the Frechet mean.
     """
     k = curvature_like(kappa, torch.float64, x)
-    wide, share = x.double(), weights.double()
+    wide = x.double()
+    share = weights.double()
     share = (share / share.sum(-1, keepdim=True)).unsqueeze(-1)
     mean = stereographic.midpoint(wide, share.squeeze(-1), k.squeeze(-1))
     for step in range(_STEPS):
@@ -68,9 +70,10 @@ def frechet_variance(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tenso
 class WrappedNormal(Distribution):
     """Normal tangent vectors at the origin, transported to a mean and mapped to points.
 
-    x = exp_m(v / lambda_m), v ~ N(0, diag(scale^2)), so that dist(m, x) = |v|. The density is by
-    the space's own volume, N(v; 0, diag(scale^2)) (|v| / sin_k(|v|))^(dim - 1); for kappa = 0 it is
-    the normal distribution of 2 (x - m). On a sphere `log_prob` counts the shortest vector alone.
+    x = exp_m(v / lambda_m), v ~ N(0, diag(scale^2)), so that dist(m, x) = |v|. The density with
+    respect to the space's volume is N(v; 0, diag(scale^2)) (|v| / sin_k(|v|))^(dim - 1); for
+    kappa = 0 it is the normal distribution of 2 (x - m). On a sphere, `log_prob` counts only the
+    shortest vector.
 
     Args:
         mean: point `[..., dim]`.

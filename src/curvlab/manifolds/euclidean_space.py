@@ -1,4 +1,4 @@
-"""Flat space with the interface of the curved ones, and without their maps."""
+"""Flat space with the interface of the curved spaces."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -17,8 +17,8 @@ class Euclidean(GeooptManifold):
 
     Args:
         components: number of blocks; only `split` and the shape of `conformal_factor` depend on it.
-        conformal_factor: distance over |x - y|. 2 is the flat limit of the stereographic model,
-            1 the ordinary Euclidean distance.
+        conformal_factor: ratio of distances to |x - y|: 2 is the flat limit of the stereographic
+            model, 1 the ordinary Euclidean distance.
     """
 
     name = "Euclidean"
@@ -73,7 +73,7 @@ class Euclidean(GeooptManifold):
         return product.unsqueeze(-1) if keepdim else product
 
     def component_inner(self, x: Tensor, u: Tensor, v: Tensor | None = None) -> Tensor:
-        """factor^2 u v by coordinate, so that Riemannian Adam is Adam."""
+        """factor^2 u v for each coordinate, with which Riemannian Adam equals Adam."""
         del x
         return self.scale**2 * u * (u if v is None else v)
 

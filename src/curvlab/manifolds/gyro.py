@@ -1,7 +1,7 @@
-"""Maps of blocks of stereographic coordinates, as layers compose them, in few passes.
+"""Compositions of maps in layers, on blocks of stereographic coordinates, in few passes.
 
-Curvatures are tensors `[..., 1]`, as in `curvlab.manifolds.kernels`; points are projected, so that
-their own type has the digits that the maps need.
+Curvatures are tensors `[..., 1]`, as in `curvlab.manifolds.kernels`. Points are projected, so that
+their type has enough digits for the maps.
 """
 
 import torch
@@ -25,14 +25,16 @@ def _factors(
     """The factors of s = x + y and of x in the Moebius sum, from squared norms `[..., 1]`.
 
     The sum is (a s - kappa |s|^2 x) / (a b - kappa |s|^2), a = 1 + kappa |x|^2, b = 1 + kappa
-    |y|^2. This equals the usual fraction; it keeps its digits when s is small and, for kappa < 0,
-    adds only positive terms in the denominator. The sum's squared norm is |s|^2 over the
-    denominator, so that a projection of the sum costs no norm of its own.
+    |y|^2. This equals the usual fraction, keeps its digits when s is small and, for kappa < 0, adds
+    only positive terms in the denominator. The squared norm of the sum is |s|^2 divided by the
+    denominator, so that its projection computes no further norm.
     """
-    a, b = (one_plus(kappa * square, square.dtype) for square in (x2, y2))
-    # The denominator cannot be known better than to a rounding of its first term; below that, only
+    a = one_plus(kappa * x2, x2.dtype)
+    b = one_plus(kappa * y2, y2.dtype)
+    # The denominator is accurate to a rounding of its first term. Below that, which happens only
     # for kappa > 0, the sum is the point at infinity up to rounding.
-    ab, curved = a * b, kappa * s2
+    ab = a * b
+    curved = kappa * s2
     inverse = torch.maximum(ab - curved, torch.finfo(ab.dtype).eps * ab).reciprocal()
     z = curved * inverse
     along_s = a * inverse
@@ -45,29 +47,31 @@ def _factors(
 def exp_sum(u: Tensor, v: Tensor, kappa: Tensor) -> Tensor:
     """exp_0(u) (+) exp_0(v) of vectors `[..., tokens, dim]` and one `[..., 1, dim]`, all projected.
 
-    A combination P u + Q v with factors from |u|^2, |v|^2 and <u, v>: no point between is made.
+    The result is P u + Q v with factors from |u|^2, |v|^2 and <u, v>, without intermediate points.
     """
     u2 = squared_norm(u)
     v2 = squared_norm(v)
     product = (v @ u.mT).mT
-    of_u, of_v = trig.tan_rim_ratio(kappa * u2), trig.tan_rim_ratio(kappa * v2)
-    x2, y2 = of_u.square() * u2, of_v.square() * v2
+    of_u = trig.tan_rim_ratio(kappa * u2)
+    of_v = trig.tan_rim_ratio(kappa * v2)
+    x2 = of_u.square() * u2
+    y2 = of_v.square() * v2
     s2 = torch.addcmul(x2 + y2, of_u * of_v, product, value=2)
     to_s, to_x = _factors(x2, y2, s2, kappa, projected=True)
     return (u * (of_u * (to_s + to_x))).addcmul_(v, of_v * to_s)
 
 
-def half_quotient(sums: Tensor, kappa: Tensor, printed: bool = False) -> Tensor:
+def half_quotient(sums: Tensor, kappa: Tensor, published: bool = False) -> Tensor:
     """N / (D + R) with R = sqrt(D^2 + kappa |N|^2), of sums [N, D] `[..., dim + 1]`.
 
-    A midpoint of its sums, see `stereographic.midpoint_from_sums`. On the sphere this is the point
-    in the direction of a sum of vectors, N across the axis and D / sqrt(kappa) along it: analytic
-    in both but for the antipode of the origin, N = 0 > D. There, where the denominator cancels, it
-    is N (R - D) / (kappa |N|^2), and |N| is taken to be no less than a rounding of D, which bounds
-    the result.
+    This computes a midpoint from sums, see `stereographic.midpoint_from_sums`. On the sphere it is
+    the point in the direction of a sum of vectors, N across the axis and D / sqrt(kappa) along it,
+    analytic in both except at the antipode of the origin, N = 0 > D. For D < 0, where the
+    denominator cancels, the formula is N (R - D) / (kappa |N|^2) with |N| at least a rounding of D,
+    which bounds the result.
 
-    For kappa <= 0, where D < 0 only by weights of both signs, and in the printed form for all
-    kappa, the denominator is D + sign(D) R: half the way to N / D.
+    For kappa <= 0 (where D < 0 requires weights of both signs), and in the published form for all
+    kappa, the denominator is D + sign(D) R: the point is halfway to N / D.
     """
     limits = torch.finfo(sums.dtype)
     n = sums[..., :-1]
@@ -79,11 +83,11 @@ def half_quotient(sums: Tensor, kappa: Tensor, printed: bool = False) -> Tensor:
     # For kappa < 0 the quotient lies inside the ball; rounding may put it on the rim.
     rim = tolerance(sums.dtype).floor * square.detach()
     inside = torch.maximum(square + curved, rim)
-    whole = size + inside.clamp(min=limits.tiny**0.9).sqrt()
-    factor = (1 - 2 * negative.to(d.dtype)) / whole
-    if not printed:
+    denominator = size + inside.clamp(min=limits.tiny**0.9).sqrt()
+    factor = (1 - 2 * negative.to(d.dtype)) / denominator
+    if not published:
         far = negative & (kappa > 0)
-        least = (limits.eps**2 * square).clamp(min=limits.tiny**0.45)
-        cancelled = torch.where(far, torch.maximum(curved, least), 1.0)
-        factor = torch.where(far, whole / cancelled, factor)
+        smallest = (limits.eps**2 * square).clamp(min=limits.tiny**0.45)
+        cancelled = torch.where(far, torch.maximum(curved, smallest), 1.0)
+        factor = torch.where(far, denominator / cancelled, factor)
     return n * factor

@@ -1,6 +1,6 @@
-"""Number types, norms and curvatures of points: what the functions of all models begin with.
+"""Number types, norms and curvatures of points, for the functions of all models.
 
-Here curvatures are tensors that already carry the broadcast last axis, `[..., 1]`.
+Here curvatures are tensors with a last axis for broadcasting, `[..., 1]`.
 """
 
 import math
@@ -37,14 +37,14 @@ def refusing_other_names(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def public_functions(module: Mapping[str, Any], *further: str) -> list[str]:
-    """Names of the functions that a module defines, by its `globals()`, and of `further` ones."""
+    """Names of the functions defined in a module, given by its `globals()`, and `further` names."""
     functions = {k: v for k, v in module.items() if isfunction(v) and not k.startswith("_")}
     defined = [k for k, v in functions.items() if v.__module__ == module["__name__"]]
     return sorted([*further, *defined])
 
 
 def upcast_half(x: Tensor) -> Tensor:
-    """Convert half-precision points to float32, in which they are computed with."""
+    """Convert half-precision points to float32, the type of their computations."""
     if x.dtype in (torch.float32, torch.float64):
         return x
     _check_floating(x)
@@ -52,13 +52,13 @@ def upcast_half(x: Tensor) -> Tensor:
 
 
 def _check_floating(x: Tensor) -> None:
-    # Results have the type of the points: they would be cut to whole numbers.
+    # Results have the type of the points: they would be truncated to integers.
     if not x.is_floating_point():
         raise UsageError(f"points are of type {x.dtype}: make them floating-point, as by x.float()")
 
 
 def shorten(x: Tensor) -> Tensor:
-    """Shorten vectors whose squares would overflow; to the functions here they are infinite."""
+    """Shorten vectors whose squares would overflow; the result is the same as for infinite ones."""
     limit = 1e-3 * math.sqrt(torch.finfo(x.dtype).max)
     longest = x.detach().abs().amax(-1, keepdim=True)
     return x * (limit / longest.clamp(min=limit))
@@ -83,16 +83,16 @@ def squared_norm(x: Tensor, dtype: torch.dtype | None = None) -> Tensor:
 
 
 def one_plus(z: Tensor, dtype: torch.dtype) -> Tensor:
-    """1 + z, not smaller than for any point of the given dtype that is inside the ball."""
+    """1 + z, at least the smallest value for a point of the given dtype inside the ball."""
     return (1 + z).clamp(min=tolerance(dtype).floor)
 
 
 def conformal_denominator(x: Tensor, kappa: Tensor, dtype: torch.dtype | None = None) -> Tensor:
     """1 + kappa |x|^2, kept positive for points that rounding has put on the rim of the ball.
 
-    Near the rim of the ball it has fewer digits than |x|^2 by its own size: at distance 10 from
-    the origin it is 2e-4, and one float32 rounding of |x|^2 would be an error of 3e-4 in it, which
-    a wider `dtype` avoids. Points that have been projected stay where it is at least 8e-3.
+    Near the rim of the ball it loses digits by cancellation: at distance 10 from the origin it is
+    2e-4, and one float32 rounding of |x|^2 would be a relative error of 3e-4, which a wider `dtype`
+    avoids. For projected points it is at least 8e-3.
     """
     wide = dtype or x.dtype
     return one_plus(kappa.to(wide) * squared_norm(x, wide), x.dtype).to(x.dtype)
@@ -102,8 +102,8 @@ def negative_curvature(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> 
     """A negative curvature as a tensor `[..., 1]` that broadcasts against points."""
     if not isinstance(kappa, Tensor) and not kappa < 0:
         raise UsageError(
-            f"the Lorentz model has a negative curvature, not kappa={kappa:g}: take a negative "
-            "one, or the stereographic model, which has all"
+            f"the Lorentz model has a negative curvature, not kappa={kappa:g}: use a negative "
+            "curvature, or the stereographic model, which has any"
         )
     return curvature_like(kappa, dtype, x)
 
@@ -118,7 +118,7 @@ def positive_curvature(kappa: Tensor | float, dtype: torch.dtype, x: Tensor) -> 
 def split_time(x: Tensor) -> tuple[Tensor, Tensor]:
     """Time `[..., 1]` and space part `[..., dim]` of `[..., 1 + dim]`, in one operation.
 
-    Its derivative is one concatenation; that of each slice is an array of zeros to be added.
+    Its derivative is one concatenation; slices would need an array of zeros each.
     """
     return x.split([1, x.shape[-1] - 1], -1)
 

@@ -3,15 +3,15 @@
 Points are `[..., 1 + dim]`, time first, with <x, x>_L = -t^2 + |s|^2 = 1 / kappa and t > 0.
 `kappa` is a negative float, or a tensor of negative numbers that broadcasts against the leading
 dimensions. Every function returns the dtype of its first argument, has finite gradients everywhere
-and branches on no tensor's value: a float that is not negative is refused, as are points of whole
-numbers, a tensor of curvatures is not looked at. Time is a function of space: functions read the
-space part where that suffices, and compute the time of what they return from it, so that results
-lie on the hyperboloid to rounding.
+and branches on no tensor's value: it refuses a float that is not negative and integer points, but
+does not check a tensor of curvatures. Time is a function of space: functions use the space part if
+that suffices, and compute the time of their result from it, so that results lie on the hyperboloid
+up to rounding.
 
 Distances are not arcosh(kappa <x, y>_L), whose argument loses every digit at radius 10 in float32.
-With x' = s / (1 + sqrt(1 - kappa |s|^2)), the stereographic image, and h = 1 + sqrt(1 - kappa
-|s|^2), sinh^2(sqrt(-kappa) d / 2) / -kappa = |x' - y'|^2 h_x h_y / 4 =: u^2 is the half-angle law
-of cosines with nothing that cancels, and d = 2 arsin_k(u).
+With the stereographic image x' = s / (1 + sqrt(1 - kappa |s|^2)) and h = 1 + sqrt(1 - kappa
+|s|^2), the half-angle law of cosines is u^2 := sinh^2(sqrt(-kappa) d / 2) / -kappa =
+|x' - y'|^2 h_x h_y / 4, without cancellation, and d = 2 arsin_k(u).
 
 Source: Nickel and Kiela 2018; Law et al. 2019 (centroid); Chen et al. 2022, Fully Hyperbolic
 Neural Networks; Hypformer, section 3 (change of curvature).
@@ -40,7 +40,8 @@ from curvlab.manifolds.pairwise import pairwise_power
 
 def inner(x: Tensor, y: Tensor) -> Tensor:
     """Lorentzian product -x_0 y_0 + <x_s, y_s>, `[...]` from `[..., 1 + dim]`."""
-    (t, s), (t_y, s_y) = split_time(x), split_time(y)
+    t, s = split_time(x)
+    t_y, s_y = split_time(y)
     return torch.linalg.vecdot(s, s_y) - (t * t_y).squeeze(-1)
 
 
@@ -86,23 +87,25 @@ def logmap0(x: Tensor, kappa: Tensor | float) -> Tensor:
 
 
 def _along_ray(x: Tensor, k: Tensor, ratio: Callable[[Tensor], Tensor]) -> Tensor:
-    """X times a ratio of kappa |x|^2, which beyond distance 45 overflows float32: in float64."""
+    """X times a ratio of kappa |x|^2, in float64: it overflows float32 beyond distance 45."""
     return x * ratio(k.double() * squared_norm(x, torch.float64)).to(x.dtype)
 
 
 def _half_chord_squared(x: Tensor, y: Tensor, k: Tensor) -> Tensor:
     """u^2 = sinh^2(sqrt(-kappa) d / 2) / -kappa, `[..., 1]`, of space parts `[..., dim]`.
 
-    u^2 = |x / h_x - y / h_y|^2 h_x h_y / 4 with h = 1 + tau, tau = sqrt(1 - kappa |x|^2), as
-    |e - near gap / h_near|^2 h_near / (4 h_far) of e = x - y and gap = tau_x - tau_y, which is
-    -kappa <e, x + y> / (tau_x + tau_y). `near` is the point with the smaller tau: with the farther
-    one two vectors as long as it would cancel. Swapping x and y changes no digit.
+    u^2 = |x / h_x - y / h_y|^2 h_x h_y / 4 with h = 1 + tau, tau = sqrt(1 - kappa |x|^2), computed
+    as |e - near gap / h_near|^2 h_near / (4 h_far) with e = x - y and gap = tau_x - tau_y =
+    -kappa <e, x + y> / (tau_x + tau_y). `near` is the point with the smaller tau, since with the
+    other point long vectors would cancel. Swapping x and y changes no digit.
     """
-    tau_x, tau_y = ((1 - k * squared_norm(s)).sqrt() for s in (x, y))
+    tau_x = (1 - k * squared_norm(x)).sqrt()
+    tau_y = (1 - k * squared_norm(y)).sqrt()
     e = x - y
     gap = -k * dot(e, x + y) / (tau_x + tau_y)
     x_is_far = gap >= 0
-    near, far = (1 + torch.where(x_is_far, *taus) for taus in ((tau_y, tau_x), (tau_x, tau_y)))
+    near = 1 + torch.where(x_is_far, tau_y, tau_x)
+    far = 1 + torch.where(x_is_far, tau_x, tau_y)
     moved = torch.addcmul(e, torch.where(x_is_far, y, x), -gap / near)
     return squared_norm(moved) * near / (4 * far)
 
@@ -121,7 +124,7 @@ def sqdist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 def dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     """Geodesic distance arcosh(kappa <x, y>_L) / sqrt(-kappa), `[...]` from `[..., 1 + dim]`.
 
-    Exactly 0 at x = y, where the gradient is set to 0. Computed in float64 from the space parts.
+    The result is exactly 0 at x = y, with gradient 0. It is computed in float64 from space parts.
     """
     return (2 * safe_sqrt(_half_dist_squared(x, y, kappa))).to(x.dtype)
 
@@ -162,11 +165,12 @@ def pairwise_dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 def expmap(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Exponential map at x of a tangent vector v, both `[..., 1 + dim]`.
 
-    cos_k(|v|) x + sin_k(|v|) v / |v| with |v|^2 = <v, v>_L, in float64. The time of v is taken from
+    cos_k(|v|) x + sin_k(|v|) v / |v| with |v|^2 = <v, v>_L, in float64. The time of v follows from
     its space part (<x, v>_L = 0), so that |v|^2 = |v_s|^2 - <x_s, v_s>^2 / x_0^2 is not negative.
     """
     k = negative_curvature(kappa, torch.float64, x)
-    s, v_s = space(x).double(), space(v).double()
+    s = space(x).double()
+    v_s = space(v).double()
     t2 = squared_norm(s) - 1 / k
     v2 = (squared_norm(v_s) - dot(s, v_s).square() / t2).clamp(min=0)
     z = k * v2
@@ -184,9 +188,10 @@ def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     (S / sqrt(1 - z)) (y - x + 2 kappa u^2 x), z = kappa u^2, S = `arsin_ratio`(z), in float64.
     """
     k = negative_curvature(kappa, torch.float64, x)
-    s, other = space(x).double(), space(y).double()
-    z = k * _half_chord_squared(s, other, k)
-    direction = other - s + 2 * z * s
+    s = space(x).double()
+    s_y = space(y).double()
+    z = k * _half_chord_squared(s, s_y, k)
+    direction = s_y - s + 2 * z * s
     return _tangent(s, direction * arsin_ratio(z) * (1 - z).rsqrt(), k).to(x.dtype)
 
 
@@ -197,7 +202,8 @@ def transport(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     rounding.
     """
     k = negative_curvature(kappa, torch.float64, x)
-    x64, y64 = (prepend_time(space(p).double(), k) for p in (x, y))
+    x64 = prepend_time(space(x).double(), k)
+    y64 = prepend_time(space(y).double(), k)
     z = k * _half_chord_squared(space(x64), space(y64), k)
     v64 = _tangent(space(x64), space(v).double(), k)
     push = -k * inner(y64 - x64, v64).unsqueeze(-1) / (2 * (1 - z))
@@ -219,7 +225,8 @@ def transport0(y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
 def transport0_back(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Parallel transport `[..., dim]` of v from x to the origin, the inverse of `transport0`."""
     k = negative_curvature(kappa, torch.float64, x)
-    s, v64 = space(x).double(), space(v).double()
+    s = space(x).double()
+    v64 = space(v).double()
     tau = (1 - k * squared_norm(s)).sqrt()
     return (v64 + k * dot(s, v64) / (tau * (1 + tau)) * s).to(x.dtype)
 
@@ -239,7 +246,7 @@ def centroid(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
 
 
 def _normalise(m: Tensor, k: Tensor, digits: torch.dtype) -> Tensor:
-    """`normalise` in float64 of a sum whose time has the digits of a dtype."""
+    """`normalise` in float64 of a sum whose time has the precision of `digits`."""
     t, s = split_time(m)
     t2 = t.square()
     length = torch.maximum(t2 - dot(s, s), tolerance(digits).floor * t2)
@@ -249,38 +256,45 @@ def _normalise(m: Tensor, k: Tensor, digits: torch.dtype) -> Tensor:
 def normalise(m: Tensor, kappa: Tensor | float) -> Tensor:
     """The point m / (sqrt(-kappa) sqrt(-<m, m>_L)) in the direction of m `[..., 1 + dim]`.
 
-    m is a sum of points with weights that are not negative, or a multiple of one: timelike. Its
-    length is taken from its own time, and so has the digits of m's type.
+    m is timelike: a sum of points with weights that are not negative, or a multiple of a point. Its
+    length is computed from its time, in the precision of m's type.
     """
-    if isinstance(kappa, Tensor) and (library := maps.functions([m], kappa)):
+    library = maps.functions([m], kappa) if isinstance(kappa, Tensor) else None
+    if library:
+        assert isinstance(kappa, Tensor)
         return maps.normalise(library, _normalise_plain, m, kappa, tolerance(m.dtype).floor)
     return _normalise_plain(m, kappa)
 
 
 def _normalise_plain(m: Tensor, kappa: Tensor | float) -> Tensor:
-    return _normalise(m.double(), negative_curvature(kappa, torch.float64, m), m.dtype).to(m.dtype)
+    k = negative_curvature(kappa, torch.float64, m)
+    return _normalise(m.double(), k, m.dtype).to(m.dtype)
 
 
 def midpoint(x: Tensor, y: Tensor, kappa: Tensor | float, weight: Tensor | float = 0.5) -> Tensor:
     """Midpoint `[..., 1 + dim]` of x and y, of the same shape, with weights 1 - weight and weight.
 
-    s / (sqrt(-kappa) sqrt(-<s, s>_L)) with s = (1 - weight) x + weight y: the `centroid` of two
-    points, in the type of the points and without what cancels in <s, s>_L far out. `weight` is in
+    s / (sqrt(-kappa) sqrt(-<s, s>_L)) with s = (1 - weight) x + weight y is the `centroid` of two
+    points, here in the type of the points and without the cancellation in <s, s>_L. `weight` is in
     [0, 1] and broadcasts against the leading dimensions, as kappa does.
 
     Source: Law et al. 2019; Hypformer, equations 4 and 20.
     """
-    if isinstance(kappa, Tensor) and (library := maps.functions([x, y], kappa, weight)):
+    library = maps.functions([x, y], kappa, weight) if isinstance(kappa, Tensor) else None
+    if library:
+        assert isinstance(kappa, Tensor)
         weight = torch.as_tensor(weight, dtype=x.dtype)
         return maps.midpoint(library, _midpoint_plain, x, y, kappa, weight)
     return _midpoint_plain(x, y, kappa, weight)
 
 
 def _midpoint_plain(x: Tensor, y: Tensor, kappa: Tensor | float, weight: Tensor | float) -> Tensor:
-    p, q = upcast_half(space(x)), upcast_half(space(y))
+    p = upcast_half(space(x))
+    q = upcast_half(space(y))
     k = negative_curvature(kappa, p.dtype, p)
     w = curvature_like(weight, p.dtype, p)
-    h_p, h_q = (1 + (1 - k * squared_norm(s)).sqrt() for s in (p, q))
+    h_p = 1 + (1 - k * squared_norm(p)).sqrt()
+    h_q = 1 + (1 - k * squared_norm(q)).sqrt()
     chord = squared_norm(torch.addcmul(p / h_p, q, h_q.reciprocal(), value=-1)) * h_p * h_q
     n = 1 - w * (1 - w) * k * chord  # kappa <s, s>_L
     return prepend_time(torch.lerp(p, q, w) * n.rsqrt(), k).to(x.dtype)
@@ -289,10 +303,13 @@ def _midpoint_plain(x: Tensor, y: Tensor, kappa: Tensor | float, weight: Tensor 
 def change_curvature(x: Tensor, kappa_from: Tensor | float, kappa_to: Tensor | float) -> Tensor:
     """The point of another hyperboloid in the same direction: x sqrt(kappa_from / kappa_to).
 
-    Scales all distances by the same factor. Source: Hypformer, equation 5 (HTC), for f = identity.
+    All distances are scaled by the same factor.
+
+    Source: Hypformer, equation 5 (HTC), for f = identity.
     """
     w = upcast_half(x)
-    k_from, k_to = (negative_curvature(k, w.dtype, w) for k in (kappa_from, kappa_to))
+    k_from = negative_curvature(kappa_from, w.dtype, w)
+    k_to = negative_curvature(kappa_to, w.dtype, w)
     return prepend_time(space(w) * (k_from / k_to).sqrt(), k_to).to(x.dtype)
 
 

@@ -1,7 +1,7 @@
 """Maps of points of the Lorentz model in C++, one pass forward and one backward.
 
-Points are `[..., 1 + dim]` in float32, curvature, weight and scale `[]`. Inside, all is computed in
-float64. The plain form of each function, which its caller passes, gives second derivatives.
+Points are `[..., 1 + dim]` in float32; curvature, weight and scale are `[]`. Computations are in
+float64. The caller passes the plain form of each function, which gives second derivatives.
 """
 
 import ctypes
@@ -36,7 +36,7 @@ LIBRARY = Library(
 
 
 def functions(points: Sequence[Tensor], *numbers: Tensor | float) -> ctypes.CDLL | None:
-    """The library for points of one shape, and numbers `[]`; None where plain forms compute."""
+    """The library for points of one shape and numbers `[]`; None if plain forms must be used."""
     tensors = [number for number in numbers if isinstance(number, Tensor)]
     shapes = {point.shape for point in points}
     if len(shapes) > 1 or points[0].numel() == 0 or any(number.dim() for number in tensors):
@@ -45,7 +45,7 @@ def functions(points: Sequence[Tensor], *numbers: Tensor | float) -> ctypes.CDLL
 
 
 class _Map(Function):
-    """One of the maps: points, then the numbers on which it depends, then what it is called with.
+    """One of the maps, whose inputs are points followed by numbers, such as the curvature.
 
     `limits` are numbers without a derivative.
     """
@@ -60,13 +60,16 @@ class _Map(Function):
         count: int,
         *inputs: Tensor,
     ) -> Tensor:
-        arrays = [each.contiguous() for each in inputs]
+        arrays = [tensor.contiguous() for tensor in inputs]
         out = torch.empty_like(arrays[0])
         shape = _rows(arrays[0])
         results = out.data_ptr(), torch.get_num_threads()
         getattr(library, name)(*pointers(*arrays), *shape, *limits, *results)
         ctx.save_for_backward(*inputs)
-        ctx.library, ctx.name, ctx.plain, ctx.limits = library, name, plain, limits
+        ctx.library = library
+        ctx.name = name
+        ctx.plain = plain
+        ctx.limits = limits
         ctx.inputs = len(inputs)
         ctx.count = count
         return out
@@ -77,7 +80,7 @@ class _Map(Function):
         if torch.is_grad_enabled():
             needs = ctx.needs_input_grad[len(before) :]
             return *before, *differentiate_plain(ctx, ctx.plain, grads, needs)
-        arrays = [each.contiguous() for each in ctx.saved_tensors]
+        arrays = [tensor.contiguous() for tensor in ctx.saved_tensors]
         points = arrays[: ctx.count]
         numbers = arrays[ctx.count :]
         grad = grads[0].contiguous()
@@ -89,14 +92,14 @@ class _Map(Function):
 
 
 def _rows(points: Tensor) -> tuple[int, int]:
-    """Rows, and coordinates beside the time."""
+    """Number of rows, and of coordinates without the time."""
     return points.shape[:-1].numel(), points.shape[-1] - 1
 
 
 def normalise(
     library: ctypes.CDLL, plain: Callable[..., Tensor], m: Tensor, kappa: Tensor, floor: float
 ) -> Tensor:
-    """`lorentz.normalise`, the length at least `floor` of the squared time."""
+    """`lorentz.normalise`, with a length of at least `floor` times the squared time."""
     out: Tensor = _Map.apply(library, "normalise", plain, (floor,), 1, m, kappa)
     return out
 
@@ -122,7 +125,7 @@ def sigmoid_time(
     scale: Tensor,
     limits: tuple[float, float],
 ) -> Tensor:
-    """`curvlab.layers.hybonet.SigmoidTime`; limits: offset of times, shortest direction."""
+    """`curvlab.layers.hybonet.SigmoidTime`; `limits` are its time offset and `SMALLEST`."""
     out: Tensor = _Map.apply(library, "sigmoid_time", plain, limits, 1, h, kappa, scale)
     return out
 
@@ -132,12 +135,14 @@ class _PairInner(Function):
 
     @staticmethod
     def forward(ctx: Any, points: Tensor, library: ctypes.CDLL, pairs: Tensor) -> Tensor:
-        x, pairs = points.contiguous(), pairs.contiguous()
+        x = points.contiguous()
+        pairs = pairs.contiguous()
         out = x.new_empty(pairs.shape[1])
         call = *pointers(x, *pairs), len(out), x.shape[1] - 1, out.data_ptr()
         library.pair_inner(*call, torch.get_num_threads())
         ctx.save_for_backward(points, pairs)
-        ctx.inputs, ctx.library = 1, library
+        ctx.inputs = 1
+        ctx.library = library
         return out
 
     @staticmethod
@@ -154,7 +159,8 @@ class _PairInner(Function):
 
 
 def _products(points: Tensor, pairs: Tensor) -> Tensor:
-    x, y = (points.index_select(0, nodes) for nodes in pairs)
+    x = points.index_select(0, pairs[0])
+    y = points.index_select(0, pairs[1])
     signed = torch.cat([-x[..., :1], x[..., 1:]], -1)
     return torch.linalg.vecdot(signed, y)
 

@@ -15,10 +15,10 @@ from curvlab.manifolds.stereographic_space import Stereographic
 from curvlab.options import Learnable, NegativeFloat
 
 _LARGEST_WEIGHT = 32.0
-"""Largest time coordinate of points of a pair form in float32 (error 1e-4), at distance 4.8."""
+"""Largest weight of points of a pair form in float32 (error 1e-4), at distance 4.8."""
 
 LARGEST_RADIUS = 20.0
-"""Distance in units of the curvature to which vectors are lifted: squares are float32 numbers."""
+"""Largest distance of lifted vectors in units of the curvature, so that squares are float32."""
 
 
 class Lorentz(GeooptManifold):
@@ -69,23 +69,24 @@ class Lorentz(GeooptManifold):
     add = method_from_function(lorentz_sums.parallel_transport)
 
     def expmap0_shortened(self, v: Tensor, longest: float = math.inf) -> Tensor:
-        """`expmap0(v)`, of vectors `[..., dim]` shortened to where it does not overflow."""
+        """`expmap0(v)` of vectors `[..., dim]` that are shortened so that it does not overflow."""
         v = upcast_half(v)
-        bound = self.longest_tangent(longest).double()
-        longer = torch.maximum(squared_norm(v, torch.float64), bound.square())
-        factor = bound * longer.rsqrt()
+        limit = self.longest_tangent(longest).double()
+        squared = torch.maximum(squared_norm(v, torch.float64), limit.square())
+        factor = limit * squared.rsqrt()
         return self.expmap0(v * factor.to(v.dtype))
 
     def longest_tangent(self, longest: float = math.inf) -> Tensor:
-        """The smaller of `longest` and the length that leads to `LARGEST_RADIUS`, `[]`."""
+        """The smaller of `longest` and the length of vectors to `LARGEST_RADIUS`, `[]`."""
         return (LARGEST_RADIUS * (-self.kappa).rsqrt()).clamp(max=longest)
 
     def pair_form(self, x: Tensor) -> PairForm:
         """Return the form of the images `s / (1 + sqrt(1 - kappa |s|^2))`, without differences.
 
-        There `1 / (1 + kappa |.|^2)` is `(1 + sqrt(1 - kappa |s|^2)) / 2`, s the space part. No rim
-        keeps points near, and the form cancels by the product of two weights: the features are
-        float64 but where all weights are known to be small, which on an accelerator would wait.
+        The weight `1 / (1 + kappa |.|^2)` of an image is `(1 + sqrt(1 - kappa |s|^2)) / 2`, with s
+        the space part. Weights are not bounded, and the form cancels by the product of two weights.
+        The features are float64 unless all weights are small, which is checked on CPU only, since
+        the check would synchronise an accelerator.
         """
         kappa = self.kappa.reshape(1)
         s = lorentz.space(x).unsqueeze(1)
@@ -100,7 +101,7 @@ class Lorentz(GeooptManifold):
         return (1 + (1 - kappa * s.square().sum(-1, keepdim=True)).sqrt()) / 2
 
     def picture(self, x: Tensor) -> tuple[Tensor, Stereographic]:
-        """Stereographic images in float64: in float32 the rim of the ball is too near."""
+        """Stereographic images in float64, since points near the rim need its digits."""
         kappa = self.kappa.double()
         return lorentz.to_stereographic(x.double(), kappa), Stereographic(1, float(kappa), False)
 
@@ -124,7 +125,8 @@ class Lorentz(GeooptManifold):
         return product.unsqueeze(-1) if keepdim else product
 
     def component_inner(self, x: Tensor, u: Tensor, v: Tensor | None = None) -> Tensor:
-        s, u = lorentz.space(x), lorentz.space(u)
+        s = lorentz.space(x)
+        u = lorentz.space(u)
         v_s = u if v is None else lorentz.space(v)
         along = (s * u).sum(-1, keepdim=True) * (s * v_s).sum(-1, keepdim=True)
         time = s.square().sum(-1, keepdim=True) - 1 / self.kappa

@@ -1,21 +1,21 @@
-r"""Sums of two points of the Lorentz model, kappa < 0: what a residual connection can be.
+r"""Sums of two points of the Lorentz model, kappa < 0, for residual connections.
 
-All take points `[..., 1 + dim]` (time first), a curvature that broadcasts against the leading
-dimensions, and weights w_x, w_y > 0, numbers or tensors that do so too, and return points
-`[..., 1 + dim]`. With s = sqrt(-kappa):
+All functions take points `[..., 1 + dim]` (time first), a curvature and weights w_x, w_y > 0,
+which broadcast against the leading dimensions, and return points `[..., 1 + dim]`. With
+s = sqrt(-kappa):
 
     centroid             (w_x x + w_y y) / (s sqrt(-<., .>_L)), between x and y,
     parallel_transport   exp_x(P_{o -> x}(log_o y)), which has no weights,
     tangent_space        exp_o(w_x log_o x + w_y log_o y),
     space_addition       the point with the space part w_x x_s + w_y y_s.
 
-They are computed in closed forms that keep their digits. `LITERAL` are the first three as they are
-written: compositions of maps between points and tangent vectors of 1 + dim coordinates, in the type
-of the points. Their products <x, y>_L cancel: in float32 they lose the hyperboloid at a distance of
-about 9 / s and end in NaN beyond it.
+The functions are closed forms that keep their digits. `LITERAL` has the first three as written:
+compositions of maps between points and tangent vectors of 1 + dim coordinates, in the type of the
+points. Their products <x, y>_L cancel: in float32 the results leave the hyperboloid at a distance
+of about 9 / s, and are NaN beyond it.
 
-Source: LRN (He et al. 2024), Section 3 and Equation 12; the norm of the first is of -<., .>_L,
-where the paper prints <., .>_L; the boost that the second equals is in any text on relativity.
+Source: LRN (He et al. 2024), Section 3 and Equation 12. The norm of the centroid is of -<., .>_L
+(<., .>_L in the paper). Parallel transport is a boost, as in any text on relativity.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,15 +39,17 @@ def centroid(
 
 
 def parallel_transport(x: Tensor, y: Tensor, kappa: Tensor | float, *_weights: Weight) -> Tensor:
-    """The boost that carries the origin to x, applied to y; x + 0 = x and 0 + y = y, unweighted.
+    """The boost that moves the origin to x, applied to y, without weights; x + 0 = x, 0 + y = y.
 
-    Its space part is y_s + (s y_t - kappa <x_s, y_s> / (1 + s x_t)) x_s, in whose bracket two terms
-    as large as the times cancel where y points away from x. With h = 1 + s t and c = x_s / h_x +
-    y_s / h_y, the sum of the stereographic images, the bracket is h_y / h_x - kappa h_y |c|^2 / 2.
+    The space part is y_s + (s y_t - kappa <x_s, y_s> / (1 + s x_t)) x_s. The two terms in brackets
+    are as large as the times and cancel where y points away from x. With h = 1 + s t and the sum of
+    stereographic images c = x_s / h_x + y_s / h_y, the bracket is h_y / h_x - kappa h_y |c|^2 / 2.
     """
-    p, q = upcast_half(lorentz.space(x)), upcast_half(lorentz.space(y))
+    p = upcast_half(lorentz.space(x))
+    q = upcast_half(lorentz.space(y))
     k = negative_curvature(kappa, p.dtype, p)
-    h_p, h_q = (1 + (1 - k * squared_norm(part)).sqrt() for part in (p, q))
+    h_p = 1 + (1 - k * squared_norm(p)).sqrt()
+    h_q = 1 + (1 - k * squared_norm(q)).sqrt()
     c = torch.addcmul(q / h_q, p, 1 / h_p)
     along = h_q / h_p - k / 2 * h_q * squared_norm(c)
     return prepend_time(torch.addcmul(q, along, p), k).to(x.dtype)
@@ -57,7 +59,8 @@ def tangent_space(
     x: Tensor, y: Tensor, kappa: Tensor | float, weight_x: Weight = 1.0, weight_y: Weight = 1.0
 ) -> Tensor:
     """Weighted sum of the logarithms at the origin."""
-    u, v = lorentz.logmap0(x, kappa), lorentz.logmap0(y, kappa)
+    u = lorentz.logmap0(x, kappa)
+    v = lorentz.logmap0(y, kappa)
     return lorentz.expmap0(_columns(weight_x) * u + _columns(weight_y) * v, kappa)
 
 
@@ -65,7 +68,8 @@ def space_addition(
     x: Tensor, y: Tensor, kappa: Tensor | float, weight_x: Weight = 1.0, weight_y: Weight = 1.0
 ) -> Tensor:
     """Weighted sum of the space parts."""
-    p, q = lorentz.space(x), lorentz.space(y)
+    p = lorentz.space(x)
+    q = lorentz.space(y)
     return lorentz.from_space(_columns(weight_x) * p + _columns(weight_y) * q, kappa)
 
 
@@ -89,7 +93,8 @@ def _literal_parallel_transport(
 
 def _literal_tangent_space(x: Tensor, y: Tensor, kappa: Tensor | float, *weights: Weight) -> Tensor:
     o = _origin_like(x, kappa)
-    u, v = _log(o, x, kappa), _log(o, y, kappa)
+    u = _log(o, x, kappa)
+    v = _log(o, y, kappa)
     return _exp(o, _columns(weights[0]) * u + _columns(weights[1]) * v, kappa)
 
 
@@ -128,4 +133,4 @@ LITERAL: Mapping[str, Sum] = MappingProxyType(
         "tangent_space": _literal_tangent_space,
     }
 )
-"""The same as compositions of maps."""
+"""The sums as compositions of maps, by their names."""

@@ -1,13 +1,13 @@
 """Matrix products whose differences cancel, in the full precision of their type.
 
-`|x - y|^2` as `|x|^2 + |y|^2 - 2 <x, y>`, a Lorentzian product of points far out, the side of a
-hyperplane on which a point lies: each is the small difference of large terms. A product whose
-factors are rounded to 10 bits, as TF32 does, or to 8, as autocast does, leaves only noise of it.
-These products are therefore excepted from `torch.set_float32_matmul_precision` and from autocast.
-Averages, linear maps and attention scores are not: they are as right as their factors.
+`|x - y|^2` as `|x|^2 + |y|^2 - 2 <x, y>`, a Lorentzian product of points far out, and the side of a
+hyperplane on which a point lies are small differences of large terms. A product whose factors are
+rounded to 10 bits, as by TF32, or to 8 bits, as by autocast, leaves only noise. These products are
+therefore exempt from `torch.set_float32_matmul_precision` and from autocast. Averages, linear maps
+and attention scores are not exempt, since they are as accurate as their factors.
 
-Without either setting, which is PyTorch's default, the products here are PyTorch's own. Compiled
-code keeps the precision with which it is called.
+By default, without either setting, the products are PyTorch's. Compiled code keeps the precision
+with which it is called.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from torch.autograd import Function
 
 from curvlab.manifolds.kernels import upcast_half
 
-# Each has a precision of its own since torch 2.9.
+# Since torch 2.9 each backend has a separate precision.
 _BACKENDS: list[Any] = [
     backend
     for backend in (torch.backends.cuda.matmul, getattr(torch.backends.mkldnn, "matmul", None))
@@ -31,9 +31,9 @@ FULL = {"highest", "ieee", "none"}
 
 
 def _precisions() -> list[str]:
-    """The precision of float32 products, of each backend."""
-    each = [backend.fp32_precision for backend in _BACKENDS]
-    return each or [torch.get_float32_matmul_precision()]
+    """Precisions of float32 products, one for each backend."""
+    precisions = [backend.fp32_precision for backend in _BACKENDS]
+    return precisions or [torch.get_float32_matmul_precision()]
 
 
 def _choose(precisions: Sequence[str]) -> None:
@@ -45,20 +45,20 @@ def _choose(precisions: Sequence[str]) -> None:
 
 @contextmanager
 def full_precision() -> Iterator[None]:
-    """Compute matrix products of float32 without TF32 as long as it is open."""
-    chosen = [] if torch.compiler.is_compiling() else _precisions()
-    if FULL.issuperset(chosen):
+    """Compute matrix products of float32 without TF32 within the block."""
+    precisions = [] if torch.compiler.is_compiling() else _precisions()
+    if FULL.issuperset(precisions):
         yield
         return
-    _choose(["ieee"] * len(chosen) if _BACKENDS else ["highest"])
+    _choose(["ieee"] * len(precisions) if _BACKENDS else ["highest"])
     try:
         yield
     finally:
-        _choose(chosen)
+        _choose(precisions)
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
-    """`a @ b` in the full precision of its type, under autocast in float32; its derivatives too.
+    """`a @ b` in the full precision of its type (float32 under autocast), and so its derivatives.
 
     Shapes: `[..., n, k], [..., k, m] -> [..., n, m]`.
     """
@@ -66,7 +66,7 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`x W^T + b` as `product` has it, `[..., in] -> [..., out]`."""
+    """`x W^T + b` by `product`, `[..., in] -> [..., out]`."""
     if _is_full(x):
         return F.linear(x, weight, bias)
     out = _product(x, weight.mT)
@@ -87,7 +87,7 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
 
 
 class _Product(Function):
-    """`a @ b`; the derivatives are products of the same kind."""
+    """`a @ b`, whose derivatives are also computed by `product`."""
 
     generate_vmap_rule = True
 
@@ -109,5 +109,6 @@ class _Product(Function):
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
-        (a_t, b_t), (a, b) = tangents, ctx.saved_tensors
+        a_t, b_t = tangents
+        a, b = ctx.saved_tensors
         return product(a_t, b) + product(a, b_t)

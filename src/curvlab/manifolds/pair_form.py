@@ -1,10 +1,10 @@
 """Squared distances of many pairs of points as functions of one bilinear form, with derivatives.
 
-On every space of the reconstruction task the squared distance `D` of two points is a function of a
-form that is bilinear in features of the two: `|x - y|^2` where it is flat,
+On every space of the reconstruction task, the squared distance `D` of two points is a function of a
+form that is bilinear in features of the points: `|x - y|^2` on flat space,
 `u^2 = |x - y|^2 / ((1 + kappa |x|^2) (1 + kappa |y|^2))` on the stereographic model, and
 `kappa <x - y, x - y> / 4` on the pseudo-hyperboloid. A profile evaluates that function on a tile of
-pairs, in arrays that its caller keeps.
+pairs, in arrays that the caller allocates.
 """
 
 import math
@@ -16,30 +16,30 @@ from torch import Tensor
 
 from curvlab.manifolds.curved_trig import ARSIN_SQUARED
 
-# Floors that keep quotients of two zeros finite and are far below what float32 resolves; roots of
-# zeros take 40 times as long as others on a processor.
+# Floors that keep quotients of two zeros finite, far below the resolution of float32. Roots of
+# zeros take 40 times as long as other roots on CPU.
 _SMALLEST_KAPPA = 1e-10
 _SMALLEST_FORM = 1e-30
 # Just short of the antipode (4 sin^2 = 4), where the distance has a kink.
 _ANTIPODE = 4 - 4e-6
-# Of m (1 - m), a few roundings: the slope is finite at m = 0 and has a pole at m = 1.
+# A few roundings of m (1 - m): the slope is finite at m = 0 and has a pole at m = 1.
 _SMALLEST_PSEUDO = 1e-6
 # |kappa| below which d(distance)/d(kappa) is summed from its series: the closed form divides a
 # difference of order kappa^2 by kappa^2.
 _FLAT = 2e-2
 _TERMS = 8
-# Of w: 8 terms are exact in float32 below, and the closed form has lost no digits above.
+# Largest w for which 8 terms are exact in float32; above, the closed form loses no digits.
 SERIES_REACH = 0.4
 Number = Tensor | float
 
 
 class Profile:
-    """`D` as a function of a form, and here the form itself.
+    """`D` as a function of a form; in this class `D` is the form.
 
     Attributes:
-        form_scale: factor of the features before their product.
-        by_form: `dD / d(form)` in units of the slopes that `evaluate` leaves.
-        by_kappa: `dD / d(kappa)` in units of the entries that it leaves.
+        form_scale: Factor of the features before their product.
+        by_form: `dD / d(form)` in units of the slopes from `evaluate`.
+        by_kappa: `dD / d(kappa)` in units of the entries from `evaluate`.
     """
 
     form_scale: Number = 1.0
@@ -47,9 +47,9 @@ class Profile:
     by_kappa: Number = 0.0
 
     def evaluate(self, form: Tensor, total: Tensor, slope: Tensor, entry: Tensor) -> None:  # noqa: ARG002
-        """Subtract `D` of a tile of scaled forms, which is overwritten, from `total`.
+        """Subtract `D` of a tile of scaled forms from `total`; the forms are overwritten.
 
-        Where it is curved, fill the slopes and entries.
+        Curved spaces also fill the slopes and entries.
         """
         total.sub_(form.clamp_min_(0))
 
@@ -61,13 +61,13 @@ class CurvedProfile(Profile):
     `2 asin(sqrt(w / 4))` (spherical) and `r = sqrt(w (1 +- w / 4))`: `D = t^2 / |kappa|`,
     `dD/d(u^2) = 4 t / r`, and at fixed `u^2` `dD/d(kappa) = (w t / r - t^2) / (kappa |kappa|)`.
 
-    On the processor the sign of kappa chooses the branch; on an accelerator, where looking at it
-    would wait for the device, both are computed.
+    On CPU the sign of kappa chooses the branch. On an accelerator both branches are computed, since
+    reading the sign would synchronise.
 
     Args:
-        kappa: curvature, a scalar.
-        far: whether pairs with `D > 64` count. Weights `exp(-D)` cut them off; weights
-            `exp(-sqrt D)`, and the weights 1 of edges, do not.
+        kappa: Curvature, a scalar.
+        far: Whether pairs with `D > 64` count. Their weights `exp(-D)` are negligible, in contrast
+            to weights `exp(-sqrt D)` and the weights 1 of edges.
 
     The series in kappa is that of `asin^2` (`ARSIN_SQUARED`), term by term.
     """
@@ -88,7 +88,7 @@ class CurvedProfile(Profile):
             self.nearly_flat = bool(self.nearly_flat)
         self.form_scale = 4 * self.magnitude  # forms w
         self.far = far
-        # Of pairs with D < 64 the first term that is left out is below 1e-7 of the first.
+        # For pairs with D < 64 the first omitted term is below 1e-7 of the first one.
         terms = _TERMS
         if isinstance(self.magnitude, float) and kappa.dtype == torch.float32 and not far:
             largest = math.sinh(math.sqrt(64 * min(self.magnitude, _FLAT)) / 2) ** 2
@@ -99,7 +99,7 @@ class CurvedProfile(Profile):
         self.by_kappa = series * self.nearly_flat + closed * (1 - 1 * self.nearly_flat)
 
     def evaluate(self, form: Tensor, total: Tensor, slope: Tensor, entry: Tensor) -> None:
-        """Fill `slope` with `t / r`, `entry` with the difference in `dD/d(kappa)` or its series."""
+        """Fill `slope` with `t / r`, and `entry` with the difference or series in `dD/d(kappa)`."""
         w = form.clamp_min_(_SMALLEST_FORM)
         _choose(self.hyperbolic, _hyperbolic_angle, _spherical_angle, w, entry, slope)
         torch.div(entry, slope, out=slope)
@@ -111,54 +111,55 @@ class CurvedProfile(Profile):
         _choose(self.nearly_flat, self._kappa_series, _kappa_difference, w, slope, entry)
 
     def _kappa_series(self, w: Tensor, slope: Tensor, entry: Tensor) -> None:
-        """`w^2 sum_n n c_n y^(n-1)`, `4 kappa^2` times `dD/d(kappa)`, for small `y = +-w / 4`.
+        """Fill `entry` with `w^2 sum_n n c_n y^(n-1) = 4 kappa^2 dD/d(kappa)`, `y = +-w / 4`.
 
-        Far pairs have the closed form, in the same units.
+        Far pairs get the closed form in the same units.
         """
         if self.far:
             closed = torch.addcmul(entry, w, slope, value=-1)
             closed.mul_(-4 * self.kappa / self.magnitude)
-            beyond = w > SERIES_REACH
+            is_far = w > SERIES_REACH
         w.clamp_max_(4)
         entry.copy_(self.series[-1])
         for coefficient in self.series[-2::-1]:
             torch.addcmul(coefficient, entry, w, out=entry)
         entry.mul_(w).mul_(w)
         if self.far:
-            torch.where(beyond, closed, entry, out=entry)
+            torch.where(is_far, closed, entry, out=entry)
 
 
 class PseudoProfile(Profile):
     """`D = -A / kappa` of the pseudo-hyperboloid as a function of `m` and of kappa.
 
-    `A(m)` and `m` are those of `squared_angle` in `curvlab.manifolds.pseudo_hyperboloid_space`, a
-    form that has any sign. `dD/dm = A' / -kappa`, and at fixed m `dD/d(kappa) = A / kappa^2`.
+    `A(m)` and `m`, a form of any sign, are those of `squared_angle` in
+    `curvlab.manifolds.pseudo_hyperboloid_space`. `dD/dm = A' / -kappa`, and at fixed m
+    `dD/d(kappa) = A / kappa^2`.
     """
 
     def __init__(self, kappa: Tensor, far: bool = False) -> None:  # noqa: ARG002
         kappa = kappa.detach()
-        # A number, as the other profile's, where looking at it does not wait for a device.
+        # A number on CPU only: reading it would synchronise an accelerator.
         self.magnitude: Number = -kappa if kappa.device.type != "cpu" else -kappa.item()
         self.by_form = 1 / self.magnitude
         self.by_kappa = self.by_form * self.by_form
 
     def evaluate(self, form: Tensor, total: Tensor, slope: Tensor, entry: Tensor) -> None:
-        """Fill `slope` with `A'`, `entry` with `A`.
+        """Fill `slope` with `A'` and `entry` with `A`; the form is overwritten.
 
-        With q the part of m in [0, 1] and w the length of the rest, both branches are one sum:
-        `sqrt A = 2 asin(sqrt q) + 2 asinh(sqrt w)`. The form is overwritten.
+        With q the part of m in [0, 1] and w the absolute value of the rest, all branches are one
+        sum: `sqrt A = 2 asin(sqrt q) + 2 asinh(sqrt w)`.
         """
         torch.clamp(form, _SMALLEST_FORM, 1, out=entry)
         torch.addcmul(entry, entry, entry, value=-1, out=slope)
-        beyond = form.sub_(entry).abs()
-        root = torch.addcmul(beyond, beyond, beyond).clamp_min_(_SMALLEST_FORM)
-        # |m (1 - m)|, away from 0 at both of its ends, where light joins and where geodesics end.
+        excess = form.sub_(entry).abs()
+        root = torch.addcmul(excess, excess, excess).clamp_min_(_SMALLEST_FORM)
+        # |m (1 - m)|, kept away from 0 at m = 0 (points joined by light) and m = 1 (no geodesic).
         slope.add_(root).clamp_min_(_SMALLEST_PSEUDO).sqrt_()
         # 2 asinh(sqrt w) = log(1 + 2 w + 2 sqrt(w + w^2)): torch's asinh takes 30 times as long.
-        joined = root.sqrt_().add_(beyond).mul_(2).log1p_()
-        angle = entry.sqrt_().asin_().mul_(2).add_(joined)
-        torch.div(torch.copysign(angle, form, out=beyond), slope, out=slope).mul_(2)
-        total.sub_(torch.mul(angle.square_(), self.by_form, out=beyond))
+        hyperbolic = root.sqrt_().add_(excess).mul_(2).log1p_()
+        angle = entry.sqrt_().asin_().mul_(2).add_(hyperbolic)
+        torch.div(torch.copysign(angle, form, out=excess), slope, out=slope).mul_(2)
+        total.sub_(torch.mul(angle.square_(), self.by_form, out=excess))
 
 
 def kappa_series(sign: Number, terms: int = _TERMS) -> list[Any]:
@@ -172,7 +173,7 @@ def _kappa_difference(w: Tensor, slope: Tensor, entry: Tensor) -> None:
 
 
 def _hyperbolic_angle(w: Tensor, angle: Tensor, root: Tensor) -> None:
-    """`t = 2 asinh(sqrt(w / 4)) = log(1 + w / 2 + r)` and `r`: one logarithm, right down to 0."""
+    """`t = 2 asinh(sqrt(w / 4)) = log(1 + w / 2 + r)` and `r`, accurate near 0."""
     torch.addcmul(w, w, w, value=0.25, out=root).sqrt_()
     torch.add(root, w, alpha=0.5, out=angle).log1p_()
 
@@ -188,28 +189,29 @@ def _choose(
     condition: Tensor | bool,
     if_true: Callable[..., None],
     if_false: Callable[..., None],
-    given: Tensor,
+    form: Tensor,
     *results: Tensor,
 ) -> None:
-    """Fill the results by one of two functions, or by both where the condition is not known."""
+    """Fill the results by one of two functions, or by both for a condition on an accelerator."""
     if isinstance(condition, bool):
-        return (if_true if condition else if_false)(given, *results)
+        function = if_true if condition else if_false
+        function(form, *results)
+        return
     alternatives = [result.clone() for result in results]
-    if_true(given.clone(), *results)  # functions may overwrite what they are given
-    if_false(given, *alternatives)
+    if_true(form.clone(), *results)  # functions may overwrite the form
+    if_false(form, *alternatives)
     for result, alternative in zip(results, alternatives, strict=True):
         torch.where(condition, result, alternative, out=result)
-    return None
 
 
 class PairForm(NamedTuple):
-    """A bilinear form of two points, and the function of it that their squared distance is.
+    """A bilinear form of two points, and their squared distance as a function of it.
 
     Attributes:
-        left: features of the first point, `[components, features, nodes]`.
-        right: functions of the second point, whose products with those of the first are the form.
-        kappa: curvatures `[components]`; None where the squared distance is the form.
-        profile: the squared distance where it is curved.
+        left: Features of the first point, `[components, features, nodes]`.
+        right: Features of the second point, whose products with `left` are the form.
+        kappa: Curvatures `[components]`; None if the squared distance is the form.
+        profile: Squared distance as a function of the form, with `kappa`.
     """
 
     left: Tensor

@@ -1,11 +1,11 @@
 """All distances between two sets of points, through matrix products and in bounded memory.
 
-With alpha_i = 1 / (1 + kappa |x_i|^2) and beta_j likewise, the squared chords are
+With alpha_i = 1 / (1 + kappa |x_i|^2) and beta_j = 1 / (1 + kappa |y_j|^2), the squared chords are
 u_ij^2 = alpha_i beta_j |x_i - y_j|^2, and the distance is 2 arsin_k(u_ij). Neighbours at radius r
 differ by e^-r of their coordinates: at radius 15 their squared difference is below the rounding of
-one float64 product, so that it is taken from two (`difference_factors`); the rest is elementwise in
-the dtype asked for. Rows are processed in blocks, so that temporary results stay in a processor's
-cache, and where no derivative is recorded memory does not grow with the number of points.
+one float64 product, so that two products are used (`difference_factors`). Other operations are
+elementwise in the requested dtype. Rows are processed in blocks, so that temporary results stay in
+a CPU's cache, and memory does not grow with the number of points if no derivative is recorded.
 """
 
 import math
@@ -18,7 +18,7 @@ from curvlab.manifolds import curved_trig as trig
 from curvlab.manifolds.curved_trig import safe_sqrt
 
 _BLOCK_ELEMENTS = {"cpu": 2**16, "cuda": 2**24}
-"""Pairs in a block: its temporaries stay in a CPU's cache; a GPU wants few large launches."""
+"""Number of pairs in a block: temporaries fit in a CPU's cache; a GPU needs few large launches."""
 
 
 def difference_factors(x: Tensor, y: Tensor) -> tuple[list[Tensor], list[Tensor]]:
@@ -26,29 +26,39 @@ def difference_factors(x: Tensor, y: Tensor) -> tuple[list[Tensor], list[Tensor]
 
     Points are split at a power of two: x = h + l, where h has so few digits that all sums of
     |h_x - h_y|^2 are exact. The rest is a number for each point and -2 (l_x . y + h_x . l_y), whose
-    rounding is some 2^-22 of that of one product. The numbers are shortened by that rounding, so
-    that a point's distance to itself comes out below zero and is clamped to exactly zero.
+    rounding is about 2^-22 of that of one product. That rounding is subtracted from the numbers, so
+    that a point's distance to itself is below zero and clamped to exactly zero.
     """
     dim = x.shape[-1]
     eps = torch.finfo(x.dtype).eps
-    # The row of zeros is for no points at all.
-    largest = [F.pad(p.detach().abs(), (0, 0, 0, 1)).amax((-2, -1), True) for p in (x, y)]
+    largest_x = _largest_coordinate(x)
+    largest_y = _largest_coordinate(y)
     bits = (51 - dim.bit_length()) // 2
-    unit = torch.exp2((torch.frexp(torch.maximum(*largest)).exponent - bits).to(x.dtype))
-    exact, rest = [], []
+    exponent = torch.frexp(torch.maximum(largest_x, largest_y)).exponent - bits
+    unit = torch.exp2(exponent.to(x.dtype))
+    exact = []
+    rest = []
     for p in (x, y):
         high = (p.detach() / unit).round() * unit
         low = p - high
-        size, rest_size = (v.detach().square().sum(-1, keepdim=True).sqrt() for v in (p, low))
+        size = p.detach().square().sum(-1, keepdim=True).sqrt()
+        rest_size = low.detach().square().sum(-1, keepdim=True).sqrt()
         slack = eps * (3 + math.sqrt(dim) / 2) * size * rest_size
         exact.append((high, high.square().sum(-1, keepdim=True)))
         rest.append((low, (low * (high + p)).sum(-1, keepdim=True) - slack))
     (h, h2), (k, k2) = exact
     (low, c), (low_y, c_y) = rest
-    one, one_y = torch.ones_like(c), torch.ones_like(c_y)
+    one = torch.ones_like(c)
+    one_y = torch.ones_like(c_y)
     left = [torch.cat([-2 * h, h2, one], -1), torch.cat([-2 * low, -2 * h, c, one], -1)]
     right = [torch.cat([k, one_y, k2], -1), torch.cat([y, low_y, one_y, c_y], -1)]
     return left, right
+
+
+def _largest_coordinate(x: Tensor) -> Tensor:
+    """Largest absolute coordinate of points `[..., n, dim]`, `[..., 1, 1]`; 0 without points."""
+    with_zeros = F.pad(x.detach().abs(), (0, 0, 0, 1))
+    return with_zeros.amax((-2, -1), True)
 
 
 def _squared(left: list[Tensor], right: list[Tensor]) -> Tensor:

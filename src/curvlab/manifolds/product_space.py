@@ -31,27 +31,36 @@ def _sum(parts: list[Tensor]) -> Tensor:
     return torch.stack(parts).sum(0)
 
 
+def _cat_features(sides: list[Tensor]) -> Tensor:
+    """Concatenate features `[components, features, nodes]`, padded to the same number."""
+    count = max(side.shape[1] for side in sides)
+    return torch.cat([F.pad(side, (0, 0, 0, count - side.shape[1])) for side in sides])
+
+
 def _map_factors(
     name: str, *kinds: str, join: Callable[[list[Tensor]], Tensor] = partial(torch.cat, dim=-1)
 ) -> Callable[..., Tensor]:
-    """A method that joins the results of the factors' method of that name.
+    """A method that joins the results of a method of the factors.
 
-    Its arguments are of the kinds `points`, `vectors` (tangent at the origin) or `shares`.
+    Kinds of its arguments are `points`, `vectors` (tangent at the origin) and `shares`.
     """
 
-    def method(self: "Product", *given: Tensor) -> Tensor:
-        parts = [getattr(self, f"_split_{k}")(x) for k, x in zip(kinds, given, strict=True)]
-        each = zip(self._spaces, *parts, strict=True)
-        return join([getattr(space, name)(*part) for space, *part in each])
+    def method(self: "Product", *arguments: Tensor) -> Tensor:
+        parts = []
+        for kind, argument in zip(kinds, arguments, strict=True):
+            split = getattr(self, f"_split_{kind}")
+            parts.append(split(argument))
+        factors = zip(self._spaces, *parts, strict=True)
+        return join([getattr(space, name)(*arguments) for space, *arguments in factors])
 
     method.__doc__ = getattr(Manifold, name).__doc__
     return method
 
 
 class Product(Manifold):
-    """Product of manifolds; its squared distance is the sum of theirs.
+    """Product of manifolds; its squared distance is the sum of the factors' squared distances.
 
-    Points and tangent vectors are those of the factors, concatenated.
+    Points and tangent vectors are concatenations of those of the factors.
 
     Args:
         signature: factors and their dimensions: H (Poincare ball), L (Lorentz model), S (sphere),
@@ -80,11 +89,14 @@ class Product(Manifold):
                     f"signature={signature!r} must be a letter of E, H, L, S, U and a dimension "
                     "for each factor, joined by x, as in H8xS4xE4"
                 )
-            named = signature.split("x")
-            self.dims = [int(factor[1:]) for factor in named]
+            self.dims = []
+            factors = []
+            for text in signature.split("x"):
+                letter = text[0]
+                self.dims.append(int(text[1:]))
+                options = {} if letter == "E" else {"learnable": learnable}
+                factors.append(FACTORS[letter](**options))
             self.tangent_dim = sum(self.dims)
-            options = {"learnable": learnable}
-            factors = [FACTORS[f[0]](**({} if f[0] == "E" else options)) for f in named]
         self.factors = nn.ModuleList(factors)
         self.components = len(self.factors)
         self.codimensions = [space.codimension for space in factors]
@@ -117,7 +129,8 @@ class Product(Manifold):
 
     def _split_points(self, x: Tensor) -> Sequence[Tensor]:
         dims = self._dims(x.shape[-1] - self.codimension)
-        return x.split([d + more for d, more in zip(dims, self.codimensions, strict=True)], -1)
+        widths = [sum(parts) for parts in zip(dims, self.codimensions, strict=True)]
+        return x.split(widths, -1)
 
     @property
     def _spaces(self) -> Sequence[Manifold]:
@@ -134,19 +147,17 @@ class Product(Manifold):
     dist = root_of_sqdist
 
     def pair_form(self, x: Tensor) -> PairForm | None:
-        parts = zip(self._spaces, self._split_points(x), strict=True)
-        forms = [form for s, points in parts if (form := s.pair_form(points)) is not None]
-        if len(forms) < self.components or any(f.profile is not CurvedProfile for f in forms):
-            return None
-        # Where it is flat the squared distance, the form, is 4 u^2.
+        forms = []
+        for space, points in zip(self._spaces, self._split_points(x), strict=True):
+            form = space.pair_form(points)
+            if form is None or form.profile is not CurvedProfile:
+                return None
+            forms.append(form)
+        # On a flat factor the form is the squared distance, which is 4 u^2.
         lefts = [f.left / 4 if f.kappa is None else f.left for f in forms]
-        longest = max(left.shape[1] for left in lefts)
-        left, right = (
-            torch.cat([F.pad(side, (0, 0, 0, longest - side.shape[1])) for side in sides])
-            for sides in (lefts, [f.right for f in forms])
-        )
+        rights = [f.right for f in forms]
         kappa = [x.new_zeros(1) if f.kappa is None else f.kappa for f in forms]
-        return PairForm(left, right, torch.cat(kappa))
+        return PairForm(_cat_features(lefts), _cat_features(rights), torch.cat(kappa))
 
     def tangent_scale(self, x: Tensor) -> Tensor:
         parts = zip(self._spaces, self._split_points(x), strict=True)

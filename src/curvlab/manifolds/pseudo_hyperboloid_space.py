@@ -1,12 +1,14 @@
-r"""The pseudo-hyperboloid: a hyperboloid with several axes of time, part sphere, part hyperbolic.
+r"""The pseudo-hyperboloid: a hyperboloid with several axes of time.
 
 Points are `x = [time, space]` of width `dim`, with `<x, x> = 1 / kappa` under the product
 `<x, y> = -time . time' + space . space'`, kappa < 0. With one axis of time it is the Lorentz model,
-with `dim` of them a sphere. It is a sphere times a flat space: `u = time / |time|` lies on the unit
-sphere, `s = sqrt(-kappa) space` anywhere, and `time = sqrt((1 + |s|^2) / -kappa) u`. Maps are those
-of that product, with the origin at `u = (1, 0, ...)`, `s = 0`, where tangent vectors
-`[..., dim - 1]` have `time_dims - 1` coordinates along the sphere, then those of `s`. Distances are
-those of the pseudo-hyperboloid: the two geometries agree on a sphere alone.
+with `dim` axes a sphere.
+
+It is also a sphere times a flat space: `u = time / |time|` lies on the unit sphere,
+`s = sqrt(-kappa) space` is any vector, and `time = sqrt((1 + |s|^2) / -kappa) u`. Maps are those of
+this product, with the origin at `u = (1, 0, ...)`, `s = 0`. Tangent vectors there, `[..., dim -
+1]`, have `time_dims - 1` coordinates along the sphere, followed by those of `s`. Distances are
+those of the pseudo-hyperboloid; the two geometries agree only on a sphere.
 """
 
 import math
@@ -22,26 +24,26 @@ from curvlab.manifolds.pair_form import PairForm, PseudoProfile, form_features
 from curvlab.options import Learnable, NegativeFloat, PositiveInt
 
 _ANTIPODE = 1 - 1e-12
-"""Just short of m = 1, beyond which no geodesic leads and where the distance has a kink."""
+"""Largest m below 1. Beyond 1 there is no geodesic, and at 1 the distance has a kink."""
 
 
 class PseudoHyperboloid(Manifold):
     """Pseudo-hyperboloid of signed curvature kappa < 0; points are `[..., dim]`, times first.
 
-    Tangent vectors at the origin are `[..., dim - 1]`. It has no metric in the sense of a distance:
-    different points that light joins are at distance 0.
+    Tangent vectors at the origin are `[..., dim - 1]`. The distance is not a metric: different
+    points that are joined by light are at distance 0.
 
-    As in Q-GCN its maps and its distances are of two geometries. `expmap0`, `logmap0`, `expmap`,
-    `logmap`, `geodesic`, `add` and `transport0` are of the product of a sphere of curvature -kappa
-    and a flat space, and agree with each other. `dist`, `sqdist`, `dist0` and the pairwise ones are
-    of the pseudo-hyperboloid. So a distance from the origin is in general not the length of
-    `logmap0`, and the point at the share t of `geodesic` is not at the share t of `dist`. They are
-    if `time_dims` is `dim`, on a sphere, or if both points have `space` 0. `weighted_mean` is the
-    exponential of a mean of logarithms at the origin: the mean of two points need not be as far
-    from both.
+    As in Q-GCN, maps and distances belong to two geometries. `expmap0`, `logmap0`, `expmap`,
+    `logmap`, `geodesic`, `add` and `transport0` are maps of the product of a sphere of curvature
+    -kappa and a flat space, and agree with each other. `dist`, `sqdist`, `dist0` and the pairwise
+    distances are those of the pseudo-hyperboloid. In general the distance from the origin is
+    therefore not the length of `logmap0`, and the point at the share t of `geodesic` is not at the
+    share t of `dist`. Both agree on a sphere (`time_dims` equal to `dim`), and for points whose
+    `space` is 0. `weighted_mean` is the exponential of a mean of logarithms at the origin, so that
+    the mean of two points may have different distances from them.
 
     Args:
-        time_dims: axes of time, 1 (the Lorentz model) to `dim` (a sphere).
+        time_dims: number of axes of time, from 1 (the Lorentz model) to `dim` (a sphere).
         kappa: initial curvature.
         learnable: whether the curvature is a parameter.
         min: open lower bound of the curvature, None for none.
@@ -81,9 +83,9 @@ class PseudoHyperboloid(Manifold):
     def expmap0(self, v: Tensor) -> Tensor:
         """Exponential at the origin of the sphere times the flat space, `[..., dim]`.
 
-        Of `v = [along, s]`: `u = cos(w) e + sin(w) along / |along|`, `w = sqrt(-kappa) |along|`.
-        The `dist` from the origin is `|along|` if s is 0, up to half a turn, and
-        `asinh |s| / sqrt(-kappa)` if `along` is 0.
+        For `v = [along, s]`, `u = cos(w) e + sin(w) along / |along|` with
+        `w = sqrt(-kappa) |along|`. The `dist` from the origin is `|along|` if s is 0, up to half a
+        turn, and `asinh |s| / sqrt(-kappa)` if `along` is 0.
         """
         kappa = self.kappa
         turns = self.time_dims - 1
@@ -103,7 +105,7 @@ class PseudoHyperboloid(Manifold):
         length = safe_sqrt(rest.square().sum(-1, keepdim=True))
         is_turned = length > 0
         safe = torch.where(is_turned, length, 1.0)
-        # The angle from the origin over the length it is computed from; near the origin 1 / first.
+        # Angle from the origin divided by `length`, near the origin 1 / first.
         near = 1 / torch.where(is_turned, 1.0, first)
         ratio = torch.where(is_turned, torch.atan2(safe, first) / safe, near)
         return torch.cat([rest * ratio / root, x[..., self.time_dims :] * root], -1)
@@ -111,8 +113,8 @@ class PseudoHyperboloid(Manifold):
     def expmap(self, x: Tensor, u: Tensor) -> Tensor:
         """Exponential at x `[..., dim]` of u `[..., dim - 1]`, transported there from the origin.
 
-        Map and transport are those of the sphere times the flat space. Where the point's
-        `time / |time|` is opposite to the origin's the transport is taken from nearby.
+        Map and transport are those of the sphere times the flat space. If `time / |time|` of x is
+        opposite to the origin's, the transport is that to a nearby point.
         """
         kappa = self.kappa
         turns = self.time_dims - 1
@@ -134,7 +136,8 @@ class PseudoHyperboloid(Manifold):
         """Inverse of `expmap` at x, `[..., dim - 1]`; its length is in general not `dist`."""
         root = (-self.kappa).sqrt()
         t = self.time_dims
-        u, end = (normalize(p[..., :t], dim=-1) for p in (x, y))
+        u = normalize(x[..., :t], dim=-1)
+        end = normalize(y[..., :t], dim=-1)
         half = (end - u).square().sum(-1, keepdim=True) / 4  # the squared sine of half the angle
         log = arsin_ratio(half) * (1 - half).clamp(min=1e-12).rsqrt() * (end - u + 2 * half * u)
         slant = log[..., :1] / (1 + u[..., :1]).clamp(min=1e-6)
@@ -144,8 +147,8 @@ class PseudoHyperboloid(Manifold):
     def geodesic(self, t: Tensor | float, x: Tensor, y: Tensor) -> Tensor:
         """Points at the shares t of the geodesic of the sphere times the flat space, `[..., dim]`.
 
-        From x at 0 to y at 1. Its points are on the pseudo-hyperboloid, whose own geodesic it is
-        on a sphere alone: `dist` from x is in general not `t dist(x, y)`.
+        The share 0 is x, and 1 is y. The points lie on the pseudo-hyperboloid, but are a geodesic
+        of it only on a sphere: in general `dist` from x is not `t dist(x, y)`.
         """
         return super().geodesic(t, x, y)
 
@@ -161,7 +164,8 @@ class PseudoHyperboloid(Manifold):
         k = self.kappa.double()
         signs = torch.ones_like(a[..., :1, :])
         signs[..., : self.time_dims] = -1
-        x2, y2 = self.inner(a, a).unsqueeze(-1), self.inner(b, b).unsqueeze(-2)
+        x2 = self.inner(a, a).unsqueeze(-1)
+        y2 = self.inner(b, b).unsqueeze(-2)
         m = k / 4 * (x2 + y2 - 2 * (a * signs) @ b.mT)
         return (squared_angle(m) / -k).to(x.dtype)
 
@@ -173,7 +177,7 @@ class PseudoHyperboloid(Manifold):
         return self.expmap(x, self.logmap0(y))
 
     def pair_form(self, x: Tensor) -> PairForm:
-        """`m = -|x' - y'|^2` with the product's signs, where `x' = sqrt(-kappa) x / 2`."""
+        """The form `m = -<x' - y', x' - y'>` with `x' = sqrt(-kappa) x / 2`."""
         kappa = self.kappa
         scaled = ((-kappa).sqrt() / 2 * x).unsqueeze(1)
         time, rest = scaled.split([self.time_dims, x.shape[1] - self.time_dims], dim=-1)
@@ -195,11 +199,12 @@ def _point(u: Tensor, s: Tensor, kappa: Tensor) -> Tensor:
 def squared_angle(m: Tensor) -> Tensor:
     r"""`-kappa d^2` as a function of `m = kappa <x - y, x - y> / 4 = (1 - kappa <x, y>) / 2`.
 
-    `(2 asinh sqrt(-m))^2` for m < 0 (joined as in hyperbolic space), `(2 asin sqrt m)^2` up to 1
-    (as on a sphere), and beyond, where no geodesic joins the two, `(pi + 2 acosh sqrt m)^2`: by way
-    of the antipode, at distance pi. Not negative; 0 where points are the same or joined by light.
+    It is `(2 asinh sqrt(-m))^2` for m < 0 (as in hyperbolic space), `(2 asin sqrt m)^2` up to 1 (as
+    on a sphere), and `(pi + 2 acosh sqrt m)^2` beyond 1, where no geodesic joins the points and the
+    path goes through the antipode, at distance pi. The result is not negative, and 0 if points are
+    equal or joined by light.
     """
     near = m.clamp(max=_ANTIPODE)
-    joined = 4 * near.abs() * arsin_ratio(near).square()
-    broken = (math.pi + 2 * torch.asinh(safe_sqrt(m - 1))).square()
-    return torch.where(m < 1, joined, broken)
+    direct = 4 * near.abs() * arsin_ratio(near).square()
+    through_antipode = (math.pi + 2 * torch.asinh(safe_sqrt(m - 1))).square()
+    return torch.where(m < 1, direct, through_antipode)

@@ -55,8 +55,8 @@ def conformal_factor(x: Tensor, kappa: Tensor | float) -> Tensor:
 def project(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Move points beyond the rim of the ball back onto it; nothing else changes.
 
-    The rim is |x| = (1 - eps) / sqrt(-kappa), eps = 4e-3 in float32 and 1e-5 in float64; there is
-    none for kappa >= 0.
+    The rim is |x| = (1 - eps) / sqrt(-kappa), with eps = 4e-3 in float32 and 1e-5 in float64. For
+    kappa >= 0 there is no rim.
     """
     return _radial(x, kappa, trig.rim_ratio)
 
@@ -66,7 +66,8 @@ def mobius_add(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 
     x (+) y = ((1 - 2k<x,y> - k|y|^2) x + (1 + k|x|^2) y) / (1 - 2k<x,y> + k^2 |x|^2 |y|^2)
 
-    In float64: near the rim of the ball, and near the antipode of the origin, the terms cancel.
+    Computed in float64, since the terms cancel near the rim of the ball and near the antipode of
+    the origin.
     """
     k = curvature_like(kappa, WIDE, x)
     return gyro.mobius_add(shorten(x.double()), shorten(y.double()), k).to(x.dtype)
@@ -91,7 +92,7 @@ def mobius_sub(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 def mobius_fn_apply(
     function: Callable[[Tensor], Tensor], x: Tensor, kappa: Tensor | float
 ) -> Tensor:
-    """A function of tangent vectors at the origin as one of points: exp_0(f(log_0(x))).
+    """Apply a function of tangent vectors at the origin to points: exp_0(f(log_0(x))).
 
     Source: Ganea et al. 2018, Hyperbolic neural networks, section 3.1.
     """
@@ -138,9 +139,10 @@ def expmap(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
 def _chord(x: Tensor, y: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """|x - y|^2, 1 + kappa |x|^2 and 1 + kappa |y|^2, `[..., 1]` in float64.
 
-    One float32 rounding of |x|^2 would be an error of 3e-4 of the second at distance 10.
+    One float32 rounding of |x|^2 would be a relative error of 3e-4 in the second at distance 10.
     """
-    a, b = (one_plus(k * squared_norm(p, WIDE), x.dtype) for p in (x, y))
+    a = one_plus(k * squared_norm(x, WIDE), x.dtype)
+    b = one_plus(k * squared_norm(y, WIDE), x.dtype)
     return squared_norm(x - y, WIDE), a, b
 
 
@@ -150,7 +152,7 @@ def logmap(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     Computed as (S / sqrt(1 - z)) (a e + kappa |e|^2 x) / b with e = y - x, a = 1 + kappa |x|^2,
     b = 1 + kappa |y|^2, z = kappa |e|^2 / (a b), S = `arsin_ratio`(z): the same vector, without
     the loss of digits of |w| near the rim. At the antipode (kappa > 0) the direction is undefined:
-    there the result is merely finite, and its norm may be near 0. Take the length from `dist`.
+    the result is only finite, and its norm may be near 0. `dist` gives the right length there.
     """
     w = upcast_half(x)
     y = y.to(w.dtype)
@@ -181,7 +183,7 @@ def sqdist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 def dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     """Geodesic distance 2 artan_k(|(-x) (+) y|), `[...]` from points `[..., dim]`.
 
-    Exactly 0 at x = y, where the gradient is set to 0. Computed in float64 from the points.
+    The result is exactly 0 at x = y, with gradient 0. It is computed in float64.
     """
     k = curvature_like(kappa, WIDE, x)
     e2, a, b = _chord(x, y, k)
@@ -190,8 +192,10 @@ def dist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
 
 def _pairwise(x: Tensor, y: Tensor, kappa: Tensor | float, power: int) -> Tensor:
     k = curvature_like(kappa, WIDE, x)
-    x64, y64 = x.double(), y.double()
-    alpha, beta = (1 / one_plus(k.unsqueeze(-1) * squared_norm(p), x.dtype) for p in (x64, y64))
+    x64 = x.double()
+    y64 = y.double()
+    alpha = 1 / one_plus(k.unsqueeze(-1) * squared_norm(x64), x.dtype)
+    beta = 1 / one_plus(k.unsqueeze(-1) * squared_norm(y64), x.dtype)
     dtype = upcast_half(x).dtype
     return pairwise_power(x64, alpha, y64, beta, k.squeeze(-1), power, dtype).to(x.dtype)
 
@@ -199,8 +203,8 @@ def _pairwise(x: Tensor, y: Tensor, kappa: Tensor | float, power: int) -> Tensor
 def pairwise_sqdist(x: Tensor, y: Tensor, kappa: Tensor | float) -> Tensor:
     """Squared distances `[..., n, m]` of points `[..., n, dim]` and `[..., m, dim]`.
 
-    `kappa` broadcasts against the dimensions before n and m. Through a matrix product; where no
-    derivative is recorded, in blocks.
+    `kappa` broadcasts against the dimensions before n and m. The distances are computed by matrix
+    products, in blocks if no derivative is recorded.
     """
     return _pairwise(x, y, kappa, 2)
 
@@ -227,16 +231,18 @@ def _gyrate(
 
     With e = y - x, a = 1 + kappa |x|^2, b = 1 + kappa |y|^2 the gyration is
     v + 2 (A e + C x) / (a b - kappa |e|^2), C = -kappa a <e,v> - kappa^2 |e|^2 <x,v>,
-    A = kappa <x,v> (b - kappa |e|^2) - kappa (a - 1) <e,v>, which is exactly v at x = y. In
-    float64: far from the origin of a sphere the terms cancel.
+    A = kappa <x,v> (b - kappa |e|^2) - kappa (a - 1) <e,v>, which is exactly v at x = y. It is
+    computed in float64, since the terms cancel far from the origin of a sphere.
     """
     w = shorten(x.double())
     y = shorten(y.double())
     v = v.double()
     e = y - w
-    a, b = (one_plus(k * squared_norm(p), floor) for p in (w, y))
+    a = one_plus(k * squared_norm(w), floor)
+    b = one_plus(k * squared_norm(y), floor)
     ke2 = k * squared_norm(e)
-    kxv, kev = k * dot(w, v), k * dot(e, v)
+    kxv = k * dot(w, v)
+    kev = k * dot(e, v)
     denominator = torch.maximum(a * b - ke2, torch.finfo(w.dtype).eps * a * b)
     along_e = 2 * (kxv * (b - ke2) - (a - 1) * kev) / denominator
     along_x = -2 * (a * kev + ke2 * kxv) / denominator
@@ -246,7 +252,8 @@ def _gyrate(
 def gyration(x: Tensor, y: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """gyr[x, y] v = -(x (+) y) (+) (x (+) (y (+) v)), a rotation of v, all `[..., dim]`.
 
-    What the Moebius sum lacks to be associative: x (+) (y (+) v) = (x (+) y) (+) gyr[x, y] v.
+    It measures how far the Moebius sum is from being associative: x (+) (y (+) v) = (x (+) y) (+)
+    gyr[x, y] v.
 
     Source: Ungar 2008, Analytic hyperbolic geometry and Albert Einstein's special theory of
     relativity, section 3.4.
@@ -285,7 +292,7 @@ def geodesic(t: Tensor | float, x: Tensor, y: Tensor, kappa: Tensor | float) -> 
 
 
 def _unit(v: Tensor) -> Tensor:
-    """V / |v|; a vector shorter than 1e-12 has no direction and stays."""
+    """V / |v|; a vector shorter than 1e-12 has no direction and is returned unchanged."""
     length = safe_sqrt(squared_norm(v))
     return v / torch.where(length > 1e-12, length, 1.0)
 
@@ -293,7 +300,7 @@ def _unit(v: Tensor) -> Tensor:
 def geodesic_unit(t: Tensor | float, x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
     """Point at arc length t from x in the direction v: exp_x(t v / (lambda_x |v|)), `[..., dim]`.
 
-    `t` broadcasts like `kappa`; v = 0 leads nowhere.
+    `t` broadcasts like `kappa`. For v = 0 the result is x.
     """
     w = x.double()
     u = v.double()
@@ -304,7 +311,7 @@ def geodesic_unit(t: Tensor | float, x: Tensor, v: Tensor, kappa: Tensor | float
 def antipode(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Farthest point of a sphere (kappa > 0) from x: -x / (kappa |x|^2), `[..., dim]`.
 
-    That of the origin is the point at infinity, for which the result is merely finite.
+    The antipode of the origin is the point at infinity, for which the result is only finite.
 
     Raises:
         UsageError: The curvature is a number that is not positive.
@@ -321,13 +328,16 @@ def dist2plane(
 
     arsin_k(2 <z, a> / ((1 + kappa |z|^2) |a|)) with z = (-p) (+) x, whose argument is
     2 (alpha <e, a> + kappa |e|^2 <p, a>) / (alpha beta |a|) of e = x - p, alpha = 1 + kappa |p|^2
-    and beta = 1 + kappa |x|^2. In float64; all are `[..., dim]`. a is a tangent vector at p or at
-    the origin, of any length; with `signed` distances are positive on the side it points to.
+    and beta = 1 + kappa |x|^2. x, p and a are `[..., dim]`; the computation is in float64. a is a
+    tangent vector at p or at the origin, of any length. With `signed`, distances are positive on
+    the side to which a points.
 
     Source: Ganea et al. 2018, Hyperbolic neural networks, theorem 5.
     """
     k = curvature_like(kappa, WIDE, x)
-    w, p, a = (shorten(each.double()) for each in (x, p, a))
+    w = shorten(x.double())
+    p = shorten(p.double())
+    a = shorten(a.double())
     e2, alpha, beta = _chord(p, w, k)
     a = _unit(a)
     u = 2 * (alpha * dot(w - p, a) + k * e2 * dot(p, a)) / (alpha * beta)
@@ -348,39 +358,40 @@ def transport0_back(x: Tensor, v: Tensor, kappa: Tensor | float) -> Tensor:
 
 
 def midpoint_from_sums(
-    numerator: Tensor, denominator: Tensor, kappa: Tensor | float, printed: bool = False
+    numerator: Tensor, denominator: Tensor, kappa: Tensor | float, published: bool = False
 ) -> Tensor:
     """The last step of a weighted midpoint, N / (D + sqrt(D^2 + kappa |N|^2)).
 
     `numerator` N = sum_j w_j lambda_j x_j is `[..., dim]`, `denominator` D = sum_j w_j (lambda_j -
     1) is `[...]`, of weights whose sum is positive. On the sphere this is the direction of the sum
-    of the points as vectors, smooth up to and beyond the equator; only the antipode of the origin
-    is a singular point of the coordinates, where the result is merely bounded. For kappa <= 0 it
+    of the points as vectors, smooth up to and beyond the equator. Only the antipode of the origin
+    is a singular point of the coordinates, where the result is only bounded. For kappa <= 0 it
     equals 1/2 (x) (N / D).
 
     Args:
         numerator: N.
         denominator: D.
-        kappa: broadcasts against D.
-        printed: take 1/2 (x) (N / D) for kappa > 0 too, as FPS-T and kappa-GCN print it. It never
+        kappa: curvature, which broadcasts against D.
+        published: take 1/2 (x) (N / D) for kappa > 0 too, as in FPS-T and kappa-GCN. It never
             leaves the half of the sphere around the origin: where D < 0 it is the antipode of the
             midpoint, and where D crosses 0 it jumps from one to the other.
     """
     w = upcast_half(numerator)
     sums = torch.cat([w, denominator.to(w.dtype).unsqueeze(-1)], dim=-1)
     k = curvature_like(kappa, w.dtype, w)
-    return gyro.half_quotient(sums, k, printed).to(numerator.dtype)
+    return gyro.half_quotient(sums, k, published).to(numerator.dtype)
 
 
 def midpoint(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     """Weighted gyro-midpoint `[..., dim]` of points `[..., n, dim]` with weights `[..., n]`.
 
     1/2 (x) (sum_j w_j lambda_j x_j / sum_j w_j (lambda_j - 1)), for kappa > 0 on the points' side
-    of the sphere (see `midpoint_from_sums`); the scale of the weights does not matter, nor does the
-    sign of their sum. `kappa` broadcasts against the dimensions before n. Weights of one sign give
-    a point wherever the points do not balance each other; weights of both signs, as in flat space,
-    none where their sum is 0, and for kappa < 0 none where the points' sum as vectors of the
-    Lorentz model is not timelike: the result is then merely finite.
+    of the sphere (see `midpoint_from_sums`). The scale of the weights and the sign of their sum do
+    not matter. `kappa` broadcasts against the dimensions before n.
+
+    The midpoint exists if all weights have one sign and the points do not cancel. With mixed signs
+    it may not exist: if the weights add up to 0, or, for kappa < 0, if the sum of the points as
+    vectors of the Lorentz model is not timelike. The result is then only finite.
     """
     weights = weights.to(upcast_half(x).dtype)
     weights = torch.where(weights.sum(-1, keepdim=True) < 0, -weights, weights)
@@ -390,8 +401,8 @@ def midpoint(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
 def midpoints(x: Tensor, weights: Tensor, kappa: Tensor | float) -> Tensor:
     """Midpoints `[..., m, dim]` of points `[..., n, dim]`, a row of weights `[..., m, n]` for each.
 
-    As `midpoint`, by one matrix product, of weights whose sums are positive. `kappa` broadcasts
-    against the dimensions before n.
+    They are computed as in `midpoint`, by one matrix product, for weights whose sums are positive.
+    `kappa` broadcasts against the dimensions before n.
     """
     w = upcast_half(x)
     k = curvature_like(kappa, w.dtype, w)

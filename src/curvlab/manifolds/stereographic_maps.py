@@ -1,8 +1,9 @@
 """Maps of tokens on products of stereographic models in C++, one pass forward and one backward.
 
-Tokens are `[tokens, dim]`, laid out as in `curvlab.layers.stereographic`, with curvatures
-`[components]`. Each function here is one of `curvlab.manifolds.Stereographic`, whose operations on
-tensors are its plain form; second derivatives, and vectors whose squares overflow, have that form.
+Tokens are `[tokens, dim]` in the layout of `curvlab.layers.stereographic`, with curvatures
+`[components]`. Each function here computes a method of `curvlab.manifolds.Stereographic`. The plain
+forms, in operations on tensors, are used for second derivatives and for vectors whose squares
+overflow.
 """
 
 import ctypes
@@ -43,18 +44,18 @@ _RATIOS: list[Callable[[Tensor], Any]] = [
     partial(trig.artan_ratio, projected=True),
 ]
 EXP_AND_LOG, EXP, CLAMP, LOG = range(4)
-"""Maps along the rays from the origin: their ratios."""
+"""Kinds of maps along the rays from the origin; each is an index of its ratio."""
 
 _CONSTANTS = torch.tensor(trig.single_precision_constants(), dtype=torch.float32)
 
 
 def applies(x: Tensor, kappa: Tensor) -> bool:
-    """Whether tokens are `[tokens, dim]`, with equal parts for the curvatures."""
+    """Whether tokens are `[tokens, dim]` and split into one block for each curvature."""
     return x.dim() == 2 and kappa.dim() == 1 and len(x) > 0 and x.shape[1] % len(kappa) == 0
 
 
 def _lay_out(x: Tensor) -> Tensor:
-    """`[..., dim, tokens]`, contiguous, of `[..., tokens, dim]`."""
+    """Contiguous `[..., dim, tokens]` from `[..., tokens, dim]`."""
     return x.detach().mT.contiguous()
 
 
@@ -91,10 +92,12 @@ class _Radial(Function):
         call = *pointers(x, kappa), *_shape(v, kappa), kind, *results, *_end()
         ctx.overflows = bool(functions.radial(*call))
         ctx.save_for_backward(v, kappa, x, saved)
-        ctx.inputs, ctx.functions, ctx.kind = 2, functions, kind
+        ctx.inputs = 2
+        ctx.functions = functions
+        ctx.kind = kind
         if ctx.overflows:
             return _Radial.plain(kind, v.detach(), kappa)
-        return tuple(each.mT for each in out)
+        return tuple(array.mT for array in out)
 
     @staticmethod
     def plain(kind: int, v: Tensor, kappa: Tensor) -> tuple[Tensor, ...]:
@@ -121,13 +124,13 @@ class _Radial(Function):
 
 
 def radial(functions: ctypes.CDLL, v: Tensor, kappa: Tensor, kind: int) -> tuple[Tensor, ...]:
-    """The map of a kind; exponential and logarithm for `EXP_AND_LOG`."""
+    """A map along rays; for `EXP_AND_LOG` both the exponential and its logarithm."""
     out: tuple[Tensor, ...] = _Radial.apply(v, kappa, functions, kind)
     return out
 
 
 class _ExpSum(Function):
-    """`gyro.exp_sum`, or what `Stereographic.mean_vectors` and `tangent_scale` are of it."""
+    """`gyro.exp_sum`, or its `mean_vectors` and `tangent_scale` (see `Stereographic`)."""
 
     @staticmethod
     def forward(
@@ -141,7 +144,9 @@ class _ExpSum(Function):
         call = *pointers(x, y, kappa), components, block, tokens, *pointers(out, scale)
         functions.exp_sum(*call, *_end())
         ctx.save_for_backward(u, v, kappa, x)
-        ctx.inputs, ctx.functions, ctx.mean = 3, functions, mean
+        ctx.inputs = 3
+        ctx.functions = functions
+        ctx.mean = mean
         return (out.flatten(0, 1).mT,) if scale is None else (out.mT, scale.mT)
 
     @staticmethod
@@ -180,7 +185,7 @@ def exp_sum(functions: ctypes.CDLL, u: Tensor, v: Tensor, kappa: Tensor) -> Tens
 def exp_sum_means(
     functions: ctypes.CDLL, u: Tensor, v: Tensor, kappa: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Mean vectors `[components, tokens, block + 1]` and scale of that sum, which is not made."""
+    """Mean vectors `[components, tokens, block + 1]` and scale of `exp_sum`."""
     out: tuple[Tensor, Tensor] = _ExpSum.apply(u, v, kappa, functions, True)
     return out
 
@@ -190,17 +195,20 @@ class _MobiusAdd(Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor, kappa: Tensor, functions: ctypes.CDLL) -> Tensor:
-        a, b = _lay_out(x), _lay_out(y)
+        a = _lay_out(x)
+        b = _lay_out(y)
         out = torch.empty_like(a)
         call = *pointers(a, b, kappa), *_shape(x, kappa), out.data_ptr()
         functions.mobius_add(*call, *_end())
         ctx.save_for_backward(x, y, kappa, a, b)
-        ctx.inputs, ctx.functions = 3, functions
+        ctx.inputs = 3
+        ctx.functions = functions
         return out.mT
 
     @staticmethod
     def plain(x: Tensor, y: Tensor, kappa: Tensor) -> Tensor:
-        (a, k), (b, _) = _blocks(x, kappa), _blocks(y, kappa)
+        a, k = _blocks(x, kappa)
+        b, _ = _blocks(y, kappa)
         return _join(gyro.mobius_add(a, b, k, projected=True))
 
     @staticmethod
@@ -226,25 +234,27 @@ class _HalfQuotient(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, sums: Tensor, kappa: Tensor, functions: ctypes.CDLL, printed: bool
+        ctx: Any, sums: Tensor, kappa: Tensor, functions: ctypes.CDLL, published: bool
     ) -> Tensor:
         s = _lay_out(sums)
         components, width, tokens = s.shape
         out = s.new_empty(components * (width - 1), tokens)
         shape = components, width - 1, tokens
-        functions.half_quotient(*pointers(s, kappa), *shape, printed, out.data_ptr(), *_end())
+        functions.half_quotient(*pointers(s, kappa), *shape, published, out.data_ptr(), *_end())
         ctx.save_for_backward(sums, kappa, s)
-        ctx.inputs, ctx.functions, ctx.printed = 2, functions, printed
+        ctx.inputs = 2
+        ctx.functions = functions
+        ctx.published = published
         return out.mT
 
     @staticmethod
-    def plain(printed: bool, sums: Tensor, kappa: Tensor) -> Tensor:
-        return _join(gyro.half_quotient(sums, kappa[:, None, None], printed))
+    def plain(published: bool, sums: Tensor, kappa: Tensor) -> Tensor:
+        return _join(gyro.half_quotient(sums, kappa[:, None, None], published))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         if torch.is_grad_enabled():
-            plain = partial(_HalfQuotient.plain, ctx.printed)
+            plain = partial(_HalfQuotient.plain, ctx.published)
             return *differentiate_plain(ctx, plain, grads), None, None
         _, kappa, s = ctx.saved_tensors
         components, width, tokens = s.shape
@@ -253,12 +263,12 @@ class _HalfQuotient(Function):
         grad_sums = torch.empty_like(s)
         arrays = pointers(grad, grad_sums, grad_kappa)
         shape = components, width - 1, tokens
-        call = *pointers(s, kappa), *shape, ctx.printed, *arrays
+        call = *pointers(s, kappa), *shape, ctx.published, *arrays
         ctx.functions.half_quotient_backward(*call, *_end())
         return grad_sums.mT, grad_kappa, None, None
 
 
-def half_quotient(functions: ctypes.CDLL, sums: Tensor, kappa: Tensor, printed: bool) -> Tensor:
+def half_quotient(functions: ctypes.CDLL, sums: Tensor, kappa: Tensor, published: bool) -> Tensor:
     """Midpoints `[tokens, dim]` from sums of mean vectors."""
-    out: Tensor = _HalfQuotient.apply(sums, kappa, functions, printed)
+    out: Tensor = _HalfQuotient.apply(sums, kappa, functions, published)
     return out

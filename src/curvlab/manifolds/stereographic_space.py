@@ -29,19 +29,19 @@ def _blockwise(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 class Stereographic(GeooptManifold):
-    """Product of `components` kappa-stereographic models, each with its own signed curvature.
+    """Product of `components` kappa-stereographic models, each with a signed curvature.
 
     Points are `[..., dim]`, split into `components` blocks of dim / components coordinates.
 
     Args:
-        components: number of blocks (one an attention head).
+        components: number of blocks, one for each attention head.
         kappa: initial curvature of every component, or one value for each.
         learnable: whether the curvatures are parameters.
         min: open lower bound of the curvatures, None for none.
         max: open upper bound of the curvatures, None for none.
 
     Attributes:
-        printed_midpoint: take weighted means by the quotient as printed, which jumps to the
+        published_midpoint: Whether weighted means are the published quotient, which jumps to the
             antipode beyond the equator (see `stereographic.midpoint_from_sums`).
 
     Source: FPS-T (Curve Your Attention), sections 3.1 and 4.
@@ -49,7 +49,7 @@ class Stereographic(GeooptManifold):
 
     name = "Stereographic"
     decoders: ClassVar[tuple[str, ...]] = ("stereographic", "linear")
-    printed_midpoint = False
+    published_midpoint = False
 
     def __init__(
         self,
@@ -70,9 +70,9 @@ class Stereographic(GeooptManifold):
     def _blocks(self, x: Tensor) -> Tensor:
         """Coordinates `[..., dim]` as `[components, ..., block]`, a view.
 
-        With the components first, the points of one component stay side by side in memory where
-        their coordinates are (the layout of `curvlab.layers.stereographic`). Half precision, which
-        automatic mixed precision makes of linear maps, is raised to float32 here and stays it.
+        With the components first, the points of one component stay contiguous in memory if their
+        coordinates are (the layout of `curvlab.layers.stereographic`). Half precision, the type of
+        linear maps under autocast, is converted to float32.
         """
         return self.split(kernels.upcast_half(x)).movedim(-2, 0)
 
@@ -82,13 +82,13 @@ class Stereographic(GeooptManifold):
     def _kappa(self, x: Tensor) -> Tensor:
         """Curvatures in a shape that broadcasts against the blocks of `x`, `[components, ..., 1]`.
 
-        A model's points are projected, so that maps need no more digits than the points have.
+        A model's points are projected, so that maps can use the precision of the points.
         """
         dtype = torch.promote_types(x.dtype, torch.float32)
         return self.kappa.to(dtype).view(-1, *[1] * x.dim())
 
     def _cpp(self, *tokens: Tensor) -> tuple[CDLL, Tensor] | None:
-        """C++ forms of maps of tokens `[tokens, dim]` in training, and their curvatures."""
+        """C++ forms of the maps and the curvatures, for tokens `[tokens, dim]` in training."""
         kappa = self.kappa
         functions = maps.LIBRARY.functions(*tokens, kappa)
         if functions is None or not all(maps.applies(x, kappa) for x in tokens):
@@ -98,55 +98,73 @@ class Stereographic(GeooptManifold):
     def _scaled(
         self, x: Tensor, ratio: Callable[[Tensor], Tensor], overflows: bool = False
     ) -> Tensor:
-        """Blocks, whose squares may overflow, times a ratio of kappa times their squared norms."""
-        blocks = kernels.shorten(self._blocks(x)) if overflows else self._blocks(x)
-        return self._join(blocks * ratio(self._kappa(x) * kernels.squared_norm(blocks)))
+        """Blocks times a ratio of kappa |block|^2; squares of the blocks may overflow."""
+        blocks = self._blocks(x)
+        if overflows:
+            blocks = kernels.shorten(blocks)
+        z = self._kappa(x) * kernels.squared_norm(blocks)
+        return self._join(blocks * ratio(z))
 
     def expmap0(self, v: Tensor) -> Tensor:
-        if cpp := self._cpp(v):
-            return maps.radial(cpp[0], v, cpp[1], maps.EXP)[0]
+        cpp = self._cpp(v)
+        if cpp:
+            functions, kappa = cpp
+            return maps.radial(functions, v, kappa, maps.EXP)[0]
         return self._scaled(v, trig.tan_rim_ratio, overflows=True)
 
     def expmap0_unprojected(self, v: Tensor) -> Tensor:
         return self._scaled(v, trig.tan_ratio, overflows=True)
 
     def logmap0(self, x: Tensor) -> Tensor:
-        if cpp := self._cpp(x):
-            return maps.radial(cpp[0], x, cpp[1], maps.LOG)[0]
+        cpp = self._cpp(x)
+        if cpp:
+            functions, kappa = cpp
+            return maps.radial(functions, x, kappa, maps.LOG)[0]
         return self._scaled(x, partial(trig.artan_ratio, projected=True))
 
     def expmap0_and_log(self, v: Tensor) -> tuple[Tensor, Tensor]:
-        if cpp := self._cpp(v):
-            point, log = maps.radial(cpp[0], v, cpp[1], maps.EXP_AND_LOG)
+        cpp = self._cpp(v)
+        if cpp:
+            functions, kappa = cpp
+            point, log = maps.radial(functions, v, kappa, maps.EXP_AND_LOG)
             return point, log
         blocks = self._blocks(v)
         point, log = trig.tan_and_log_ratio(self._kappa(v) * kernels.squared_norm(blocks))
         return self._join(blocks * point), self._join(blocks * log)
 
     def clamp_tangent(self, v: Tensor) -> Tensor:
-        if cpp := self._cpp(v):
-            return maps.radial(cpp[0], v, cpp[1], maps.CLAMP)[0]
+        cpp = self._cpp(v)
+        if cpp:
+            functions, kappa = cpp
+            return maps.radial(functions, v, kappa, maps.CLAMP)[0]
         return self._scaled(v, trig.log_rim_ratio)
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
-        if x.shape == y.shape and (cpp := self._cpp(x, y)):
-            return maps.mobius_add(cpp[0], x, y, cpp[1])
+        cpp = self._cpp(x, y) if x.shape == y.shape else None
+        if cpp:
+            functions, kappa = cpp
+            return maps.mobius_add(functions, x, y, kappa)
         axes = max(x.dim(), y.dim())
-        x, y = (p.view(*[1] * (axes - p.dim()), *p.shape) for p in (x, y))
+        x = x.view(*[1] * (axes - x.dim()), *x.shape)
+        y = y.view(*[1] * (axes - y.dim()), *y.shape)
         blocks = (self._blocks(x), self._blocks(y), self._kappa(x))
         return self._join(gyro.mobius_add(*blocks, projected=True))
 
     def expmap0_sum(self, u: Tensor, v: Tensor) -> Tensor:
         if u.dim() == 1:
             return self.expmap0_sum(u.unsqueeze(0), v).squeeze(0)
-        if v.dim() == 1 and v.dtype == u.dtype and (cpp := self._cpp(u)):
-            return maps.exp_sum(cpp[0], u, v, cpp[1])
+        cpp = self._cpp(u) if v.dim() == 1 and v.dtype == u.dtype else None
+        if cpp:
+            functions, kappa = cpp
+            return maps.exp_sum(functions, u, v, kappa)
         v = v.view(1, -1).expand(*u.shape[:-2], 1, -1)
         return self._join(gyro.exp_sum(self._blocks(u), self._blocks(v), self._kappa(u)))
 
     def expmap0_sum_means(self, u: Tensor, v: Tensor) -> tuple[Tensor, Tensor | None]:
-        if u.dim() == 2 and v.dtype == u.dtype and (cpp := self._cpp(u)):
-            return maps.exp_sum_means(cpp[0], u, v, cpp[1])
+        cpp = self._cpp(u) if u.dim() == 2 and v.dtype == u.dtype else None
+        if cpp:
+            functions, kappa = cpp
+            return maps.exp_sum_means(functions, u, v, kappa)
         return super().expmap0_sum_means(u, v)
 
     def tangent_scale(self, x: Tensor) -> Tensor:
@@ -162,9 +180,9 @@ class Stereographic(GeooptManifold):
     def mean_point(self, sums: Tensor) -> Tensor:
         functions = maps.LIBRARY.functions(sums, self.kappa)
         if functions is not None and sums.dim() == 3 and sums.shape[1] > 0:
-            return maps.half_quotient(functions, sums, self.kappa, self.printed_midpoint)
+            return maps.half_quotient(functions, sums, self.kappa, self.published_midpoint)
         kappa = self.kappa.to(sums.dtype).view(-1, *[1] * (sums.dim() - 1))
-        return self._join(gyro.half_quotient(sums, kappa, self.printed_midpoint))
+        return self._join(gyro.half_quotient(sums, kappa, self.published_midpoint))
 
     def scale_coordinates(self, x: Tensor, factor: Tensor) -> Tensor:
         return x * factor
@@ -176,9 +194,9 @@ class Stereographic(GeooptManifold):
     def shares(self, x: Tensor) -> dict[str, Tensor]:
         """Shares of points `[..., dim]` at the limits of their coordinates, 0 to 1, on the device.
 
-        Each component of a point counts by itself: `beyond_equator` are those with kappa |x|^2 > 1,
-        nearer to the antipode of the origin than to the origin; `at_rim` those that `project` has
-        stopped at the rim of a ball, in the precision of x, or that lie beyond it.
+        Components of points count separately. `beyond_equator` is the share with kappa |x|^2 > 1,
+        nearer to the antipode of the origin than to the origin. `at_rim` is the share that
+        `project` has stopped at the rim of a ball, in the precision of x, or that is beyond it.
         """
         z = self._kappa(x) * kernels.squared_norm(self._blocks(x))
         return {
@@ -198,7 +216,8 @@ class Stereographic(GeooptManifold):
         return k_space.sqdist(self.split(x), self.split(y), self.kappa).sum(-1)
 
     def pairwise_sqdist(self, x: Tensor, y: Tensor) -> Tensor:
-        x, y = self.split(x).transpose(-2, -3), self.split(y).transpose(-2, -3)
+        x = self.split(x).transpose(-2, -3)
+        y = self.split(y).transpose(-2, -3)
         return k_space.pairwise_sqdist(x, y, self.kappa).sum(-3)
 
     def chord_weight(self, x: Tensor) -> Tensor:

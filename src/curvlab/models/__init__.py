@@ -1,7 +1,7 @@
-"""Models: a prepared graph in, embeddings on `manifold_out` out; one file a family.
+"""Models, which map a prepared graph to embeddings on `manifold_out`; one file for each family.
 
-`__init__.pyi` names the models for type checkers and editors, and here for the import of a model
-when it is first used. `python -m curvlab.config.schema` writes it.
+`__init__.pyi` names the models for type checkers and editors. A model is imported when it is first
+used. `python -m curvlab.config.schema` writes the file.
 """
 
 import re
@@ -24,7 +24,7 @@ __all__ = sorted(_modules())  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
-    """Import a model when it is first asked for."""
+    """Import a model when it is first used."""
     if name not in _modules():
         raise AttributeError(f"{__name__} has no {name}")
     return getattr(import_module(_modules()[name]), name)

@@ -1,6 +1,6 @@
 """CAT, "Curvature-Adaptive Transformers for Geometry-Aware Learning", arXiv:2510.01634, Section 4.
 
-On nodes of a graph and on triples.
+The model runs on nodes of a graph and on triples.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,21 +39,23 @@ Branch = Literal["euclidean", "hyperbolic", "spherical", "feed_forward"]
 
 
 class RoutingEntropy(Checked, nn.Module):
-    """-lambda H, or + lambda H, of the mean entropy H of the router's weights; lambda is annealed.
+    """-lambda H or + lambda H, for the mean entropy H of the router's weights; lambda is annealed.
 
-    `balance` b adds b (G sum_g mean(a_g)^2 - 1) of the G branches' mean weights, not annealed: 0
-    where all branches are used alike (Shazeer et al. 2017).
+    lambda(0) = weight, and lambda(k + 1) = max(floor, decay lambda(k)) after each pass over the
+    data. The paper's text raises the entropy at the start (`encourage`); its formula lowers it
+    (`paper_formula`).
 
-    lambda(0) = weight, lambda(k + 1) = max(floor, decay lambda(k)) once a pass of training. The
-    paper's text asks for high entropy at the start, its formula lowers it: `encourage` and
-    `paper_formula`. Source: CAT, Eq. 15 and Appendix A.
+    `balance` b adds b (G sum_g mean(a_g)^2 - 1) for the mean weights of the G branches. This term
+    is not annealed, and is 0 if all branches are used equally (Shazeer et al. 2017).
+
+    Source: CAT, Eq. 15 and Appendix A.
 
     Args:
         weight: lambda at the start.
         decay: factor of lambda after every pass.
-        floor: least value of lambda.
+        floor: smallest value of lambda.
         sign: sign of the entropy term: `encourage` raises the entropy, `paper_formula` lowers it.
-        balance: weight of the balancing term; the paper has none.
+        balance: weight of the balancing term, which the paper does not have.
     """
 
     def __init__(
@@ -67,7 +69,9 @@ class RoutingEntropy(Checked, nn.Module):
     ) -> None:
         super().__init__()
         self.balance = balance
-        self.weight, self.decay, self.floor = weight, decay, floor
+        self.weight = weight
+        self.decay = decay
+        self.floor = floor
         self.sign = -1 if sign == "encourage" else 1
         self.steps_per_pass = steps_per_pass
         self.step: Tensor = nn.Buffer(torch.zeros((), dtype=torch.long))
@@ -88,7 +92,7 @@ class RoutingEntropy(Checked, nn.Module):
 
 
 class TripleTokens(nn.Module):
-    """Tokens of queries (h, r), a sequence each: x = Drop(Drop(e_h) + Drop(e_r)).
+    """Tokens of queries (h, r): x = Drop(Drop(e_h) + Drop(e_r)), one sequence for each query.
 
     Source: CAT, Section 4.5.
     """
@@ -109,9 +113,9 @@ class TripleTokens(nn.Module):
 class NeighbourTokens(TripleTokens):
     """Tokens of queries (h, r), and of up to `neighbours` training triples with h.
 
-    A triple (h, s, t) has the token e_t + e_s, one (t, s, h) the token e_t - e_s, with dropout as
-    above. The neighbours are drawn once. A query's own answers (h, r, t) are masked. With inverse
-    relations the neighbours are the same, and so is the mask.
+    A triple (h, s, t) has the token e_t + e_s, and a triple (t, s, h) the token e_t - e_s, with
+    dropout as in `TripleTokens`. The neighbours are drawn once. A query's own answers (h, r, t) are
+    masked. Inverse relations change neither the neighbours nor the mask.
 
     Args:
         train_triples: head, relation and tail `[3, triples]`; inverse ones after all others.
@@ -135,28 +139,33 @@ class NeighbourTokens(TripleTokens):
             train_triples = train_triples[:, : len(first)]
         head, relation, tail = train_triples
         ends = torch.cat([train_triples, torch.stack([tail, ~relation, head])], 1)
-        drawn = torch.randperm(ends.shape[1], generator=torch.Generator().manual_seed(0))
-        at, relation, other = ends[:, drawn][:, ends[0, drawn].argsort(stable=True)]
-        counts = at.bincount(minlength=num_entities)
-        place = torch.arange(len(at)) - (counts.cumsum(0) - counts)[at]
-        kept = place < neighbours
+        generator = torch.Generator().manual_seed(0)
+        shuffled = ends[:, torch.randperm(ends.shape[1], generator=generator)]
+        entity, relation, neighbour = shuffled[:, shuffled[0].argsort(stable=True)]
+        counts = entity.bincount(minlength=num_entities)
+        starts = counts.cumsum(0) - counts
+        place = torch.arange(len(entity)) - starts[entity]
+        is_used = place < neighbours
         slots = torch.full((2, num_entities, neighbours), -1)
-        slots[:, at[kept], place[kept]] = torch.stack([other, relation])[:, kept]
+        values = torch.stack([neighbour, relation])
+        slots[:, entity[is_used], place[is_used]] = values[:, is_used]
         self.others = nn.Buffer(slots[0])
         self.kinds = nn.Buffer(slots[1])  # of an incoming triple ~relation, below 0
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
-        """Tokens `[queries, 1 + neighbours, dim]`, and which (row) may attend to which."""
+        """Tokens `[queries, 1 + neighbours, dim]`, and a mask: which token (row) sees which."""
         query, _ = super().forward(batch)
-        other = self.others[batch.head]
+        neighbour = self.others[batch.head]
         kind = self.kinds[batch.head]
-        sign = torch.where(kind < 0, -1, 1).unsqueeze(-1)
-        relation = sign * self.drop(self.relations(torch.where(kind < 0, ~kind, kind)))
-        tokens = self.drop(self.drop(self.entities(other.clamp(min=0))) + relation)
+        is_incoming = kind < 0
+        sign = torch.where(is_incoming, -1, 1).unsqueeze(-1)
+        relation = sign * self.drop(self.relations(torch.where(is_incoming, ~kind, kind)))
+        entity = self.drop(self.entities(neighbour.clamp(min=0)))
+        tokens = self.drop(entity + relation)
         query_kind = batch.relation % self.own_relations
         is_tail_query = batch.relation < self.own_relations
         query_kind = torch.where(is_tail_query, query_kind, ~query_kind)
-        visible = (other >= 0) & (kind != query_kind.unsqueeze(1))
+        visible = (neighbour >= 0) & (kind != query_kind.unsqueeze(1))
         visible = nn.functional.pad(visible, (1, 0), value=True).unsqueeze(1)
         itself = torch.eye(visible.shape[-1], dtype=torch.bool, device=visible.device)
         return torch.cat([query, tokens], 1), visible | itself
@@ -165,9 +174,9 @@ class NeighbourTokens(TripleTokens):
 class NodeTokens(nn.Module):
     """Tokens of nodes: Drop(W x + b). Source: CAT, Appendix (Cora).
 
-    In the paper all nodes attend to all, so that edges are not used. The nodes form one sequence
-    (`together`), or each node forms its own; `masked` nodes attend only to their neighbours and
-    themselves.
+    The nodes form one sequence (`together`), or each node is a sequence of its own. `masked` nodes
+    attend only to their neighbours and themselves. In the paper all nodes attend to all nodes, so
+    that edges are not used.
     """
 
     def __init__(
@@ -176,23 +185,27 @@ class NodeTokens(nn.Module):
         super().__init__()
         self.map = FeatureLinear(in_channels, dim)
         self.drop = DropoutLayer(dropout)
-        self.together, self.masked = together, masked
+        self.together = together
+        self.masked = masked
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor | None]:
-        """Tokens `[sequences, tokens, dim]`, and which node (row) may attend, `[nodes, nodes]`."""
+        """Tokens `[sequences, tokens, dim]`, and a mask `[nodes, nodes]`: which row sees which."""
         tokens = self.drop(self.map(SparseGraph.from_data(batch).features))
         if not self.masked:
-            return tokens.unsqueeze(0 if self.together else 1), None
-        allowed = torch.eye(len(tokens), dtype=torch.bool, device=tokens.device)
+            axis = 0 if self.together else 1
+            return tokens.unsqueeze(axis), None
+        mask = torch.eye(len(tokens), dtype=torch.bool, device=tokens.device)
         source, target = batch.edge_index
-        allowed[target, source] = True
-        return tokens.unsqueeze(0), allowed
+        mask[target, source] = True
+        return tokens.unsqueeze(0), mask
 
 
 class CurvatureBlock(nn.Module):
-    """Y = sum_g a_g Y_g of branches g, with weights a of a router, or equal ones.
+    """Y = sum_g a_g Y_g of branches g, with a router's weights a, or equal weights.
 
-    A single branch has no router. Neither residual nor norm is around the sum. Source: CAT, Eq. 12.
+    A single branch has no router. The sum has neither a residual connection nor a norm.
+
+    Source: CAT, Eq. 12.
     """
 
     def __init__(self, branches: Sequence[nn.Module], router: nn.Module | None) -> None:
@@ -212,12 +225,14 @@ class CurvatureBlock(nn.Module):
 class CAT(FlatEncoder, DotProductScorer):
     """Blocks of attention branches in several geometries that every token weighs by itself.
 
-    On triples the score of a tail is the product of the query's output and its embedding; on nodes
-    the outputs are embeddings, for a linear decoder. With layout `single` attention and distances
-    do nothing: a branch is a feed-forward network, and the router prefers one, not a curvature.
+    On triples, the score of a tail is the product of the query's output and the tail's embedding.
+    On nodes, the outputs are embeddings for a linear decoder. With the layout `single`, attention
+    and distances have no effect: each branch is a feed-forward network, and the router chooses
+    between networks, not between curvatures.
 
-    Differences from the paper: the sums on the sphere are normalised before their logarithm, its
-    tangent vectors stay below the antipode; points of the ball are summed by their midpoint.
+    Differences from the paper: sums on the sphere are normalised before their logarithm, and the
+    sphere's tangent vectors stay below the antipode; points of the ball are summed by their
+    midpoint.
 
     Args:
         steps_per_pass: Training steps of one pass over the data, after which `entropy` decays.
@@ -228,8 +243,8 @@ class CAT(FlatEncoder, DotProductScorer):
         attention_mask: `adjacency`: nodes of one sequence attend to their neighbours; None: to all
             nodes.
         branches: branches of a block; a branch may occur several times.
-        routed: weigh the branches for each token; False: all branches count equally.
-        equal_start: start the router with equal weights; the paper does not.
+        routed: weigh the branches for each token; False: give all branches equal weights.
+        equal_start: start the router with equal weights, unlike the paper.
         euclidean: factory of the Euclidean branch from `dim`, `ffn_ratio` and `activation`.
         hyperbolic: factory of the hyperbolic branch from the same arguments.
         spherical: factory of the spherical branch from the same arguments.
@@ -274,37 +289,33 @@ class CAT(FlatEncoder, DotProductScorer):
         together = token_layout == "graph"
         if attention_mask and not (together and num_entities is None):
             raise UsageError(
-                f"attention_mask={attention_mask!r} is of nodes of a graph in one sequence: use it "
-                "with token_layout='graph'; queries of triples have none (attention_mask=None)"
+                f"attention_mask={attention_mask!r} needs the nodes of a graph in one sequence, "
+                "token_layout='graph'; queries of triples have no mask (attention_mask=None)"
             )
         self.tokens: NodeTokens | TripleTokens
         if num_entities is None:
             masked = attention_mask is not None
             self.tokens = NodeTokens(in_channels or 0, dim, dropout, together, masked)
         elif together:
-            raise UsageError("token_layout='graph' is of nodes: for triples use 'single'")
+            raise UsageError("token_layout='graph' is for nodes: for triples use 'single'")
         else:
             self.tokens = TripleTokens(num_entities, num_relations or 0, dim, dropout)
         options = {"dim": dim, "ffn_ratio": 2, "activation": activation}
         routed = routed and len(branches) > 1
-        self.blocks = nn.ModuleList(
-            CurvatureBlock(
-                [kinds[name](**options) for name in branches],
-                BranchRouter(dim, len(branches), activation) if routed else None,
-            )
-            for _ in range(layers)
-        )
-        if equal_start:
-            for router in (part for part in self.modules() if isinstance(part, BranchRouter)):
+        self.blocks = nn.ModuleList()
+        for _ in range(layers):
+            parts = [kinds[name](**options) for name in branches]
+            router = BranchRouter(dim, len(branches), activation) if routed else None
+            if router is not None and equal_start:
                 nn.init.zeros_(router.logits.reduce.weight)
                 nn.init.zeros_(router.logits.reduce.bias)
+            self.blocks.append(CurvatureBlock(parts, router))
         self.entropy = entropy(steps_per_pass=steps_per_pass) if routed else None
-        # Of equal branches the second is called `euclidean_2`, and so on.
-        counts = [list(branches[: i + 1]).count(name) for i, name in enumerate(branches)]
-        self.branch_names = [
-            name if count == 1 else f"{name}_{count}"
-            for name, count in zip(branches, counts, strict=True)
-        ]
+        self.branch_names = []
+        for i, name in enumerate(branches):
+            count = list(branches[: i + 1]).count(name)
+            # The second of two equal branches is called `euclidean_2`.
+            self.branch_names.append(name if count == 1 else f"{name}_{count}")
         self.dim_out = dim
         self._weights = LastPass()
 
@@ -337,16 +348,18 @@ class CAT(FlatEncoder, DotProductScorer):
 
     @property
     def statistic_names(self) -> Sequence[str]:
-        """Names in `statistics`, by the branches that the blocks have."""
-        rim = ["at_rim"] if self._balls else []
-        weights = [f"routing_{name}" for name in self.router_branches]
-        return [*rim, *weights, *(["routing_entropy"] if weights else [])]
+        """Names in `statistics` for the branches of the blocks."""
+        names = [f"routing_{name}" for name in self.router_branches]
+        if names:
+            names.append("routing_entropy")
+        if self._balls:
+            names.insert(0, "at_rim")
+        return names
 
     def statistics(self, batch: Data, points: Tensor | None = None) -> dict[str, Tensor]:  # noqa: ARG002
         """The router's mean weights, their mean entropy, and the share of points at the rim.
 
-        They describe the batch that was just evaluated; `at_rim` is the mean over the hyperbolic
-        branches.
+        They describe the last batch. `at_rim` is the mean over the hyperbolic branches.
         """
         values: list[Tensor] = []
         if self._balls:
@@ -384,10 +397,10 @@ class CAT(FlatEncoder, DotProductScorer):
 class NeighbourCAT(CAT):
     """CAT on triples whose queries attend to the neighbours of their head; see `NeighbourTokens`.
 
-    Attention and distances then do something; the parameters are those of CAT.
+    Here attention and distances have an effect. The parameters are those of CAT.
 
     Args:
-        neighbours: most tokens next to the query's own.
+        neighbours: largest number of neighbour tokens of a query.
     """
 
     tasks = ("kg_completion",)

@@ -29,7 +29,7 @@ from curvlab.options import Activation, Dropout, PositiveInt, SpaceMaker
 
 
 class StackOptions(TypedDict, total=False):
-    """Options that all networks of this file have, see `CurvedGCN`."""
+    """Options of all networks of this file, see `CurvedGCN`."""
 
     layers: int
     activation: Activation
@@ -40,8 +40,8 @@ class StackOptions(TypedDict, total=False):
 class CurvedGCN(Encoder):
     """`v_l = act(aggregate(map_l(v_{l-1})))` from the features `v_0`, embeddings `exp_0(v_L)`.
 
-    With `skip_average` the last vectors are the mean of `v_L` and of the node's own `map_L`, as in
-    the code of Q-GCN (Xiong et al. 2022).
+    With `skip_average` the last vectors are the mean of `v_L` and `map_L(v_{L-1})`, as in the code
+    of Q-GCN (Xiong et al. 2022).
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.adj_t [nodes, nodes]`; returns points
     `[nodes, dim + space.codimension]`.
@@ -69,7 +69,9 @@ class CurvedGCN(Encoder):
     ) -> None:
         super().__init__()
         self.space = space
-        self.dim, self.depth, self.dropout = dim, layers, dropout
+        self.dim = dim
+        self.depth = layers
+        self.dropout = dropout
         self.dim_out = dim + space.codimension
         self.activation = activation_function(activation)
         self.skip_average = skip_average
@@ -80,10 +82,12 @@ class CurvedGCN(Encoder):
         for layer in self.linears:
             mapped, aggregated = self.propagate(layer, v, adjacency)
             v = self.activation(aggregated)
-        return self.space.expmap0((self.tangent(mapped) + v) / 2 if self.skip_average else v)
+        if self.skip_average:
+            v = (self.tangent(mapped) + v) / 2
+        return self.space.expmap0(v)
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
-        """Map tangent vectors by a layer; return the result and what aggregating it gives."""
+        """Map tangent vectors by a layer; return the mapped and the aggregated vectors."""
         mapped = layer(Points(layer.space, log=v)).log
         return mapped, self.aggregate(layer, adjacency, mapped)
 
@@ -108,7 +112,7 @@ class CurvedGCN(Encoder):
 class HGCN(CurvedGCN):
     r"""`v_l = act(mean_N(log_0(exp_0(W_l v_{l-1}) (+) exp_0(b_l))))`, embeddings `exp_0(v_L)`.
 
-    Every layer has a curvature of its own, and so have the embeddings.
+    Each layer and the embeddings have separate curvatures.
 
     Args:
         manifold: factory of the space of a layer.
@@ -135,14 +139,15 @@ class HGCN(CurvedGCN):
         )
         for linear in self.linears:
             nn.init.xavier_uniform_(linear.get_parameter("weight"), gain=2**0.5)
-        for linear in self.linears if self.attends else ():
-            linear.attention = nn.Linear(2 * dim, 1)
+        if self.attends:
+            for linear in self.linears:
+                linear.attention = nn.Linear(2 * dim, 1)
 
 
 class HGAT(HGCN):
     r"""HGCN with weighted neighbours: `mean_N(sigmoid(a^T [u_i ; u_j] + b) u_j)`.
 
-    `u` are the logarithms that HGCN takes the mean of; the weights do not add up to 1.
+    `u` are the logarithms that HGCN averages. The weights do not add up to 1.
 
     Paper: HGAT: HGCN with the attention of its released code (Chami et al. 2019, arXiv:1910.12933),
     as in Hypformer's Table 2.
@@ -164,7 +169,7 @@ class HGAT(HGCN):
 class HAT(CurvedGCN):
     r"""`v_l = act(sum_j alpha_ij log_0 h_j)`, `h = exp_0(W_l v_{l-1})`, embeddings `exp_0(v_L)`.
 
-    `alpha_ij` is the softmax over the neighbours j of i of `-d(h_i, h_j)`. The space of a head is a
+    `alpha_ij` is the softmax of `-d(h_i, h_j)` over the neighbours j of i. The space of a head is a
     component of a product, so that the heads' sums are concatenated in the tangent space.
 
     Args:
@@ -203,7 +208,7 @@ class HAT(CurvedGCN):
 class HGNN(CurvedGCN):
     r"""`h_l = act(exp_0(drop(mean_N(W_l log_0 h_{l-1}))))`, with `log_0 h_0 = act(W_0 x + b_0)`.
 
-    The activation is of the coordinates of points, which relu, elu and tanh do not lengthen.
+    The activation acts on the coordinates of points, which relu, elu and tanh do not lengthen.
 
     Args:
         layers: number of layers after the map of the features.
@@ -226,7 +231,7 @@ class HGNN(CurvedGCN):
         self.linears = nn.ModuleList(nn.Linear(dim, dim, bias=False) for _ in range(self.depth))
         for linear in (self.features, *self.linears):
             nn.init.xavier_uniform_(linear.weight)
-        # Features are small: random biases would make all nodes look the same, and relu return 0.
+        # Features are small: with random biases nodes would be nearly equal, and relu often 0.
         nn.init.zeros_(self.features.bias)
 
     def forward(self, batch: Data) -> Tensor:
@@ -236,7 +241,9 @@ class HGNN(CurvedGCN):
             mapped, v = self.propagate(layer, v, graph.matrix("adj_t"))
             h = self.space.project(self.activation(self.space.expmap0(v)))
             v = self.space.logmap0(h)
-        return self.space.expmap0((mapped + v) / 2) if self.skip_average else h
+        if self.skip_average:
+            return self.space.expmap0((mapped + v) / 2)
+        return h
 
     def propagate(self, layer: Any, v: Tensor, adjacency: SparseMatrix) -> tuple[Tensor, Tensor]:
         mapped = layer(v)
@@ -246,8 +253,8 @@ class HGNN(CurvedGCN):
 class KappaGCN(CurvedGCN):
     r"""`v_l = act(log_0(midpoint_N(exp_0(W_l v_{l-1}))))`, embeddings `exp_0(v_L)`.
 
-    The weighted mean, on stereographic spaces the gyro-midpoint, averages neighbours in each
-    component of a product space, whose curvatures have any sign and are those of all layers.
+    The weighted mean (the gyro-midpoint on stereographic spaces) averages neighbours in each
+    component of a product space. The curvatures have any sign, and all layers share them.
 
     Args:
         manifold: factory of a space with the number of `components`.
@@ -305,11 +312,11 @@ class PseudoLinear(StereographicLinear):
 class QGCN(CurvedGCN):
     r"""`v_l = act(mean_N(log_0(exp_0(W_l v_{l-1}) moved by b_l)))`, embeddings `exp_0(v_L)`.
 
-    On pseudo-hyperboloids. Every layer has a curvature of its own, and so have the embeddings.
+    The spaces are pseudo-hyperboloids. Each layer and the embeddings have separate curvatures.
 
     Args:
         manifold: factory of the space of a layer.
-        dim: coordinates of the embeddings, times among them.
+        dim: number of coordinates of the embeddings, including the times.
 
     Paper: Q-GCN: Pseudo-Riemannian graph convolutional networks (Xiong et al. 2022,
     arXiv:2106.03134).

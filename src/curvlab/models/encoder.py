@@ -17,7 +17,7 @@ from curvlab.manifolds import Euclidean, Manifold, Product
 
 
 class LastPass(list[Tensor]):
-    """Tensors of a model's last forward pass, which copies of the model do not have."""
+    """Tensors of a model's last forward pass; copies of the model start without them."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), ()
@@ -26,10 +26,10 @@ class LastPass(list[Tensor]):
 class Encoder(TakesManifold, nn.Module):
     """Maps a prepared graph to points of `manifold_out`, one per node.
 
-    Called with a graph, `model(data)`, or with its tensors, `model(x, edge_index)`.
+    It is called with a graph, `model(data)`, or with tensors, `model(x, edge_index)`.
 
-    Defaults make the formula of the paper that a class names, in a small size: `dim`, `layers`,
-    `heads` and `dropout` are not the paper's, whose settings are recipes (`configs/recipe`).
+    The defaults are the formula of the class's paper in a small size: `dim`, `layers`, `heads` and
+    `dropout` are not the paper's. The paper's settings are recipes (`configs/recipe`).
 
     Args:
         in_channels: Number of input features of a node.
@@ -42,21 +42,22 @@ class Encoder(TakesManifold, nn.Module):
         logits: output the logits; False: embeddings of width `dim`.
 
     Attributes:
-        tasks: the only tasks that the model supports; empty for all of graphs.
-        transductive_reason: why a trained model works on its own graph alone; empty if inductive.
-        weighted: whether it uses `edge_weight`; it also does where a transform does.
-        edgeless: whether it uses no edges, so that `model(x)` suffices.
-        directed: whether it can use the direction of edges, which only `normalised_adj` has.
-        whole_graph: whether every step needs the whole graph.
-        node_wise: whether nodes never see each other, so that `forward_nodes` makes those alone.
-        takes_tokens: whether polynomial tokens of the nodes are all that the model reads.
-        unused_parameters: whether a step may leave parameters without a gradient.
-        gives_logits: whether the embeddings are the logits, so that no decoder follows.
+        tasks: Tasks that the model supports; empty for all tasks on graphs.
+        transductive_reason: Reason why a trained model works on its own graph only; empty if the
+            model is inductive.
+        weighted: Whether the model uses `edge_weight`; so does a model whose transforms use it.
+        edgeless: Whether the model uses no edges, so that `model(x)` suffices.
+        directed: Whether the model can use the direction of edges, which only `normalised_adj` has.
+        whole_graph: Whether every step needs the whole graph.
+        node_wise: Whether nodes do not interact, so that `forward_nodes` embeds only its nodes.
+        takes_tokens: Whether the model reads only the polynomial tokens of the nodes.
+        unused_parameters: Whether a step may leave parameters without a gradient.
+        gives_logits: Whether the embeddings are the logits, so that no decoder follows.
         linear_maps: number of equal-width branches concatenated in the embedding.
-        transforms: transforms that make the attributes that `forward` reads next to `x` and
-            `edge_index`; where they depend on options, `required_transforms` returns them.
-        dim_out: number of coordinates of an embedding, time included. A constructor sets it.
-        space: space of the embeddings. A constructor sets it, or a property gives `manifold_out`.
+        transforms: Transforms that compute the attributes that `forward` reads besides `x` and
+            `edge_index`; if they depend on options, `required_transforms` returns them.
+        dim_out: Number of coordinates of an embedding, time included. A constructor sets it.
+        space: Space of the embeddings. A constructor sets it, or a property gives `manifold_out`.
     """
 
     revision = 2  # 2: dropout of features and embeddings draws four entries from one number
@@ -77,13 +78,13 @@ class Encoder(TakesManifold, nn.Module):
     space: Manifold
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
-        """Note the number of input features, by which inputs are checked."""
+        """Keep the number of input features, for the check of inputs."""
         model = super().__new__(cls, *arguments, **options)
         try:
-            given = signature(cls.__init__).bind_partial(model, *arguments, **options).arguments
-        except TypeError:  # which the constructor says
-            given = {}
-        vars(model)["in_channels"] = given.get("in_channels")
+            bound = signature(cls.__init__).bind_partial(model, *arguments, **options).arguments
+        except TypeError:  # the constructor reports it
+            bound = {}
+        vars(model)["in_channels"] = bound.get("in_channels")
         return model
 
     @property
@@ -94,9 +95,9 @@ class Encoder(TakesManifold, nn.Module):
     def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:  # noqa: ARG003
         """Transforms that a model with these options needs, known before the model is built.
 
-        A run applies them once to its graph. In a library `__call__` applies `transforms`, which
-        are the same but for those that divide the nodes into parts. A change of what a transform
-        writes raises the `revision` of the models that need it.
+        A run applies them once to its graph. In a library, `__call__` applies `transforms`, without
+        the ones that divide the nodes into parts. Changing what a transform writes requires a new
+        `revision` of the models that need it.
 
         Args:
             options: The constructor's options by name, defaults included.
@@ -106,15 +107,15 @@ class Encoder(TakesManifold, nn.Module):
     def statistics(self, batch: Data, points: Tensor | None = None) -> dict[str, Tensor]:  # noqa: ARG002
         """Scalars by name that describe a forward pass in evaluation mode, without another pass.
 
-        Each is a mean over the rows of one batch. The evaluation that calls this averages over its
-        batches, weighted by their rows, and over the processes that share them. A model whose
-        evaluation is shared declares the names in `statistic_names`, so that a process without a
-        batch knows them. By default the shares of points at limits of their coordinates
-        (`at_rim`, `beyond_equator`; see `Manifold.shares`).
+        Each scalar is a mean over the rows of one batch. The evaluation averages it over batches,
+        weighted by their rows, and over processes. A model that several processes evaluate declares
+        the names in `statistic_names`, so that a process without a batch knows them. The default
+        statistics are the shares of points at limits of their coordinates (`at_rim`,
+        `beyond_equator`; see `Manifold.shares`).
 
         Args:
             batch: The graph, or the queries, of the last pass.
-            points: The embeddings that it returned; None where the caller has scores alone.
+            points: The embeddings of that pass; None if the caller has only scores.
         """
         return {} if points is None else self.manifold_out.shares(points)
 
@@ -131,14 +132,16 @@ class Encoder(TakesManifold, nn.Module):
     ) -> Tensor:
         """Loss of a training step: the task's loss of the embeddings.
 
-        A model that has terms of its own, or several embeddings, overrides this.
+        A model with further terms, or with several embeddings, overrides this.
 
         Args:
-            batch: the prepared graph.
-            loss: the task's loss of embeddings, points of `manifold_out`.
-            nodes: nodes `[some nodes]` whose embeddings `loss` takes; None: all, in their order.
+            batch: The prepared graph.
+            loss: The task's loss of embeddings, points of `manifold_out`.
+            nodes: Nodes `[some nodes]` whose embeddings `loss` takes; None: all, in their order.
         """
-        return loss(self(batch) if nodes is None else self.forward_nodes(batch, nodes))
+        if nodes is None:
+            return loss(self(batch))
+        return loss(self.forward_nodes(batch, nodes))
 
     @overload
     def __call__(self, batch: Data, /) -> Tensor: ...
@@ -156,7 +159,7 @@ class Encoder(TakesManifold, nn.Module):
     ) -> Tensor:
         """Embeddings `[nodes, dim_out]` of a graph, or of its tensors.
 
-        What the graph lacks is computed once and kept: on the `Data`, or for tensors as long as
+        Missing attributes are computed once and kept on the `Data`; for tensors, as long as
         `edge_index` lives.
 
         Args:
@@ -213,7 +216,7 @@ class FlatEncoder(Encoder):
 
 
 def check_divides(name: str, parts: int, dim: int) -> None:
-    """Refuse an option, a number of equal parts, that does not divide `dim` coordinates."""
+    """Refuse a number of equal parts that does not divide `dim` coordinates."""
     if dim % parts:
         divisors = ", ".join(str(n) for n in range(1, dim + 1) if dim % n == 0)
         raise UsageError(f"{name}={parts} does not divide dim={dim}; {divisors} do")
@@ -222,8 +225,8 @@ def check_divides(name: str, parts: int, dim: int) -> None:
 def make_space(manifold: Callable[..., Manifold], name: str, components: int, dim: int) -> Manifold:
     """Make a space of a number of components for tangent vectors `[..., dim]`.
 
-    A manifold that takes no such number becomes a product of copies; a given product must have
-    these.
+    A manifold without the option `components` becomes a product of copies. A product must have this
+    number of components and this width.
     """
     kind = manifold_class(manifold)
     if not issubclass(kind, Manifold) or "components" in signature(kind).parameters:

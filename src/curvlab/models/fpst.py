@@ -42,10 +42,11 @@ class GraphTokens(nn.Module):
 
     Node `u`: `W_in x_u + b_in + PE(u, u) + T_0`; edge `(u, v)`: `PE(u, v) + T_1`, with node
     identifiers `PE(u, v) = W_p [P_u, P_v]` from the Laplacian's eigenvectors `P` and type
-    identifiers `T`. One token for each direction of an edge. Each end has a half of `W_p`, as in
-    TokenGT; FPS-T's Appendix B.1 prints `PE(u, v) = W_p P_u + W_p P_v` (`shared_identifiers`). With
-    `sign_flips` a training step turns a random half of the eigenvectors around: their signs are
-    arbitrary (TokenGT).
+    identifiers `T`. Each direction of an edge has one token.
+
+    Each end has a half of `W_p`, as in TokenGT. FPS-T's Appendix B.1 has `PE(u, v) = W_p P_u + W_p
+    P_v` (`shared_identifiers`). With `sign_flips` a training step changes the sign of a random half
+    of the eigenvectors, since their signs are arbitrary (TokenGT).
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.eigenvectors [nodes, k]`, `batch.edge_index
     [2, edges]`; returns `[nodes + edges, dim]`, nodes first.
@@ -72,10 +73,12 @@ class GraphTokens(nn.Module):
         source, target = batch.edge_index
         vectors: Tensor = batch.eigenvectors
         if self.sign_flips and self.training:
-            vectors = vectors * (2 * torch.randint(2, vectors.shape[1:], device=vectors.device) - 1)
-        # W_p [P_u, P_v] = (first half of W_p) P_u + (second half) P_v, projected once a node.
+            flips = torch.randint(2, vectors.shape[1:], device=vectors.device)
+            vectors = vectors * (2 * flips - 1)
+        # W_p [P_u, P_v] = (first half of W_p) P_u + (second half) P_v, projected once per node.
         halves = self.identifiers.weight.chunk(self.ends, dim=1)
-        first, second = (half @ vectors.T for half in (halves[0], halves[-1]))
+        first = halves[0] @ vectors.T
+        second = halves[-1] @ vectors.T
         edge_tokens = first.index_select(1, source) + second.index_select(1, target)
         features = self.features(SparseGraph.from_data(batch).features_of(self.features_name))
         node_type, edge_type = self.types.weight
@@ -86,7 +89,7 @@ class GraphTokens(nn.Module):
 class FPSTBlock(Compilable):
     """One pre-norm block with Moebius residuals (FPS-T, Eqs. 9-10).
 
-    `x <- MHA(LN(x)) (+) x`, then `x <- FFN(LN(x)) (+) x`: the sublayer on the left.
+    `x <- MHA(LN(x)) (+) x`, then `x <- FFN(LN(x)) (+) x`, with the sublayer as the left operand.
     """
 
     on_gpu = False  # Triton 3.6 fails on its backward pass (H100), after minutes
@@ -109,10 +112,12 @@ class FPSTBlock(Compilable):
     def forward(self, tangent: Tensor, rows: int | None = None) -> Tensor:
         """Map tokens, tangent vectors at the origin `[tokens, dim]`, to points.
 
-        Only the first `rows` tokens are mapped, and the rest serve as keys and values; None: all
-        are mapped.
+        Args:
+            tangent: The tokens.
+            rows: Number of first tokens to map; the other tokens are only keys and values. None:
+                map all tokens.
         """
-        x = Points(self.space, tangent, both=rows is None)  # exp_0
+        x = Points(self.space, tangent, eager=rows is None)  # exp_0
         x = self.attention(self.norm1(x), rows) + x.first(rows)  # Eq. 9
         return (self.feed_forward(self.norm2(x)) + x).x  # Eq. 10
 
@@ -120,8 +125,8 @@ class FPSTBlock(Compilable):
 class FPST(Encoder):
     r"""Fully product-stereographic transformer: graph to node embeddings.
 
-    Tokens are tangent vectors at the origin of the first layer's space; between layers points are
-    carried by the logarithm and exponential at the origins (FPS-T, Section 3.4).
+    Tokens are tangent vectors at the origin of the first layer's space. Between layers, points move
+    by the logarithm and the exponential at the origins (FPS-T, Section 3.4).
 
     Args:
         manifold: factory of the space of one layer from its number of components; on the Euclidean
@@ -131,23 +136,24 @@ class FPST(Encoder):
         layer_norm: normalise the inputs of attention and feed-forward.
         attention: `linear` in the tokens, or `exact`: signed dot products, quadratic, a reference.
         out_proj: mix the heads after attention.
-        midpoint: midpoint of attention; None: on the values' side of a sphere; `paper`: the
-            published quotient, which jumps to the antipode beyond the equator.
+        midpoint: midpoint of attention: None for the one on the values' side of a sphere, `paper`
+            for the published quotient, which jumps to the antipode beyond the equator.
         dropout: dropout of attention's output and of the feed-forward weights.
         eigenvectors: number of the Laplacian's eigenvectors in the tokens' node identifiers.
         sign_flips: flip the sign of a random half of the eigenvectors in every training step.
-        shared_identifiers: one projection of node identifiers for both ends of an edge (published).
-        hops: Number of graph convolutions without weights that the features first pass through.
+        shared_identifiers: use one projection of node identifiers for both ends of an edge, as
+            published.
+        hops: Number of graph convolutions without weights that are applied to the features first.
 
     Shapes: a batch with `x`, `edge_index`, `eigenvectors`; returns `[nodes, dim]`, points of
     `manifold_out`.
 
-    Differences from the paper: queries, keys and linear layers have biases, attention an output
-    projection and the feed-forward layer no expansion (the authors' code, which has a curvature
-    vector in every linear layer, not in every block); midpoints of attention stay on the values'
-    side of a sphere; node identifiers have a projection for each end of an edge. Queries and keys
-    start as the stereographic linear layers do (Xavier, gain `1 / sqrt 2`, biases 0); the authors'
-    code keeps the initialisation of `nn.Linear`.
+    Differences from the paper: queries, keys and linear layers have biases, attention has an output
+    projection, and the feed-forward layer has no expansion, as in the authors' code, which has a
+    curvature vector in every linear layer instead of every block; midpoints of attention stay on
+    the values' side of a sphere; node identifiers have a projection for each end of an edge.
+    Queries and keys are initialised like the stereographic linear layers (Xavier, gain
+    `1 / sqrt 2`, biases 0); the authors' code keeps the initialisation of `nn.Linear`.
     """
 
     # 2: midpoints of attention stay on the values' side of a sphere; 3: as `Encoder`;
@@ -203,20 +209,20 @@ class FPST(Encoder):
         return self.spaces[-1]
 
     def forward(self, batch: Data) -> Tensor:
-        *earlier, last = self.blocks
+        *blocks, last_block = self.blocks
         x = self.tokens(batch)
-        for block, space in zip(earlier, self.spaces, strict=False):
+        for block, space in zip(blocks, self.spaces, strict=False):
             x = space.logmap0(block(x))
-        return last(x, len(batch.x))
+        return last_block(x, len(batch.x))
 
 
 class TokenGT(FPST):
-    """FPS-T on the Euclidean space, on which no map is computed.
+    """FPS-T on Euclidean space, where all maps are identities.
 
     Paper: TokenGT (Kim et al. 2022, arXiv:2207.02505) with kernelised attention, FPS-T's flat
     counterpart and the baseline of its Section 5.
 
-    Default: attention linear in the tokens, as in FPS-T's comparison. The paper's own is softmax
+    Default: attention linear in the tokens, as in FPS-T's comparison. TokenGT's paper has softmax
     attention; `attention="exact"` has signed weights instead.
     """
 

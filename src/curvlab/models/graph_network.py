@@ -64,17 +64,17 @@ class GraphNetwork(FlatEncoder):
         activation: activation of the layers.
         dropout: dropout of every layer's input.
         skip_average: average the last layer without and with the graph (for reconstruction).
-        logits: make the logits in the last layer, over heads their mean; not with
+        logits: output logits of the last layer, averaged over its heads; ignored with
             `last_activation`.
         normalisation: normalisation of every activated layer.
         residual: add a linear map of every layer's input to its output.
         input_layer: map the features to `dim` before the first layer.
-        last_activation: normalise, activate and drop out the last layer's output as well.
-        input_dropout: drop out the features as well.
+        last_activation: apply normalisation, activation and dropout to the last layer's output too.
+        input_dropout: apply dropout to the features too.
         layer: factory of one layer from its widths, of several heads with `concat`; None:
             `own_layer`.
         heads: outputs of width `dim / heads` that a layer concatenates.
-        last_heads: heads of the layer that makes the logits; None: `heads`.
+        last_heads: number of heads of the layer that outputs logits; None: `heads`.
 
     Attributes:
         own_layer: factory of a layer of the model.
@@ -113,8 +113,8 @@ class GraphNetwork(FlatEncoder):
         check_divides("heads", heads, dim)
         if skip_average and last_activation:
             raise UsageError(
-                "skip_average and last_activation both say what becomes of the last layer's "
-                "output: set one of them to false"
+                "skip_average and last_activation both change the last layer's output: set one of "
+                "them to false"
             )
         self.gives_logits = bool(logits and classes and not last_activation)
         self.dim_out = classes if self.gives_logits and classes else dim
@@ -133,8 +133,10 @@ class GraphNetwork(FlatEncoder):
         self.dropouts = [dropout if input_layer else first] + [dropout] * (layers - 1)
         self.takes_features = not input_layer and _take_features(self.layers, first)
         self.input_layer = FeatureLinear(in_channels, dim, dropout=first) if input_layer else None
-        widths = zip(inputs, outputs, strict=True) if residual else ()
-        self.shortcuts = nn.ModuleList(nn.Linear(*width) for width in widths)
+        self.shortcuts = nn.ModuleList()
+        if residual:
+            for width_in, width_out in zip(inputs, outputs, strict=True):
+                self.shortcuts.append(nn.Linear(width_in, width_out))
         if residual and self.takes_features:
             self.shortcuts[0] = FeatureLinear(in_channels, outputs[0], dropout=first)
         activated = layers if last_activation else layers - 1
@@ -163,7 +165,7 @@ class GraphNetwork(FlatEncoder):
             last = self._propagate(i, x, *graph)
             unlinked = self._propagate(i, x, *self.graph(batch, linked=False))
             return (unlinked + self.activation(last)) / 2
-        # Without edges these are `W x + b`, whose product with W is that of the edges.
+        # Without edges the output is `W x + b`; the hook keeps the product `W x` of the pass.
         linear = layer if isinstance(layer, nn.Linear) else layer.lin
         with linear.register_forward_hook(lambda *call: mapped.append(call[2])):
             unlinked = last = self._propagate(i, x, *graph)
@@ -178,7 +180,8 @@ class GraphNetwork(FlatEncoder):
         if self.adjacency == "none":
             return ()
         if self.adjacency == "edge_index":
-            return (batch.edge_index if linked else batch.edge_index[:, :0],)
+            edges = batch.edge_index if linked else batch.edge_index[:, :0]
+            return (edges,)
         if not linked:
             return (None,)
         graph = SparseGraph.from_data(batch)
@@ -196,7 +199,7 @@ class GraphNetwork(FlatEncoder):
 
 
 def _take_features(layers: nn.ModuleList, dropout: float) -> bool:
-    """Replace the first layer's linear map, `lin`, by one that may take sparse features."""
+    """Let the first layer's linear map, `lin`, take sparse features; return whether it has one."""
     first = layers[0]
     linear = first if isinstance(first, nn.Linear) else getattr(first, "lin", None)
     if linear is None or isinstance(first, SGConv):
@@ -215,7 +218,7 @@ def _take_features(layers: nn.ModuleList, dropout: float) -> bool:
 class MLP(GraphNetwork):
     """Multi-layer perceptron of each node's features.
 
-    Paper: MLP: the multi-layer perceptron, which sees features and no edge.
+    Paper: MLP: the multi-layer perceptron, which uses features and no edge.
     """
 
     own_layer = nn.Linear
@@ -233,8 +236,8 @@ class SIGN(MLP):
 
     Paper: SIGN: Scalable inception graph neural networks (Frasca et al. 2020, arXiv:2004.11198).
 
-    The paper has several operators and a linear map of each block; its powers of the one operator
-    are here side by side.
+    The paper has several operators and a linear map of each block. Here the powers of one operator
+    are concatenated.
     """
 
     features = "inputs"
@@ -275,16 +278,16 @@ class GCN(GraphNetwork):
 def _normalise_edges(batch: Data) -> SparseMatrix:
     nodes = len(batch.x)
     edges = batch.edge_index
-    given = batch.get("edge_weight")
-    (source, target), weights = gcn_norm(edges, given, nodes, dtype=batch.x.dtype)
+    edge_weight = batch.get("edge_weight")
+    (source, target), weights = gcn_norm(edges, edge_weight, nodes, dtype=batch.x.dtype)
     return SparseMatrix(sparse_rows(target, source, weights, (nodes, nodes)))
 
 
 class DropEdge(GCN):
-    """A GCN that sees a random part of the edges in each training step, the same in all layers.
+    """A GCN on a random part of the edges, drawn in each training step for all layers.
 
-    Each undirected edge is left out with probability p, by a weight of 0 in both directions; the
-    layers normalise by the degrees that are left.
+    Each undirected edge is left out with probability p, by a weight of 0 in both directions. The
+    layers normalise by the remaining degrees.
 
     Args:
         edge_dropout: probability p that a step leaves out an undirected edge.
@@ -311,8 +314,8 @@ class DropEdge(GCN):
         pair, pairs = SparseGraph.from_data(batch).derive(
             "pairs", reads, lambda _: _number_pairs(matrix)
         )
-        kept = torch.rand(pairs, device=pair.device) >= self.edge_dropout
-        weights = F.pad(kept, (0, 1), value=True)[pair].to(matrix.rows[2].dtype)
+        is_kept = torch.rand(pairs, device=pair.device) >= self.edge_dropout
+        weights = F.pad(is_kept, (0, 1), value=True)[pair].to(matrix.rows[2].dtype)
         target, source = matrix.ends
         scale = inverse_roots(torch.zeros_like(batch.x[:, 0]).index_add(0, target, weights))
         return (matrix.with_values(scale[target] * weights * scale[source]),)
@@ -351,13 +354,19 @@ class GAT(GraphNetwork):
         super().__init__(in_channels, layer=layer, heads=heads, last_heads=last_heads, **network)
 
     def graph(self, batch: Data, linked: bool = True) -> tuple[Any, ...]:
-        """Edges with all self-loops last, added once instead of by a layer in every step."""
+        """Edges followed by all self-loops, which are added once instead of in every step."""
 
-        def looped(data: Data) -> Tensor:
-            return add_self_loops(remove_self_loops(data.edge_index)[0], num_nodes=len(data.x))[0]
+        def with_self_loops(data: Data) -> Tensor:
+            edges, _ = remove_self_loops(data.edge_index)
+            return add_self_loops(edges, num_nodes=len(data.x))[0]
 
-        edges = SparseGraph.from_data(batch).derive("looped", ("edge_index", "x"), looped)
-        return (edges if linked else edges[:, edges.shape[1] - len(batch.x) :],)
+        edges = SparseGraph.from_data(batch).derive(
+            "self_loops", ("edge_index", "x"), with_self_loops
+        )
+        if not linked:
+            first_loop = edges.shape[1] - len(batch.x)
+            edges = edges[:, first_loop:]
+        return (edges,)
 
 
 class ChebNet(GraphNetwork):
@@ -369,8 +378,7 @@ class ChebNet(GraphNetwork):
     Paper: ChebNet: Convolutional neural networks on graphs with fast localized spectral filtering.
     Defferrard et al. 2016, arXiv:1606.09375.
 
-    Defaults: one layer. The paper's network pools graphs between its layers; here all nodes are
-    kept.
+    Defaults: one layer, without the pooling of the paper's network.
     """
 
     weighted = True
@@ -391,7 +399,7 @@ class ChebNet(GraphNetwork):
 class MeanSAGE(nn.Module):
     """GraphSAGE's layer with the mean, `W_1 mean_{u ~ v} x_u + W_2 x_v + b`, projecting first.
 
-    Its bias starts at 0, and no draw of random numbers is that of `SAGEConv`.
+    The bias starts at 0. The initial weights differ from those of `SAGEConv` with the same seed.
     """
 
     def __init__(self, in_channels: int, out_channels: int) -> None:
@@ -406,7 +414,7 @@ class MeanSAGE(nn.Module):
 
 
 class MatrixSAGE(SAGEConv):
-    """`SAGEConv` with the mean of a sparse matrix, which projects first unless that widens."""
+    """`SAGEConv` with the mean of a sparse matrix; it projects first unless that widens."""
 
     def forward(self, x: Tensor, adjacency: Tensor | SparseMatrix | None) -> Tensor:
         if adjacency is None:
@@ -423,8 +431,8 @@ class GraphSAGE(GraphNetwork):
     """GraphSAGE with mean aggregation.
 
     Args:
-        project_first: read `edge_index` instead of `adj_t`, and draw both weights as one matrix
-            (`MeanSAGE`).
+        project_first: use `edge_index` instead of `adj_t`, and initialise both weights as one
+            matrix (`MeanSAGE`).
 
     Paper: GraphSAGE: Inductive representation learning on large graphs. Hamilton et al. 2017,
     arXiv:1706.02216.
@@ -447,13 +455,15 @@ class GraphSAGE(GraphNetwork):
 
 
 class MatrixSGC(SGConv):
-    """`SGConv` by products with a normalised matrix, which projects first unless that widens."""
+    """`SGConv` by products with a normalised matrix; it projects first unless that widens."""
 
     def forward(self, x: Tensor, adjacency: SparseMatrix | None) -> Tensor:
         widens = self.in_channels < self.out_channels
-        x = x if widens else x @ self.lin.weight.T
-        for _ in range(self.K):
-            x = x if adjacency is None else adjacency @ x
+        if not widens:
+            x = x @ self.lin.weight.T
+        if adjacency is not None:
+            for _ in range(self.K):
+                x = adjacency @ x
         return self.lin(x) if widens else x + self.lin.bias
 
 

@@ -26,7 +26,7 @@ EMBEDDING_DEVIATION = 0.02
 
 
 class AttentionNetwork(FlatEncoder):
-    """Layers with attention of all nodes to all, in time quadratic in the nodes.
+    """Layers in which all nodes attend to all nodes, in time quadratic in the nodes.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.edge_index [2, edges]`; returns `[nodes, dim]`.
 
@@ -44,9 +44,9 @@ class AttentionNetwork(FlatEncoder):
 class NodeTransformer(AttentionNetwork):
     """Pre-norm layers of softmax attention over all nodes, without encodings of the graph.
 
-    Paper: A plain transformer whose tokens are all nodes; it sees no edge.
+    Paper: A plain transformer whose tokens are all nodes; it uses no edge.
 
-    Source: PolyFormer, Table 4, where it scores as the MLP does.
+    Source: PolyFormer, Table 4, where its scores are those of the MLP.
     """
 
     edgeless = True
@@ -77,7 +77,7 @@ class NodeTransformer(AttentionNetwork):
 
 
 class FrontGCN(GCN):
-    """GraphTrans' network in front: a GCN that normalises and activates its last layer too."""
+    """The first part of GraphTrans: a GCN that normalises and activates its last layer too."""
 
     revision = 2  # as `Encoder`: it has no skip_average
 
@@ -99,7 +99,7 @@ class GraphTrans(AttentionNetwork):
     """`H = LN(GNN(X, E))`, then post-norm transformer layers over all nodes of H.
 
     Args:
-        graph_network: factory of the network in front, from `in_channels` and `dim`.
+        graph_network: factory of the graph network, from `in_channels` and `dim`.
 
     Paper: GraphTrans: Representing long-range context for graph neural networks with global
     attention. Wu et al. 2021, arXiv:2201.08821.
@@ -136,13 +136,14 @@ class GraphTrans(AttentionNetwork):
 
 
 class GraphGPS(AttentionNetwork):
-    """In each layer the sum of a graph convolution and of attention over all nodes, then an MLP.
+    """Layers that add a graph convolution and attention over all nodes, followed by an MLP.
 
-    `x_0 = drop(relu(W x + b))`; PyTorch Geometric's `GPSConv` around a `GCNConv`, with batch norms.
+    `x_0 = drop(relu(W x + b))`. A layer is PyTorch Geometric's `GPSConv` with a `GCNConv` and batch
+    norms.
 
     Args:
-        attention: `performer`, linear in the nodes, or `multihead`, quadratic.
-        dropout: dropout of the features' map and of both parts of a layer.
+        attention: `performer` (linear in the nodes) or `multihead` (quadratic).
+        dropout: dropout of the mapped features and of both parts of a layer.
 
     Paper: GraphGPS: Recipe for a general, powerful, scalable graph transformer. Rampasek et al.
     2022, arXiv:2205.12454.
@@ -161,7 +162,7 @@ class GraphGPS(AttentionNetwork):
     ) -> None:
         super().__init__(dim, heads)
         self.input = FeatureLinear(in_channels, dim)
-        # PyTorch Geometric's heads are 64 wide by default and share one activation module.
+        # By default PyTorch Geometric's heads are 64 wide and share one activation module.
         performer: dict[str, Any] = {"head_channels": dim // heads, "kernel": nn.ReLU()}
         self.layers = nn.ModuleList(
             GPSConv(
@@ -188,7 +189,7 @@ class GraphGPS(AttentionNetwork):
 class SpatialAttention(nn.Module):
     r"""Softmax attention with a bias for each distance, `softmax(Q K^T / sqrt d + b[hops]) V`.
 
-    Time is quadratic in the nodes, memory is that of a block of scores (`map_row_blocks`).
+    Time is quadratic in the nodes; memory is that of one block of scores (`map_row_blocks`).
 
     Shapes: `[nodes, dim]` and hops `[nodes, nodes]`, whole numbers below `distances`; returns
     `[nodes, dim]`.
@@ -199,18 +200,20 @@ class SpatialAttention(nn.Module):
         self.projection = nn.Linear(dim, 3 * dim)
         self.out = nn.Linear(dim, dim)
         self.bias = nn.Parameter(EMBEDDING_DEVIATION * torch.randn(heads, distances))
-        self.heads, self.distances = heads, distances
+        self.heads = heads
+        self.distances = distances
 
     def forward(self, x: Tensor, hops: Tensor) -> Tensor:
         parts = self.projection(x).unflatten(-1, (3, self.heads, -1)).movedim(0, -2)
         query, key, value = parts.unbind(0)
-        # A look-up in one array of numbers: by rows, its derivative takes fifty times as long.
-        first = torch.arange(self.heads, dtype=torch.int32, device=hops.device) * self.distances
+        # Selecting from the flat array: the derivative of a selection of rows is 50 times slower.
+        offsets = torch.arange(self.heads, dtype=torch.int32, device=hops.device) * self.distances
 
         def attend_rows(rows: slice) -> Tensor:
-            near = hops[rows]
-            places = (first[:, None] + near.flatten()).flatten()
-            bias = self.bias.flatten().index_select(0, places).unflatten(0, (-1, *near.shape))
+            row_hops = hops[rows]
+            indices = (offsets[:, None] + row_hops.flatten()).flatten()
+            bias = self.bias.flatten().index_select(0, indices)
+            bias = bias.unflatten(0, (-1, *row_hops.shape))
             return F.scaled_dot_product_attention(query[:, rows], key, value, bias.to(query.dtype))
 
         heads = map_row_blocks(attend_rows, len(x), self.heads * len(x))
@@ -220,7 +223,7 @@ class SpatialAttention(nn.Module):
 class Graphormer(AttentionNetwork):
     """`x_0 = W x + b + in[deg] + out[deg]`, then post-norm layers of `SpatialAttention` and an MLP.
 
-    Shapes: `batch.hops [nodes, nodes]`, else as above.
+    Shapes: `batch.hops [nodes, nodes]`, others as in `AttentionNetwork`.
 
     Args:
         longest_path: largest length of a path; longer paths count as this length.
@@ -231,8 +234,8 @@ class Graphormer(AttentionNetwork):
 
     Defaults: two layers of one head. The paper has 12 layers of 32 heads.
 
-    Source: Section 3, without edge features and without its token for the whole graph. All layers
-    share the biases (Section 3.1.2); norms follow the layers, as in the tables of Hypformer.
+    Source: Section 3, without edge features and without the token for the whole graph. All layers
+    share the biases (Section 3.1.2). Norms follow the layers, as in the tables of Hypformer.
     """
 
     revision = 3  # 2: the layers share the biases; 3: as `Encoder`

@@ -27,20 +27,20 @@ class HyboNet(Encoder):
     `[nodes, 1 + dim]`.
 
     Args:
-        dim: number of space-like coordinates; the papers count time as well and call 15 of them 16.
+        dim: number of space-like coordinates; the papers also count the time, so that 15 is their
+            16.
         dropout: dropout of every layer's input, time included.
-        activation: activation of every layer's input, except that of the first HyboNet layer; null:
-            none.
-        time_offset: least time of a layer's output beyond the origin's; 0.1 in the authors' code of
-            HyboNet.
-        max_scale: bound of the learned range of times; null: none.
+        activation: activation of every layer's input except the first layer's; null: none.
+        time_offset: smallest time of a layer's output above the origin's; 0.1 in HyboNet's code.
+        max_scale: upper bound of the learned range of times; null: none.
         self_loops: Count a node among its own neighbours; false in LRN's code for heterophilous
             graphs.
-        activate_features: activate the first layer's input as well, as LRN does.
+        activate_features: apply the activation to the first layer's input too, as LRN does.
 
-    Source: the paper's Section 3 and code. Differences from the code: all layers agree on one
-    curvature (there the residual connection of LRN has -c and all else -1 / c, docs/protocol.md),
-    and a node without neighbours stays where it is instead of leaving the hyperboloid.
+    Source: the paper's Section 3 and code. Differences from the code: all layers have one curvature
+    (in the code, the residual connection of LRN has -c and all other layers have -1 / c, see
+    docs/protocol.md), and a node without neighbours keeps its position instead of leaving the
+    hyperboloid.
     """
 
     space: Lorentz
@@ -97,16 +97,16 @@ class LRN(HyboNet):
 
     With `z_l = aggregate(linear_l(h_{l-1}))` and `h_1 = z_1`,
 
-        sequential:     h_l = h_{l-1} (+) z_l, as LRN's code and its appendix,
-        aggregate_all:  h_l = z_l, and the result is z_L (+) z_{L-1} (+) ... (+) z_1, from the left,
-                        by the centroid the one of all of them; as LRN's Section 3.
+        sequential:     h_l = h_{l-1} (+) z_l, as in LRN's code and appendix,
+        aggregate_all:  h_l = z_l, and the result is z_L (+) z_{L-1} (+) ... (+) z_1, from the left
+                        (the centroid of all for the operator `centroid`), as in LRN's Section 3.
 
-    The first layer has no residual connection, because its input is as wide as the features; its
-    input is activated, unlike HyboNet's, as in the two codes.
+    The first layer has no residual connection, because its input is as wide as the features. Unlike
+    HyboNet's, its input is activated, as in both codes.
 
     Args:
         residual: factory of a layer's residual connection, from `manifold`.
-        skip_mode: see above.
+        skip_mode: place of the residual connections, see above.
 
     Paper: LRN: Lorentzian residual neural networks (He et al. 2024, arXiv:2412.14695).
 
@@ -152,10 +152,10 @@ class LRN(HyboNet):
         return self.residuals[layer](x, z) if self.skip_mode == "sequential" else z
 
     def _sum(self, points: list[Tensor]) -> Tensor:
-        """z_L (+) ... (+) z_1: w_x weighs what has been summed, w_y the next."""
-        total, *earlier = points[::-1]
+        """z_L (+) ... (+) z_1: w_x weighs the sum so far, w_y the next point."""
+        total, *points_below = points[::-1]
         residuals: list[LorentzResidual] = list(self.residuals)  # type: ignore[arg-type]
-        pairs = zip(residuals, earlier, strict=True)
+        pairs = zip(residuals, points_below, strict=True)
         if residuals[0].operator != "centroid":
             for residual, z in pairs:
                 total = residual(total, z)

@@ -1,7 +1,7 @@
 r"""Hypformer, "Exploring efficient hyperbolic transformer fully in hyperbolic space".
 
-Yang et al. 2024, arXiv:2407.01290. Section 4 and the authors' code; the paper learns the curvatures
-(`learnable` of the manifold), in the code they are constants.
+Yang et al. 2024, arXiv:2407.01290. Source: Section 4 and the authors' code. The paper learns the
+curvatures (`learnable` of the manifold); in the code they are constants.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,26 +33,27 @@ from curvlab.options import Dropout, NegativeFloat, PositiveFloat, PositiveInt, 
 
 
 class HyperbolicTransformer(nn.Module):
-    r"""The attention's branch (Hypformer, Section 4 and Figure 4): features to points.
+    r"""The attention branch (Hypformer, Section 4 and Figure 4): features to points.
 
     With HTC a linear map of points, HRC a function of their space parts, and `(.)` the midpoint:
 
         x = HTC(exp_0 X),  x <- x (.) eps HTC'(exp_0 X),  x <- HRC[layer norm, relu, dropout](x);
         in each layer  x <- HRC[layer norm]( attention(x) (.) x );  z = HTC''(x).
 
-    The second term, of a map of its own, is the positional encoding. A layer has neither activation
-    nor feed-forward network: the last HTC is what the paper's figure calls one.
+    The second term, with a separate map, is the positional encoding. A layer has neither activation
+    nor feed-forward network; the paper's figure calls the last HTC a feed-forward layer.
 
-    `curvature_mode=recalibrate` has the midpoints on the features' space, as the authors' code for
-    small graphs. Unlike there a point lies on the same space in training and evaluation.
+    With `curvature_mode=recalibrate` the midpoints are on the features' space, as in the authors'
+    code for small graphs. Unlike in the code, a point lies on the same space in training and
+    evaluation.
 
     Shapes: `[nodes, in_channels] -> [nodes, 1 + dim]`; features may be nearly all 0.
 
     Args:
-        spaces: space to which the features are lifted, space of the points between the first map
-            and the last, space of the result; Eq. 18's change of curvature is that of the last HTC.
-        attentions: the layers, from points of the second space to points of it.
-        input_functions: functions of the first HRC.
+        spaces: Spaces of the lifted features, of the points between the first and the last map, and
+            of the result; the last HTC makes the change of curvature of Eq. 18.
+        attentions: Layers of attention on the second space.
+        input_functions: Functions of the first HRC.
 
     Source: Hypformer, Section 4, in the order of the authors' code.
     """
@@ -73,11 +74,13 @@ class HyperbolicTransformer(nn.Module):
         super().__init__()
         space_in, space, space_out = spaces
         middle = space_in if curvature_mode == "recalibrate" else space
-        self.features, self.position = (
-            LorentzFeatureLinear(in_channels, dim, space_in, middle, curvature_mode, input_lift)
-            for _ in range(2)
+        make_linear = partial(
+            LorentzFeatureLinear, in_channels, dim, space_in, middle, curvature_mode, input_lift
         )
-        self.space, self.middle = space, middle
+        self.features = make_linear()
+        self.position = make_linear()
+        self.space = space
+        self.middle = middle
         self.position_share = position_weight / (1 + position_weight)
         self.input_map = None
         if input_functions:
@@ -99,8 +102,8 @@ class HyperbolicTransformer(nn.Module):
         for i, attention in enumerate(self.attentions):
             attended = attention(x)
             if self.residual:
-                lifted = self.input_map if i == 0 else self.norms
-                space = self.space if lifted else self.middle  # of x
+                is_mapped = self.input_map if i == 0 else self.norms
+                space = self.space if is_mapped else self.middle  # the space of x
                 attended = midpoint(x, attended, space, self.space)
                 if space is not self.middle:
                     attended = lorentz.change_curvature(attended, space.kappa, self.middle.kappa)
@@ -111,29 +114,28 @@ class HyperbolicTransformer(nn.Module):
 class Hypformer(Encoder):
     r"""Hypformer: a hyperbolic transformer and a Euclidean graph network, weighted by alpha.
 
-    With z the points of `HyperbolicTransformer` and g the vectors of the graph's branch,
+    With z the points of `HyperbolicTransformer` and g the vectors of the graph branch,
 
         tangent:   [(1 - alpha) log_0 z, alpha g], `[nodes, 2 dim]`, flat,
         midpoint:  the midpoint of (1 - alpha) z and alpha HTC(exp_0 g), `[nodes, 1 + dim]`.
 
-    A linear decoder of the first is the weighted sum of two, what the authors' code calls `euc`;
-    prototypes decode the second, as its `hyp`. Without one branch the other is left, unweighted.
+    A linear decoder maps `tangent` to the weighted sum of two decoders, `euc` in the authors' code.
+    Prototypes decode `midpoint`, as the code's `hyp`. With a single branch no weights are applied.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]` (sparse CSR).
 
     Args:
-        manifold: factory of a Lorentz space, of its default curvature or of the `kappa` that is
-            passed.
+        manifold: factory of a Lorentz space, with its default curvature or with a given `kappa`.
         attention: factory of a layer from `dim`, `heads` and `manifold`.
         graph_branch: factory of the graph network from `in_channels` and `dim`.
-        kappa_in: curvature of the space of the lifted features; attention is on `manifold()`.
+        kappa_in: curvature of the space of the lifted features; attention uses `manifold()`.
         kappa_out: curvature of the space of the embeddings; None: that of `manifold()`.
         curvature_mode: change between curvatures: `rescale` (the paper) or `recalibrate` (its
             code).
-        input_lift: lift of the features and of the graph's vectors: `exp0`, or `exp0_ref` (its
-            code).
+        input_lift: lift of the features and of the graph's vectors: `exp0` (the paper) or
+            `exp0_ref` (its code).
         dim: width of both branches, and of a head.
-        heads: number of attention heads, which are averaged.
+        heads: number of attention heads, whose outputs are averaged.
         position_weight: weight eps of the positional encoding (Eq. 20).
         layer_norm: normalise before the first layer of attention and after each.
         input_activation: apply the ReLU before the first layer of attention.
@@ -144,10 +146,10 @@ class Hypformer(Encoder):
         self_loops: Add a self-loop to every node that the graph network averages over; true in the
             authors' code for large and nearest-neighbour graphs.
         graph_weight: weight alpha of the graph network.
-        fusion: fusion of the branches: `tangent` (flat, side by side) or `midpoint` (on the
+        fusion: fusion of the branches: `tangent` (flat, concatenated) or `midpoint` (on the
             hyperboloid).
-        linear_maps: number of maps in the initialisation of a linear decoder: `per_branch`, one map
-            for each branch; None: one map, which starts smaller.
+        linear_maps: maps in the initialisation of a linear decoder: `per_branch` for one map per
+            branch; None for a single map, whose initial values are smaller.
     """
 
     directed = True
@@ -180,23 +182,28 @@ class Hypformer(Encoder):
     ) -> None:
         super().__init__()
         if not (graph or transformer):
-            raise UsageError("graph=False and transformer=False leave nothing: keep one of the two")
+            raise UsageError("graph=False and transformer=False leave no branch: keep one of them")
         self.fusion = fusion
         self.graph_weight = graph_weight
         self.input_lift = input_lift
-        both = bool(graph and transformer) and fusion == "tangent"
-        self.linear_maps = 2 if linear_maps and both else 1
-        self.dim_out = 1 + dim if fusion == "midpoint" else dim * (bool(graph) + bool(transformer))
+        concatenates = bool(graph and transformer) and fusion == "tangent"
+        self.linear_maps = 2 if linear_maps and concatenates else 1
+        branches = bool(graph) + bool(transformer)
+        self.dim_out = 1 + dim if fusion == "midpoint" else branches * dim
         self.transformer = self.graph_branch = self.graph_lift = None
         curved = transformer or fusion == "midpoint"
         space: Any = manifold() if curved else None
-        out = manifold(kappa=kappa_out) if curved and kappa_out is not None else space
+        out = space
+        if curved and kappa_out is not None:
+            out = manifold(kappa=kappa_out)
         if transformer:
-            functions = {
-                nn.LayerNorm(dim): layer_norm,
-                nn.ReLU(): input_activation,
-                DropoutLayer(dropout): dropout > 0,
-            }
+            input_functions: list[nn.Module] = []
+            if layer_norm:
+                input_functions.append(nn.LayerNorm(dim))
+            if input_activation:
+                input_functions.append(nn.ReLU())
+            if dropout > 0:
+                input_functions.append(DropoutLayer(dropout))
             self.transformer = HyperbolicTransformer(
                 in_channels,
                 dim,
@@ -205,7 +212,7 @@ class Hypformer(Encoder):
                 curvature_mode,
                 input_lift,
                 position_weight,
-                [function for function, used in functions.items() if used],
+                input_functions,
                 layer_norm,
                 residual,
             )
@@ -214,7 +221,7 @@ class Hypformer(Encoder):
         if graph and fusion == "midpoint":
             self.graph_lift = LorentzLinear(dim, dim, out, None, curvature_mode)
         self.transforms = self.required_transforms({"graph": graph, "self_loops": self_loops})
-        self.space = out  # last: curvatures are counted in the order of the modules
+        self.space = out  # last, since the order of modules is that of the curvatures
         self.flat = Euclidean(conformal_factor=1.0)
 
     @classmethod

@@ -1,7 +1,7 @@
 """IDGL: Iterative deep graph learning for graph neural networks.
 
-Chen, Wu and Zaki 2020, arXiv:2006.13009. The first learned graph compares the features, each later
-one the embeddings on the graph before, until the graph stays.
+Chen, Wu and Zaki 2020, arXiv:2006.13009. The first learned graph compares features. Each later
+graph compares the embeddings on the previous graph, until the graph no longer changes.
 """
 
 from collections.abc import Callable
@@ -22,9 +22,9 @@ TINY = 1e-12
 
 
 class WeightedCosine(nn.Module):
-    r"""Similarities of nodes to anchors by several weighted cosines, small ones cut to 0.
+    r"""Similarities of nodes to anchors: means of weighted cosines, with small values set to 0.
 
-    `s_ij = 1/m sum_p cos(w_p * x_i, w_p * x_j)`, 0 where not above `threshold`.
+    `s_ij = 1/m sum_p cos(w_p * x_i, w_p * x_j)`, or 0 if that is not above `threshold`.
 
     Shapes: `[nodes, dim] -> [nodes, anchors]`.
 
@@ -48,12 +48,12 @@ class WeightedCosine(nn.Module):
 
 
 def step_to_neighbours(similarity: Tensor, x: Tensor) -> Tensor:
-    """Means over neighbours `[nodes, dim]`, `D^{-1} A x` with D the sums of rows; 0 without any."""
+    """Means over neighbours `D^{-1} A x`, `[nodes, dim]`, with D the sums of rows."""
     return (similarity @ x) / similarity.sum(1, keepdim=True).clamp(min=TINY)
 
 
 def step_over_anchors(similarity: Tensor, x: Tensor) -> Tensor:
-    """To anchors and back, `D^{-1} R E^{-1} R^T x`: D and E are sums of R's rows and columns."""
+    """A step to anchors and back, `D^{-1} R E^{-1} R^T x`; D, E are sums of R's rows, columns."""
     anchor_means = (similarity.T @ x) / similarity.sum(0).clamp(min=TINY).unsqueeze(1)
     return step_to_neighbours(similarity, anchor_means)
 
@@ -74,15 +74,14 @@ def graph_cost(
 ) -> Tensor:
     r"""`alpha/n^2 tr(X^T L X) - beta/n 1^T log(A 1) + gamma/n^2 ||A||_F^2` with `L = D - A`.
 
-    The trace is `sum_ij a_ij |x_i - x_j|^2 / 2`, so that one product of the vectors serves all
-    graphs.
+    The trace is `sum_ij a_ij |x_i - x_j|^2 / 2`, so that all graphs use one product of the vectors.
 
     Args:
-        graph: symmetric adjacency A `[nodes, nodes]`.
+        graph: Symmetric adjacency A `[nodes, nodes]`.
         distances: `half_squared_distances` of the vectors, `[nodes, nodes]`.
-        smoothness: alpha.
-        connectivity: beta.
-        sparsity: gamma.
+        smoothness: Weight alpha.
+        connectivity: Weight beta.
+        sparsity: Weight gamma.
 
     Source: IDGL.
     """
@@ -98,33 +97,40 @@ class IDGL(FlatEncoder):
 
         S_1 = cosines(X),  S_t = cosines(Z_(t-1)),  Z_t = drop(relu(P_t X W_1)),  logits P_t Z_t W_2
 
-    until `||S_t - S_(t-1)||^2 <= tolerance ||S_1||^2` or t exceeds `iterations`. Evaluation takes
-    the last logits. A training step's loss is that of the first graph plus the mean over the later
-    ones, each with its `graph_cost`; `forward` then returns the logits of the first graph.
+    until `||S_t - S_(t-1)||^2 <= tolerance ||S_1||^2` or t exceeds `iterations`. Evaluation returns
+    the last logits. The loss of a training step is the loss of the first graph plus the mean loss
+    of the later graphs, each with its `graph_cost`; `forward` then returns the first logits.
 
-    On graphs of more than `all_pairs_up_to` nodes similarities are to `anchors`, f goes over them,
-    and the cost is that of the graph between them; training draws them in each step.
+    On graphs of more than `all_pairs_up_to` nodes, similarities are to `anchors`, f steps over the
+    anchors, and the cost is that of the graph between them. Training draws anchors in each step.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]` (sparse CSR);
     returns `[nodes, num_classes]`.
 
     Args:
-        heads: weight vectors of each of the two cosines.
+        heads: number of weight vectors of each of the two similarities.
         dropout: dropout of the first embeddings.
 
-    Source: the paper, and its code's settings for Cora; the first epochs iterate too.
+    Source: the paper, and the settings of its code for Cora; the first epochs iterate too.
     """
 
     tasks = ("node_classification",)
     gives_logits = True
     whole_graph = True  # similarities are of all nodes
     transforms = (NormalisedAdjacency(),)
-    given_share, later_share = 0.8, 0.1  # l and e
-    smoothness, connectivity, sparsity = 0.2, 0.0, 0.0  # of `graph_cost`
-    iterations, tolerance = 10, 4e-5
+    # l and e
+    given_share = 0.8
+    later_share = 0.1
+    # of `graph_cost`
+    smoothness = 0.2
+    connectivity = 0.0
+    sparsity = 0.0
+    iterations = 10
+    tolerance = 4e-5
     input_dropout = 0.5  # of the features and of the first similarities
     later_dropout = 0.5  # of the embeddings on later graphs
-    all_pairs_up_to, anchors = 5000, 1500
+    all_pairs_up_to = 5000
+    anchors = 1500
 
     def __init__(
         self,
@@ -139,7 +145,8 @@ class IDGL(FlatEncoder):
         self.second = nn.Linear(dim, num_classes, bias=False)
         self.of_features = WeightedCosine(in_channels, heads)
         self.of_embeddings = WeightedCosine(dim, heads)
-        self.dropout, self.dim_out = dropout, num_classes
+        self.dropout = dropout
+        self.dim_out = num_classes
 
     def training_loss(
         self, batch: Data, loss: Callable[[Tensor], Tensor], nodes: Tensor | None = None
@@ -154,7 +161,7 @@ class IDGL(FlatEncoder):
         if later_costs:
             cost = cost + torch.stack(later_costs).mean()
         if nodes is not None:
-            logits = [each.index_select(0, nodes) for each in logits]
+            logits = [rows.index_select(0, nodes) for rows in logits]
         total, *later_losses = map(loss, logits)
         if later_losses:
             total = total + torch.stack(later_losses).mean()
@@ -165,7 +172,7 @@ class IDGL(FlatEncoder):
         return logits[0 if self.training else -1]
 
     def _every_graph(self, batch: Data) -> tuple[list[Tensor], list[Tensor], Tensor, Tensor | None]:
-        """Logits and similarities of the first and of every later graph, features and anchors."""
+        """Logits and similarities of all graphs, the features after dropout, and the anchors."""
         anchors = self._anchors(batch.x)
         adjacency = SparseGraph.from_data(batch).matrix("normalised_adj")
         step = step_to_neighbours if anchors is None else step_over_anchors
@@ -179,11 +186,12 @@ class IDGL(FlatEncoder):
         similarities = [first]
         logits: list[Tensor] = []
         while True:
-            z = dropout(F.relu(u), self.later_dropout if logits else self.dropout, self.training)
+            rate = self.later_dropout if logits else self.dropout
+            z = dropout(F.relu(u), rate, self.training)
             y = self.second(z)
-            learned = [step(similarity, y) for similarity in similarities[-1:] if logits]
-            logits.append(self._mix(adjacency @ y, step(first, y), *learned))
-            if len(similarities) > 1:  # stop once the graph stays
+            along_later = step(similarities[-1], y) if logits else None
+            logits.append(self._mix(adjacency @ y, step(first, y), along_later))
+            if len(similarities) > 1:  # stop once the graph no longer changes
                 change = similarities[-1] - similarities[-2]
                 size = first.detach().square().sum()
                 if bool(change.detach().square().sum() <= self.tolerance * size):
@@ -207,9 +215,7 @@ class IDGL(FlatEncoder):
         self, along_given: Tensor, along_first: Tensor, along_later: Tensor | None = None
     ) -> Tensor:
         """`P_t` of signals from their steps along the given, the first and a later graph."""
-        learned = (
-            along_first
-            if along_later is None
-            else torch.lerp(along_first, along_later, self.later_share)
-        )
+        learned = along_first
+        if along_later is not None:
+            learned = torch.lerp(along_first, along_later, self.later_share)
         return torch.lerp(learned.to(along_given.dtype), along_given, self.given_share)

@@ -1,8 +1,8 @@
 """LDS: Learning discrete structures for graph neural networks.
 
-Franceschi et al. 2019, arXiv:1903.11960. The inner problem trains a graph
-convolutional network on graphs that are drawn; the outer one moves the edges' probabilities so that
-the network, as it is trained, does better on nodes held out from it.
+Franceschi et al. 2019, arXiv:1903.11960. The inner problem trains a graph convolutional network on
+sampled graphs. The outer problem changes the probabilities of edges so that the trained network
+has a lower loss on held-out nodes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,26 +25,26 @@ INNER = (
     *("first", "second", "first_mean", "second_mean", "first_square", "second_square"),
     *("steps", "lowest", "waited"),
 )
-"""Buffers of the inner problem: weights, their moments, how many steps of Adam they have made, the
-lowest inner loss, and the steps since it fell."""
+"""Buffers of the inner problem: weights, their moments, the number of steps of Adam, the lowest
+inner loss, and the number of steps since it fell."""
 
 
 def sampled_graph(probabilities: Tensor, generator: torch.Generator | None = None) -> Tensor:
-    r"""A symmetric adjacency of 0 and 1 without loops, `[nodes, nodes]`, of independent edges.
+    r"""Sample a symmetric adjacency `[nodes, nodes]` of 0 and 1 with independent edges, no loops.
 
     `A_uv = A_vu ~ Bernoulli(theta_uv)` for u < v, theta `[nodes, nodes]`. The gradient goes
     straight through the draw: `dL/dtheta_uv = dL/dA_uv + dL/dA_vu`.
 
     Source: Franceschi et al. 2019 (LDS), Section 3.
     """
-    drawn = torch.empty_like(probabilities).uniform_(generator=generator)
-    above = (drawn < probabilities).triu_(1)
+    uniform = torch.empty_like(probabilities).uniform_(generator=generator)
+    above = (uniform < probabilities).triu_(1)
     straight = probabilities.triu(1) + probabilities.T.tril(-1)
     return (above | above.T).to(probabilities.dtype) + (straight - straight.detach())
 
 
 def propagate(adjacency: Tensor, x: Tensor) -> Tensor:
-    """`D^{-1/2} (A + I) D^{-1/2} x`, D the degrees with the loops; `[nodes, dim]` as x is."""
+    """`D^{-1/2} (A + I) D^{-1/2} x`, `[nodes, dim]`, with D the degrees including self-loops."""
     scale = inverse_roots(adjacency.sum(1, keepdim=True) + 1)
     scaled = scale * x
     return scale * (adjacency @ scaled + scaled)
@@ -62,10 +62,10 @@ def adam_step(
     steps: Tensor,
     lr: float,
 ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-    """Step number `steps` of Adam as a function of its gradients: weights and both moments.
+    """Step number `steps` of Adam as a function of the gradients: weights and both moments.
 
-    `eps` is added under the root, as its square: where a gradient is 0 the root of the second
-    moment alone has no derivative.
+    `eps^2` is added under the root: where a gradient is 0, the root of the second moment alone has
+    no derivative.
     """
     beta1, beta2 = BETAS
     means = [m.lerp(g, 1 - beta1) for m, g in zip(means, gradients, strict=True)]
@@ -84,18 +84,19 @@ def adam_step(
 class LDS(FlatEncoder):
     r"""Learning discrete structures: edges drawn with learned probabilities `theta`.
 
-    The network is `f_w(X, A) = P relu(P X W_1) W_2` with `P = D^{-1/2} (A + I) D^{-1/2}`. In a
-    training step its weights make `inner_steps` steps of Adam,
+    The network is `f_w(X, A) = P relu(P X W_1) W_2` with `P = D^{-1/2} (A + I) D^{-1/2}`. A
+    training step makes `inner_steps` steps of Adam,
 
         w <- Adam(w, d/dw [L_inner(f_w(X, A)) + c/2 ||W_1||^2]),  A ~ Bernoulli(theta),
 
-    and `forward` returns the logits of the last weights, on one more graph. Their loss is that of
-    the held-out nodes (`HalvedValidation`); its gradient with respect to theta goes back through
-    those steps and straight through the draws, and theta is kept in [0, 1]. The weights start again
-    after `inner_patience` steps without a lower inner loss or `inner_limit` steps. Evaluation
-    takes the mean logits of `samples` graphs, the same at each call.
+    and `forward` returns the logits of the last weights on one more graph. Their loss is that of
+    the held-out nodes (`HalvedValidation`). Its gradient with respect to theta goes back through
+    these steps and straight through the samples; theta is clamped to [0, 1]. The weights are
+    initialised again after `inner_patience` steps without a lower inner loss, or after
+    `inner_limit` steps. Evaluation returns the mean logits of `samples` graphs, the same in each
+    call.
 
-    Weights and moments of the inner problem are buffers: the outer optimiser moves theta alone.
+    Weights and moments of the inner problem are buffers: the outer optimiser only changes theta.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.y [nodes]`, `batch.inner_mask [nodes]`; returns
     `[nodes, num_classes]`. Theta and each graph take `[nodes, nodes]`, and a step keeps
@@ -106,16 +107,19 @@ class LDS(FlatEncoder):
         dim: hidden width.
         dropout: dropout of the inputs of both layers in inner steps.
 
-    Source: Algorithm 1; settings of the released code. There the rate of Adam is learned as well,
-    between 0.0001 and 0.05 from 0.02, and the outer rate decays; both are constant here.
+    Source: Algorithm 1, with the settings of the released code. The code also learns the rate of
+    Adam, between 0.0001 and 0.05 from 0.02, and lets the outer rate decay; here both are constant.
     """
 
     tasks = ("node_classification",)
     gives_logits = True
     whole_graph = True  # any two nodes may have an edge
     transductive_reason = "it has a parameter for every pair of nodes"
-    inner_lr, inner_weight_decay, inner_steps = 0.02, 0.0005, 5
-    inner_patience, inner_limit = 20, 400
+    inner_lr = 0.02
+    inner_weight_decay = 0.0005
+    inner_steps = 5
+    inner_patience = 20
+    inner_limit = 400
     min_decrease = 0.001  # of the inner loss, relative, that counts as lower
     samples = 16
     revision = 3  # 2: a generator of their own draws the graphs of evaluation; 3: as `Encoder`
@@ -141,7 +145,8 @@ class LDS(FlatEncoder):
         self.shapes = (in_channels, dim), (dim, num_classes)
         for name, value in zip(INNER, self._start(theta), strict=True):
             self.register_buffer(name, value)
-        self.dim_out, self.dropout = num_classes, dropout
+        self.dim_out = num_classes
+        self.dropout = dropout
 
     @classmethod
     def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:  # noqa: ARG003
@@ -153,8 +158,8 @@ class LDS(FlatEncoder):
             generator = torch.Generator(self.theta.device).manual_seed(0)
             weights = [self.get_buffer(name) for name in INNER[:2]]
             graphs = (sampled_graph(theta, generator) for _ in range(self.samples))
-            drawn = (self._network(batch.x, graph, weights) for graph in graphs)
-            return torch.stack([logits / self.samples for logits in drawn]).sum(0)
+            samples = (self._network(batch.x, graph, weights) for graph in graphs)
+            return torch.stack([logits / self.samples for logits in samples]).sum(0)
         if "inner_mask" not in batch:
             raise UsageError(
                 "LDS learns in two levels, from the nodes of inner_mask and of train_mask: apply "
@@ -165,7 +170,7 @@ class LDS(FlatEncoder):
             state = [self.get_buffer(name) for name in INNER]
             settled = (state[-1] >= self.inner_patience) | (state[-3] >= self.inner_limit)
             pairs = zip(self._start(self.theta), state, strict=True)
-            state = [torch.where(settled, *pair) for pair in pairs]  # no device is waited for
+            state = [torch.where(settled, *pair) for pair in pairs]  # without synchronising
         *parts, steps, lowest, waited = state
         weights = parts[:2]
         means = parts[2:4]
@@ -198,7 +203,7 @@ class LDS(FlatEncoder):
         hidden = F.relu(propagate(adjacency, dropout(x, p, self.training) @ first))
         return propagate(adjacency, dropout(hidden, p, self.training) @ second)
 
-    def _start(self, like: Tensor) -> list[Tensor]:
-        weights = [nn.init.xavier_uniform_(like.new_empty(shape)) for shape in self.shapes]
-        zeros = [like.new_zeros(shape) for shape in (*self.shapes, *self.shapes, ())]
-        return [*weights, *zeros, like.new_full((), torch.inf), like.new_zeros(())]
+    def _start(self, template: Tensor) -> list[Tensor]:
+        weights = [nn.init.xavier_uniform_(template.new_empty(shape)) for shape in self.shapes]
+        zeros = [template.new_zeros(shape) for shape in (*self.shapes, *self.shapes, ())]
+        return [*weights, *zeros, template.new_full((), torch.inf), template.new_zeros(())]

@@ -21,12 +21,12 @@ from curvlab.options import Dropout, NonNegativeInt, PositiveInt
 
 
 class TokenAttention(nn.MultiheadAttention):
-    """`torch.nn.MultiheadAttention` of tokens alone, 1.2 to 1.7 times as fast in training.
+    """`torch.nn.MultiheadAttention` of one sequence, 1.2 to 1.7 times as fast in training.
 
     Queries, keys and values are split by `unbind`, whose gradient fills fewer zeros than torch's
-    selection, and scores are scaled instead of queries and keys.
+    selection. Scores are scaled instead of queries and keys.
 
-    Shapes: `[nodes, tokens, dim]`; returns as much.
+    Shapes: `[nodes, tokens, dim] -> [nodes, tokens, dim]`.
     """
 
     def __init__(self, dim: int, heads: int, dropout: float) -> None:
@@ -44,35 +44,37 @@ class TokenAttention(nn.MultiheadAttention):
 
 
 def token_encoder_layer(dim: int, heads: int, dropout: float) -> nn.TransformerEncoderLayer:
-    """A pre-norm layer of torch's with a GELU network of twice the width, for nodes' tokens.
+    """A pre-norm `torch.nn.TransformerEncoderLayer` with a GELU network of twice the width.
 
-    Dropout is of what attention and network return, not of the network's hidden features, as
-    NAGphormer's authors have it.
+    Dropout acts on the outputs of attention and network, not on the network's hidden features, as
+    in the code of NAGphormer's authors.
     """
     layer = nn.TransformerEncoderLayer(
         dim, heads, 2 * dim, dropout, "gelu", batch_first=True, norm_first=True
     )
     layer.self_attn = TokenAttention(dim, heads, dropout)
-    layer.dropout1, layer.dropout2 = DropoutLayer(dropout), DropoutLayer(dropout)
+    layer.dropout1 = DropoutLayer(dropout)
+    layer.dropout2 = DropoutLayer(dropout)
     layer.dropout = nn.Identity()  # type: ignore[assignment]
     return layer
 
 
 class NAGphormer(TokenNetwork):
-    r"""A transformer over the hops of a node, read out against the node itself.
+    r"""A transformer over the hops of a node, whose read-out compares hops with the node itself.
 
-    Tokens are the features and Laplacian eigenvectors of a node, mixed along the edges from 0 to
-    `orders` times. After pre-norm layers with softmax attention and a last norm,
+    Tokens are the features and Laplacian eigenvectors of a node, averaged along the edges 0 to
+    `orders` times. After pre-norm layers of softmax attention and a last norm,
 
         a_k = softmax_k(W_a [t_0 || t_k] + b_a),  z = relu(W (t_0 + sum_(k >= 1) a_k t_k) + b)
 
-    with W to half the width. As in the authors' code, weights start from N(0, 0.02 / sqrt(layers))
-    and biases at 0, and the hidden features of the feed-forward part have no dropout.
+    where W maps to half the width. As in the authors' code, initial weights are N(0, 0.02 /
+    sqrt(layers)), initial biases are 0, and the hidden features of the feed-forward network have
+    no dropout.
 
     Returns `[nodes, dim / 2]`.
 
     Args:
-        basis: hops are powers of the adjacency.
+        basis: basis of the hops: `mono`, powers of the adjacency.
         dropout: dropout of the transformer.
         eigenvectors: Number of Laplacian eigenvectors appended to the features.
     """
@@ -128,7 +130,7 @@ class NAGphormer(TokenNetwork):
         return EigenvectorFeatures(count), tokens(features="inputs")
 
     def forward_tokens(self, tokens: Tensor) -> Tensor:
-        x = tokens.transpose(0, 1).contiguous()  # or norms and dropout would copy it each time
+        x = tokens.transpose(0, 1).contiguous()  # else each norm and dropout would copy it
         for layer in self.layers:
             x = layer(x)
         x = self.norm(x)
@@ -139,11 +141,11 @@ class NAGphormer(TokenNetwork):
 
 
 def _initialise(part: nn.Module, std: float) -> None:
-    """Normal weights and no bias, in linear maps and in those of queries, keys and values."""
+    """Initialise linear maps, and those of queries, keys and values: normal weights, biases 0."""
     if isinstance(part, nn.Linear):
         nn.init.normal_(part.weight, std=std)
         if part.bias is not None:
             nn.init.zeros_(part.bias)
-    elif isinstance(part, nn.MultiheadAttention):  # has these three as one bare parameter
+    elif isinstance(part, nn.MultiheadAttention):  # has the three maps in one parameter
         nn.init.normal_(part.in_proj_weight, std=std)
         nn.init.zeros_(part.in_proj_bias)

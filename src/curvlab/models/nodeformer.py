@@ -1,8 +1,8 @@
 """NodeFormer: A scalable graph structure learning transformer for node classification.
 
-Wu et al. 2022, arXiv:2306.08385. Message passing along all pairs: positive random features estimate
-the kernel of the softmax, so that its sums over nodes are made once; Gumbel noise on the keys makes
-them samples of edges; the edges of the graph enter by a bias and by a term of the loss.
+Wu et al. 2022, arXiv:2306.08385. Messages pass along all pairs of nodes. Positive random features
+estimate the softmax kernel, so that sums over nodes are computed once. Gumbel noise on the keys
+samples edges. The edges of the graph enter by a bias and by a term of the loss.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,40 +27,41 @@ from curvlab.options import Dropout, NonNegativeFloat, NonNegativeInt, PositiveF
 STABILISER = 1e-6
 
 
-def orthogonal_directions(count: int, dim: int, like: Tensor) -> Tensor:
+def orthogonal_directions(count: int, dim: int, template: Tensor) -> Tensor:
     """Gaussian vectors `[count, dim]` that are orthogonal within each block of `dim` of them.
 
-    R of `A = Q R` has a positive diagonal: with other signs the mean is not 0, and estimates are
+    R of `A = Q R` has a positive diagonal. With other signs the mean is not 0, and estimates are
     biased.
     """
-    blocks = torch.randn(-(-count // dim), dim, dim, device=like.device, dtype=like.dtype)
+    blocks = torch.randn(-(-count // dim), dim, dim, device=template.device, dtype=template.dtype)
     q, r = torch.linalg.qr(blocks)
     signs = torch.sign(r.diagonal(dim1=1, dim2=2)).unsqueeze(-1)
     units = (signs * q.transpose(1, 2)).flatten(0, 1)[:count]
-    lengths = torch.randn(count, dim, device=like.device, dtype=like.dtype).norm(dim=1)
+    lengths = torch.randn(count, dim, device=template.device, dtype=template.dtype).norm(dim=1)
     return lengths.unsqueeze(1) * units
 
 
-def positive_features(x: Tensor, directions: Tensor, over: tuple[int, ...]) -> Tensor:
-    r"""Features whose products estimate `exp(<x, y> / sqrt(dim))` up to a factor a row.
+def positive_features(x: Tensor, directions: Tensor, max_axes: tuple[int, ...]) -> Tensor:
+    r"""Features whose products estimate `exp(<x, y> / sqrt(dim))` up to a factor for each row.
 
     `phi_m(x) = (exp(<w_m, x> / dim^(1/4) - |x|^2 / (2 sqrt(dim)) - max) + 1e-6) / sqrt(M)`.
 
     Shapes: `[..., nodes, dim]`, directions w `[M, dim]`; returns `[..., nodes, M]`.
 
-    The maximum is over the axes `over`: the last for queries, whose factor cancels in each row, the
-    last two for keys, whose factor must be one for all.
+    The maximum is over `max_axes`: the last axis for queries, whose factor cancels in each row, and
+    the last two for keys, which must have a common factor.
 
     Source: NodeFormer (Wu et al. 2022), after Performer (Choromanski et al. 2021).
     """
     count, dim = directions.shape
-    exponent = (x @ directions.T) / dim**0.25 - x.square().sum(-1, keepdim=True) / (2 * dim**0.5)
-    exponent = exponent - exponent.detach().amax(over, keepdim=True)
+    half_square = x.square().sum(-1, keepdim=True) / (2 * dim**0.5)
+    exponent = (x @ directions.T) / dim**0.25 - half_square
+    exponent = exponent - exponent.detach().amax(max_axes, keepdim=True)
     return (exponent.exp() + STABILISER) / count**0.5
 
 
 def kernel_attention(q: Tensor, k: Tensor, v: Tensor, noise: Tensor | None = None) -> Tensor:
-    r"""Attention `q [k^T v] / q [k^T 1]` of features, with noise its mean over samples.
+    r"""Attention `q [k^T v] / q [k^T 1]` of features; with noise, the mean over samples.
 
     The keys of sample s are `k_n exp(noise_ns)`.
 
@@ -69,7 +70,7 @@ def kernel_attention(q: Tensor, k: Tensor, v: Tensor, noise: Tensor | None = Non
     """
     if noise is None:
         return q @ (k.transpose(1, 2) @ v) / (q @ k.sum(1).unsqueeze(-1))
-    # The largest noise of a sample cancels; without it a weight would soon be infinite.
+    # The largest noise of a sample cancels; subtracting it keeps the weights finite.
     weights = (noise - noise.amax(1, keepdim=True)).exp()
     normalisers = q @ (k.transpose(1, 2) @ weights)
     sums = _pairwise_products(k, weights).transpose(1, 2) @ v
@@ -93,7 +94,7 @@ def edge_logarithms(q: Tensor, k: Tensor, edge_index: Tensor) -> Tensor:
 
 
 def relational_bias(v: Tensor, weights: Tensor, relations: Tensor | SparseMatrix) -> Tensor:
-    """`sum_r weights_rh A_r v_h` for symmetric A_r; half precision is raised to float32.
+    """`sum_r weights_rh A_r v_h` for symmetric A_r; half precision is converted to float32.
 
     Shapes: `[nodes, heads, dim]`, `[orders, heads]`, A_r in blocks `[orders * nodes, nodes]`,
     sparse; returns `[nodes, heads, dim]`.
@@ -104,16 +105,16 @@ def relational_bias(v: Tensor, weights: Tensor, relations: Tensor | SparseMatrix
 
 
 class KernelAttention(nn.Module):
-    """One layer of NodeFormer: attention of all pairs, plus the relational bias, heads mixed.
+    """One layer of NodeFormer: attention of all pairs plus the relational bias, then a linear map.
 
-    Queries and keys are divided by `sqrt(tau)`. In training the directions of the features are
-    redrawn in each step, and Gumbel noise `g / tau` is added to the exponents of the keys;
-    evaluation uses the initial directions and no noise. The bias adds `sigmoid(b_r) A_r v`
-    for every relation and head.
+    Queries and keys are divided by `sqrt(tau)`. Each training step draws new directions of the
+    features and adds Gumbel noise `g / tau` to the exponents of the keys; evaluation uses the
+    initial directions and no noise. The bias adds `sigmoid(b_r) A_r v` for every relation and head.
 
     Shapes: nodes `[nodes, dim]`, relations as in `relational_bias`, `edge_index [2, edges]` with
-    loops; returns `[nodes, dim]` and the mean over edges and heads of `log(weight) / d`, weights
-    without noise and d the number of edges of the target, or None if no edges are given.
+    loops; returns `[nodes, dim]` and the edge term: the mean over edges and heads of
+    `log(weight) / d`, with weights without noise and d the number of edges of the target (None
+    without `edge_index`).
     """
 
     def __init__(
@@ -127,31 +128,34 @@ class KernelAttention(nn.Module):
         orders: int,
     ) -> None:
         super().__init__()
-        self.heads, self.samples, self.temperature = heads, samples, temperature
+        self.heads = heads
+        self.samples = samples
+        self.temperature = temperature
         self.queries = nn.Linear(dim, heads * head_dim)
         self.keys = nn.Linear(dim, heads * head_dim)
         self.values = nn.Linear(dim, heads * head_dim)
         self.mix = nn.Linear(heads * head_dim, dim)
         self.bias = nn.Parameter(torch.full((orders, heads), 0.1)) if orders else None
-        drawn = orthogonal_directions(random_features, head_dim, self.queries.weight.detach())
-        self.directions: Tensor = nn.Buffer(drawn)
+        directions = orthogonal_directions(random_features, head_dim, self.queries.weight.detach())
+        self.directions: Tensor = nn.Buffer(directions)
 
     def forward(
         self, x: Tensor, relations: Tensor | SparseMatrix | None, edge_index: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
         v = self.values(x).unflatten(-1, (self.heads, -1))
-        directions, noise, term = self.directions, None, None
+        directions = self.directions
+        noise = None
+        term = None
         if self.training:
             directions = orthogonal_directions(len(directions), directions.shape[1], directions)
-        q, k = (
-            part(x).unflatten(-1, (self.heads, -1)).transpose(0, 1) / self.temperature**0.5
-            for part in (self.queries, self.keys)
-        )
-        q = positive_features(q, directions, over=(-1,))
-        k = positive_features(k, directions, over=(-2, -1))
+        root = self.temperature**0.5
+        q = self.queries(x).unflatten(-1, (self.heads, -1)).transpose(0, 1) / root
+        k = self.keys(x).unflatten(-1, (self.heads, -1)).transpose(0, 1) / root
+        q = positive_features(q, directions, max_axes=(-1,))
+        k = positive_features(k, directions, max_axes=(-2, -1))
         if self.training:
-            drawn = k.new_empty(*k.shape[:2], self.samples).exponential_()
-            noise = -drawn.log() / self.temperature
+            exponential = k.new_empty(*k.shape[:2], self.samples).exponential_()
+            noise = -exponential.log() / self.temperature
         out = kernel_attention(q, k, v.transpose(0, 1), noise).transpose(0, 1)
         if self.bias is not None and relations is not None:
             out = out + relational_bias(v, self.bias.sigmoid(), relations)
@@ -172,19 +176,19 @@ class NodeFormer(FlatEncoder):
         random_features: number of random features that estimate the softmax.
         gumbel_samples: number of noise samples in training, over which attention is averaged.
         temperature: temperature of softmax and noise.
-        orders: number of orders of the relational bias: neighbours at most 1, 2, ... steps away; 0
+        orders: number of orders of the relational bias (neighbours at most 1, 2, ... steps away); 0
             for no bias.
-        edge_loss: weight in the loss of the attention given to the graph's edges.
-        jumping_knowledge: embed by the outputs of all layers, including the first map.
+        edge_loss: weight of the loss term for the attention to the graph's edges.
+        jumping_knowledge: concatenate the outputs of all layers, including the first map.
 
     Shapes: a batch with `x`, `edge_index` and `relations`; returns `[nodes, dim]`, with
     `jumping_knowledge` `[nodes, (layers + 1) dim]`.
 
     Source: NodeFormer (Wu et al. 2022) and its released code, with three differences: directions
-    have mean 0; the maximum in the features is of the whole exponent, so that long queries do not
-    vanish next to the 1e-6; evaluation does not draw.
+    have mean 0; the maximum in the features is that of the whole exponent, so that long queries do
+    not vanish next to the 1e-6; evaluation draws no random numbers.
 
-    Default: no loss of the edges, which the paper adds; `edge_loss` is its weight.
+    Default: no edge term in the loss. The paper adds one; `edge_loss` is its weight.
     """
 
     def __init__(
@@ -212,7 +216,9 @@ class NodeFormer(FlatEncoder):
             for _ in range(layers)
         )
         self.norms = nn.ModuleList(nn.LayerNorm(dim) for _ in range(layers))
-        self.dropout, self.edge_loss, self.orders = dropout, edge_loss, orders
+        self.dropout = dropout
+        self.edge_loss = edge_loss
+        self.orders = orders
         self.transforms = self.required_transforms({"orders": orders})
         self.jumping_knowledge = jumping_knowledge
         self.dim_out = (layers + 1) * dim if jumping_knowledge else dim
@@ -229,15 +235,16 @@ class NodeFormer(FlatEncoder):
             return super().training_loss(batch, loss, nodes)
         complete(batch, self.transforms)
         edges, _ = add_self_loops(batch.edge_index, num_nodes=batch.num_nodes)
-        embedded, terms = self._pass(batch, edges)
-        embedded = embedded if nodes is None else embedded.index_select(0, nodes)
-        return loss(embedded) - self.edge_loss * torch.stack(terms).mean()
+        embeddings, terms = self._pass(batch, edges)
+        if nodes is not None:
+            embeddings = embeddings.index_select(0, nodes)
+        return loss(embeddings) - self.edge_loss * torch.stack(terms).mean()
 
     def forward(self, batch: Data) -> Tensor:
         return self._pass(batch, None)[0]
 
     def _pass(self, batch: Data, edges: Tensor | None) -> tuple[Tensor, list[Tensor]]:
-        """Embeddings, and each layer's edge term if edges `[2, edges]` are given."""
+        """Embeddings, and the edge terms of the layers if `edges [2, edges]` is not None."""
         graph = SparseGraph.from_data(batch)
         relations = graph.matrix("relations") if self.orders else None
         x = F.elu(self.feature_norm(self.features(graph.features)))
@@ -249,5 +256,5 @@ class NodeFormer(FlatEncoder):
             outputs.append(dropout(x, self.dropout, self.training))
             if term is not None:
                 terms.append(term)
-        embedded = torch.cat(outputs, -1) if self.jumping_knowledge else outputs[-1]
-        return embedded, terms
+        embeddings = torch.cat(outputs, -1) if self.jumping_knowledge else outputs[-1]
+        return embeddings, terms

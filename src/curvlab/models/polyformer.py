@@ -1,7 +1,7 @@
 """PolyFormer, "PolyFormer: scalable node-wise filters via polynomial graph transformer".
 
-Ma et al. 2024, arXiv:2407.14459. A transformer over the polynomial tokens of each node alone, its
-attention by itself, PolyAttn, and its control, UniFilter.
+Ma et al. 2024, arXiv:2407.14459. PolyFormer is a transformer over the polynomial tokens of each
+node. PolyAttn is its attention alone, and UniFilter is a control without attention.
 """
 
 from collections.abc import Callable
@@ -26,9 +26,9 @@ from curvlab.options import (
 )
 
 FILTERED_NODES = 10_000
-"""Nodes whose coefficients are taken at a time."""
+"""Number of nodes whose coefficients are computed at a time."""
 
-BARE = partial(PolynomialAttention, pre_norm=False, residual=False)
+ATTENTION_FILTER = partial(PolynomialAttention, pre_norm=False, residual=False)
 
 
 class MixerOptions(TypedDict, total=False):
@@ -55,18 +55,18 @@ class TokenMixer(TokenNetwork):
         H = W_1 h + b_1,   in each layer  H <- Mix(H),  H <- FFN(H),
         z = sum_k H_k,     z <- drop(relu(W_2 drop(z) + b_2)),
 
-    after which a linear decoder makes the logits.
+    and a linear decoder maps z to logits.
 
     Args:
         mixer: factory of the network that mixes a node's tokens, from `orders` and `dim`; None:
             `SharedCoefficients`.
         feed_forward: factory of the network after the mixer, from `dim`; null: none.
-        hidden: add `W_2`; False: the sum over orders is the embedding.
-        dropout: dropout of the head.
+        hidden: add the layer `W_2`; False: the sum over orders is the embedding.
+        dropout: dropout of the layer `W_2`.
         attention_lr: learning rate of the mixers; None: `optimizer.lr`.
         attention_weight_decay: weight decay of the mixers; None: `optimizer.weight_decay`.
 
-    Source: PolyFormer, Section 3.3; the head has biases and ReLU.
+    Source: PolyFormer, Section 3.3. The layer `W_2` has biases and a ReLU.
     """
 
     def __init__(
@@ -106,22 +106,28 @@ class TokenMixer(TokenNetwork):
 
     @property
     def filters_nodes(self) -> bool:
-        """Whether it is one linear filter of each node's tokens, as PolyAttn and UniFilter are."""
-        bare = isinstance(self.feed_forwards[0], nn.Identity) and len(self.mixers) == 1
-        return bare and bool(self.mixers[0].is_filter)
+        """Whether the network is a linear filter of each node's tokens, as PolyAttn is."""
+        has_one_mixer = len(self.mixers) == 1 and isinstance(self.feed_forwards[0], nn.Identity)
+        return has_one_mixer and bool(self.mixers[0].is_filter)
 
     @torch.no_grad()
     def node_filters(self, batch: Data, read_out: Tensor | None = None) -> Tensor:
         """Coefficients of the polynomials `[nodes, orders + 1]` (Theorem 3.1).
 
-        A head h has the filter `alpha^(h)`, of its part of the width. With weights r `[dim]` that
-        read a number out of the embedding `x w` of a signal x: `sum_h (r_h . w_h) alpha^(h)`; else
-        the mean over heads.
+        A head h has the filter `alpha^(h)` of its part of the width. The result is the mean over
+        heads, or `sum_h (r_h . w_h) alpha^(h)` with `read_out` r.
+
+        Args:
+            batch: The graph.
+            read_out: Weights r `[dim]` of the embedding `x w` of a signal x.
         """
         mixer: Any = self.mixers[0]
         nodes = torch.arange(batch.num_nodes, device=self.input.weight.device)
-        parts = nodes.split(FILTERED_NODES)
-        alpha = torch.cat([mixer.coefficients(self.project_tokens(batch, part)) for part in parts])
+        coefficients = []
+        for part in nodes.split(FILTERED_NODES):
+            tokens = self.project_tokens(batch, part)
+            coefficients.append(mixer.coefficients(tokens))
+        alpha = torch.cat(coefficients)
         if read_out is None:
             return alpha.mean(1)
         gains = (read_out * self.input.weight.squeeze(1)).view(alpha.shape[1], -1).sum(1)
@@ -129,7 +135,7 @@ class TokenMixer(TokenNetwork):
 
 
 class TokenFeedForward(nn.Module):
-    """`H + drop(W_b gelu(W_a LN(H) + b_a) + b_b)`, the same map for every token.
+    """The map `H + drop(W_b gelu(W_a LN(H) + b_a) + b_b)` of each token.
 
     Shapes: `[..., dim] -> [..., dim]`.
     """
@@ -186,7 +192,7 @@ class PolyAttn(TokenMixer):
     def __init__(
         self,
         in_channels: int,
-        layer: Callable[..., nn.Module] = BARE,
+        layer: Callable[..., nn.Module] = ATTENTION_FILTER,
         heads: PositiveInt = 1,
         attention_dropout: Dropout = 0.0,
         **mixing: Unpack[MixerOptions],
@@ -196,7 +202,7 @@ class PolyAttn(TokenMixer):
 
 
 class UniFilter(TokenMixer):
-    """One polynomial filter for all nodes, in the place of PolyAttn.
+    """One polynomial filter for all nodes, in place of PolyAttn.
 
     Paper: UniFilter, PolyAttn's control in PolyFormer (Ma et al. 2024, arXiv:2407.14459), Table 3.
     """

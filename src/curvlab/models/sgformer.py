@@ -1,6 +1,6 @@
 """SGFormer: Simplifying and empowering transformers for large-graph representations.
 
-Wu et al. 2023, arXiv:2306.10759. LRN's form merges its two branches on the hyperboloid.
+Wu et al. 2023, arXiv:2306.10759. LRN's SGFormer adds the two branches on the hyperboloid.
 """
 
 from collections.abc import Callable
@@ -24,31 +24,34 @@ from curvlab.models.encoder import Encoder, FlatEncoder
 from curvlab.options import Dropout, Fraction, NonNegativeFloat, PositiveInt, Share, SpaceMaker
 
 IN_TANGENT_SPACE = (UNWEIGHTED, "tangent_space")
-"""Operators of a sum whose operands are scaled before they are points."""
+"""Operators whose weights scale tangent vectors instead of points."""
 
 
 def simple_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     r"""All-pair attention `(N v + q (k^T v)) / (N + q (k^T 1))` of each head, in linear time.
 
-    q and k are divided by their Frobenius norms, over nodes and heads, so that every denominator is
-    positive: a node's own value weighs N, all others a number of size 1 together.
+    q and k are divided by their Frobenius norms over nodes and heads, so that every denominator is
+    positive: a node's own value has the weight N, and all others together a weight of order 1.
 
-    Shapes: `[nodes, heads, width]` twice, values `[nodes, heads, dim]` or, the same for all heads,
-    `[nodes, 1, dim]`; returns `[nodes, heads, dim]`.
+    Shapes: q and k `[nodes, heads, width]`, v `[nodes, heads, dim]` or `[nodes, 1, dim]` for all
+    heads; returns `[nodes, heads, dim]`.
 
     Source: SGFormer (Wu et al. 2023); the released code for the norms over all heads.
     """
     nodes, heads = q.shape[:2]
     tiny = torch.finfo(q.dtype).tiny  # 0 stays 0
-    q, k = (part / torch.linalg.vector_norm(part).clamp_min(tiny) for part in (q, k))
-    q, k = q.transpose(0, 1), k.transpose(0, 1)
+    q = q / torch.linalg.vector_norm(q).clamp_min(tiny)
+    k = k / torch.linalg.vector_norm(k).clamp_min(tiny)
+    q = q.transpose(0, 1)
+    k = k.transpose(0, 1)
     v = v.transpose(0, 1).expand(heads, -1, -1)
     normaliser = nodes + q @ k.sum(1).unsqueeze(-1)
-    return ((nodes * v + q @ (k.transpose(1, 2) @ v)) / normaliser).transpose(0, 1)
+    sums = nodes * v + q @ (k.transpose(1, 2) @ v)
+    return (sums / normaliser).transpose(0, 1)
 
 
 class _SimpleAttention(nn.Module):
-    """`simple_attention` of linear maps of the nodes `[nodes, dim]`, mean over heads."""
+    """`simple_attention` of linear maps of nodes `[nodes, dim]`, averaged over heads."""
 
     def __init__(self, dim: int, heads: int, value_map: bool) -> None:
         super().__init__()
@@ -58,7 +61,8 @@ class _SimpleAttention(nn.Module):
         self.values = nn.Linear(dim, heads * dim) if value_map else None
 
     def forward(self, x: Tensor) -> Tensor:
-        q, k = (part(x).unflatten(-1, (self.heads, -1)) for part in (self.queries, self.keys))
+        q = self.queries(x).unflatten(-1, (self.heads, -1))
+        k = self.keys(x).unflatten(-1, (self.heads, -1))
         v = x.unsqueeze(1)
         if self.values is not None:
             v = self.values(x).unflatten(-1, (self.heads, -1))
@@ -66,7 +70,7 @@ class _SimpleAttention(nn.Module):
 
 
 class SimpleTransformer(nn.Module):
-    """The attention's branch, see `TwoBranches`: features `[nodes, in]` to `[nodes, dim]`."""
+    """The attention branch of `TwoBranches`: features `[nodes, in]` to `[nodes, dim]`."""
 
     def __init__(
         self,
@@ -86,7 +90,8 @@ class SimpleTransformer(nn.Module):
         self.feature_norm = norm(dim)
         self.layers = nn.ModuleList(_SimpleAttention(dim, heads, value_map) for _ in range(layers))
         self.norms = nn.ModuleList(norm(dim) for _ in range(layers))
-        self.dropout, self.averages = dropout, averages
+        self.dropout = dropout
+        self.averages = averages
         self.weight_decay = weight_decay  # read by `parameter_groups`
 
     def forward(self, features: Tensor | Features) -> Tensor:
@@ -94,17 +99,19 @@ class SimpleTransformer(nn.Module):
         x = dropout(x, self.dropout, self.training)
         for attention, norm in zip(self.layers, self.norms, strict=True):
             mixed = attention(x)
-            mixed = norm((mixed + x) / 2 if self.averages else mixed)
-            x = dropout(mixed, self.dropout, self.training)
+            if self.averages:
+                mixed = (mixed + x) / 2
+            x = dropout(norm(mixed), self.dropout, self.training)
         return x
 
 
 class GCNBranch(Checked, nn.Module):
-    """The graph's branch on small graphs, a GCN: `x <- drop(relu(A x W + b))`, the last layer bare.
+    """The graph branch for small graphs, a GCN: `x <- drop(relu(A x W + b))`.
 
-    Unlike `GraphNetwork` it drops hidden features only.
+    The last layer has neither activation nor dropout. Unlike in `GraphNetwork`, dropout acts on
+    hidden features only.
 
-    Shapes: features `[nodes, in_channels]`, also sparse ones, adjacency A `[nodes, nodes]` (sparse
+    Shapes: features `[nodes, in_channels]` (dense or sparse), adjacency A `[nodes, nodes]` (sparse
     CSR, normalised, with self-loops); returns `[nodes, dim]`.
 
     Args:
@@ -147,26 +154,26 @@ class BranchOptions(TypedDict, total=False):
 
 
 class TwoBranches(Encoder):
-    """SGFormer's attention and a graph network side by side; a subclass merges them.
+    """SGFormer's attention and a graph network in parallel; a subclass adds them.
 
-    The attention's branch is `x <- drop(relu([LN](W x + b)))`, then a few layers of attention,
-    `x <- drop([LN]((attention(x) + x) / 2))` if it `averages`, else without the residual connection
-    `x <- drop([LN](attention(x)))`; neither activation nor feed-forward follows.
+    The attention branch is `x <- drop(relu([LN](W x + b)))`, followed by layers of attention
+    without activation or feed-forward network: `x <- drop([LN]((attention(x) + x) / 2))` if it
+    `averages`, else `x <- drop([LN](attention(x)))`.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]`, with self-loops.
 
     Args:
         averages: Average a layer's output with its input.
-        graph_branch: factory of the graph's branch: `GCNBranch` or, on large graphs,
+        graph_branch: factory of the graph branch: `GCNBranch` or, for large graphs,
             `GraphConvolutionBranch`.
         dim: width of both branches and of every head.
-        graph_weight: weight of the graph's branch in the sum of the two.
+        graph_weight: weight of the graph branch in the sum.
         layers: number of attention layers.
-        heads: number of attention heads, each as wide as the model; their mean is taken.
-        dropout: dropout of the attention's branch.
-        value_map: map the values that attention mixes; false: attention mixes its inputs.
-        layer_norm: normalise the attention's branch.
-        transformer_weight_decay: weight decay of the attention's branch; null:
+        heads: number of attention heads, each as wide as the model, whose outputs are averaged.
+        dropout: dropout of the attention branch.
+        value_map: apply a linear map to the values; false: the values are the layer's input.
+        layer_norm: normalise the attention branch.
+        transformer_weight_decay: weight decay of the attention branch; null:
             `optimizer.weight_decay`.
     """
 
@@ -200,7 +207,8 @@ class TwoBranches(Encoder):
             weight_decay=transformer_weight_decay,
         )
         self.graph_branch = graph_branch(in_channels, dim)
-        self.graph_weight, self.dim_out = graph_weight, dim
+        self.graph_weight = graph_weight
+        self.dim_out = dim
 
     def attend(self, batch: Data) -> Tensor:
         return self.transformer(SparseGraph.from_data(batch).features)
@@ -213,15 +221,15 @@ class TwoBranches(Encoder):
 class SGFormer(TwoBranches, FlatEncoder):
     r"""Simplified graph transformer: `alpha x_graph + (1 - alpha) x_attention`.
 
-    PyTorch Geometric's `nn.models.SGFormer` (2.8) differs: it divides each row of q and k by its
-    own norm, always maps the values, and activates after attention.
+    PyTorch Geometric's `nn.models.SGFormer` (2.8) differs: it normalises each row of q and k,
+    always maps the values, and has an activation after attention.
 
     Args:
         residual: average a layer's output with its input.
 
-    Source: the paper. For Cora, Citeseer and Pubmed the released code takes the layer's input for
-    values, and neither norms nor residual connections, as the defaults here do. The paper's text
-    has them: `value_map`, `layer_norm`, `residual`.
+    Source: the paper. For Cora, Citeseer and Pubmed, the released code uses the layer's input as
+    values, without norms and residual connections; these are the defaults here. The paper's text
+    has them all: `value_map`, `layer_norm`, `residual`.
     """
 
     def __init__(
@@ -239,9 +247,9 @@ class SGFormer(TwoBranches, FlatEncoder):
 
 
 class BranchSum(LorentzResidual):
-    r"""Sum on the hyperboloid of two flat branches, attention Z and graph network G.
+    r"""Sum of two flat branches on the hyperboloid: attention Z and graph network G.
 
-    With g the graph's weight,
+    With g the weight of the graph branch,
 
         centroid, space_addition:           (1 - g) exp_o(Z) (+) g exp_o(G), weights inside (+),
         parallel_transport, tangent_space:  exp_o((1 - g) Z) (+) exp_o(g G).
@@ -250,7 +258,7 @@ class BranchSum(LorentzResidual):
 
     Args:
         operator: operator of the sum, see above.
-        weights: `learned`: learn the weight of the attention's branch, starting at 1 - g.
+        weights: `learned` for a learned weight of the attention branch, initially 1 - g.
     """
 
     def __init__(
@@ -262,35 +270,39 @@ class BranchSum(LorentzResidual):
     ) -> None:
         shares = (1 - graph_weight, graph_weight)
         ones = (1.0, 1.0)
-        before, inside = ones, shares
         if operator in IN_TANGENT_SPACE:
-            before, inside = shares, ones
-        super().__init__(manifold, operator, weights, *inside)
-        self.before = before
+            tangent_weights = shares
+            point_weights = ones
+        else:
+            tangent_weights = ones
+            point_weights = shares
+        super().__init__(manifold, operator, weights, *point_weights)
+        self.tangent_weights = tangent_weights
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
-        z, g = (
-            self.space.expmap0_shortened(branch if weight == 1 else weight * branch)
-            for weight, branch in zip(self.before, (x, y), strict=True)
-        )
-        return super().forward(z, g)
+        weight_x, weight_y = self.tangent_weights
+        return super().forward(self._lift(x, weight_x), self._lift(y, weight_y))
+
+    def _lift(self, branch: Tensor, weight: float) -> Tensor:
+        vectors = branch if weight == 1 else weight * branch
+        return self.space.expmap0_shortened(vectors)
 
 
 class LRNSGFormer(TwoBranches):
-    r"""Hyperbolic SGFormer: attention and graph network, both flat, merged on the hyperboloid.
+    r"""Hyperbolic SGFormer: flat attention and a flat graph network, added on the hyperboloid.
 
     Prototypes decode the points `[nodes, 1 + dim]`.
 
     Args:
         residual: factory of the sum, from `manifold` and `graph_weight`.
 
-    Paper: LRN's SGFormer, whose two branches meet on the hyperboloid (He et al. 2024,
+    Paper: LRN's SGFormer, whose two branches are added on the hyperboloid (He et al. 2024,
     arXiv:2412.14695).
 
-    Source: Section 4.2 and Equations 5 and 6, the weights inside the operator (a scaled point is
-    none); SGFormer (Wu et al. 2023). Differences from the code: vectors have no time coordinate
-    before they are lifted, and of the two weights of the centroid, whose ratio counts, one is
-    learned.
+    Source: Section 4.2 and Equations 5 and 6, with the weights inside the operator, since a scaled
+    point is not a point; SGFormer (Wu et al. 2023). Differences from the code: vectors have no time
+    coordinate before they are lifted, and only one of the centroid's two weights is learned, since
+    only their ratio matters.
     """
 
     def __init__(

@@ -45,20 +45,20 @@ class EigenvalueEncoding(nn.Module):
 
 
 class LearnedFilters(FlatEncoder):
-    """The transformer of both forms of Specformer, which makes filters of the eigenvalues.
+    """The transformer of both forms of Specformer, which maps eigenvalues to filters.
 
-    With eigenvalues l and vectors U, each head m makes `l_m = (W Block(rho(l)) + b)_m`, and a
-    signal x has the bases `x, U diag(l_1) U^T x, ..., U diag(l_heads) U^T x`, each with a dropout
-    of its own. Linear maps start from N(0, 0.01) and 0, those of attention from Xavier's.
+    With eigenvalues l and eigenvectors U, each head m computes `l_m = (W Block(rho(l)) + b)_m`. A
+    signal x has the bases `x, U diag(l_1) U^T x, ..., U diag(l_heads) U^T x`, each with separate
+    dropout. Initial weights of linear maps are N(0, 0.01), their biases 0; attention has Xavier's.
 
     Args:
         dim: width of the signals and of the eigenvalues' tokens.
         layers: number of filtering layers.
-        heads: number of attention heads, and of learned filters.
+        heads: number of attention heads and of learned filters.
         dropout: dropout of the transformer.
         filter_dropout: dropout of each layer's input and of each filter's output.
-        smallest: Number of the smallest eigenvalues; null: all, in time cubic in the nodes.
-        largest: Number of the largest eigenvalues, in addition.
+        smallest: Number of smallest eigenvalues; null: all, in time cubic in the nodes.
+        largest: Number of additional largest eigenvalues.
     """
 
     revision = 3  # 3: as `LaplacianSpectrum`
@@ -80,7 +80,7 @@ class LearnedFilters(FlatEncoder):
         self.block = nn.TransformerEncoderLayer(
             dim, heads, dim, dropout, "gelu", batch_first=True, norm_first=True
         )
-        self.block.dropout.p = 0.0  # inside the feed-forward part, where the authors have none
+        self.block.dropout.p = 0.0  # of the feed-forward network, as in the authors' code
         self.decoder = nn.Linear(dim, heads)
         self.filter_dropout = filter_dropout
 
@@ -93,12 +93,12 @@ class LearnedFilters(FlatEncoder):
         return self.decoder(tokens)
 
     def bases(self, x: Tensor, filters: Tensor, vectors: Tensor) -> Tensor:
-        """Signals and what each filter makes of them, `[nodes, heads + 1, width of x]`."""
+        """Signals and filtered signals `[nodes, heads + 1, width of x]`."""
         spectral = filters.unsqueeze(2) * (vectors.T @ x).unsqueeze(1)
-        # All heads at once: back by one product, which reads the eigenvectors once.
+        # One product of all heads reads the eigenvectors once.
         filtered = (vectors @ spectral.flatten(1)).unflatten(1, spectral.shape[1:])
-        both = torch.cat([x.unsqueeze(1), filtered], dim=1)
-        return dropout(both, self.filter_dropout, self.training)
+        bases = torch.cat([x.unsqueeze(1), filtered], dim=1)
+        return dropout(bases, self.filter_dropout, self.training)
 
     def start_small(self) -> None:
         for part in self.modules():
@@ -108,13 +108,11 @@ class LearnedFilters(FlatEncoder):
 
 
 class Specformer(LearnedFilters):
-    r"""Specformer on all eigenpairs of the Laplacian or on some.
+    r"""Specformer on all or some eigenpairs of the Laplacian.
 
-    With the bases of `LearnedFilters`, layers
+    An MLP, `drop(W_2 relu(W_1 drop(X)))`, is followed by layers with the bases of `LearnedFilters`,
 
-        x <- w_0 * x + sum_m w_m * (U diag(l_m) U^T x)   (w elementwise, at first 1).
-
-    Before them an MLP, `drop(W_2 relu(W_1 drop(X)))`.
+        x <- w_0 * x + sum_m w_m * (U diag(l_m) U^T x)   (w elementwise, initially 1).
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.spectrum_values [eigenvalues]`,
     `batch.spectrum_vectors [nodes, eigenvalues]`; returns `[nodes, dim_out]`.
@@ -139,7 +137,8 @@ class Specformer(LearnedFilters):
     ) -> None:
         super().__init__(dim, heads, dropout, filter_dropout, smallest, largest)
         self.gives_logits = logits and classes is not None
-        self.dim_out = width = classes if logits and classes else dim
+        width = classes if logits and classes else dim
+        self.dim_out = width
         self.first = FeatureLinear(in_channels, dim, dropout=feature_dropout)
         self.second = nn.Linear(dim, width)
         self.weights = nn.ParameterList(torch.ones(heads + 1, width) for _ in range(layers))
@@ -157,19 +156,20 @@ class Specformer(LearnedFilters):
 
 
 class LargeSpecformer(LearnedFilters):
-    r"""Specformer as its authors have it on large graphs: wide layers with a norm.
+    r"""Specformer for large graphs, as in its authors' code: wide layers with a norm.
 
-    Features are mapped linearly, `x = W drop(X) + b`, layers end in a norm,
+    A linear map of the features, `x = W drop(X) + b`, is followed by layers with the bases of
+    `LearnedFilters`,
 
-        x <- relu(norm(w_0 * x + sum_m w_m * (U diag(l_m) U^T x)))   (w from N(0, 0.01)),
+        x <- relu(norm(w_0 * x + sum_m w_m * (U diag(l_m) U^T x)))   (w initially N(0, 0.01)).
 
-    with the bases of `LearnedFilters`, and embeddings are dropped out before the task's decoder.
+    The embeddings have dropout before the task's decoder.
 
-    Paper: Specformer (Bo et al. 2023, arXiv:2303.01028) as its authors have it on large graphs.
+    Paper: Specformer (Bo et al. 2023, arXiv:2303.01028), in its authors' form for large graphs.
 
     Source: the authors' code for ogbn-arxiv (layer norm) and Penn94 (batch norm).
 
-    Shapes: as of `Specformer`; returns `[nodes, dim]`.
+    Shapes: as in `Specformer`; returns `[nodes, dim]`.
 
     Args:
         norm: normalisation of every filtering layer: `layer` or `batch`.

@@ -1,4 +1,4 @@
-"""GPR-GNN, BernNet and ChebNetII: a perceptron, then a learned polynomial filter."""
+"""GPR-GNN, BernNet and ChebNetII: a perceptron followed by a learned polynomial filter."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -17,7 +17,7 @@ from curvlab.options import Dropout, FromData, NonNegativeFloat, PositiveFloat, 
 
 
 class MLPThenFilter(FlatEncoder):
-    """`Z = h(A) drop(MLP(X))` with a learned filter h; the MLP drops out the input of every map.
+    """`Z = h(A) drop(MLP(X))` with a learned filter h; every map of the MLP has input dropout.
 
     Shapes: `batch.x [nodes, in_channels]`, `batch.normalised_adj [nodes, nodes]` (sparse CSR);
     returns `[nodes, dim_out]`.
@@ -59,7 +59,8 @@ class MLPThenFilter(FlatEncoder):
         self.filter = (filter or type(self).own_filter)()
         # Read by `parameter_groups`.
         vars(self.filter).update(lr=filter_lr, weight_decay=filter_weight_decay)
-        self.dropout, self.filter_dropout = dropout, filter_dropout
+        self.dropout = dropout
+        self.filter_dropout = filter_dropout
 
     def forward(self, batch: Data) -> Tensor:
         graph = SparseGraph.from_data(batch)

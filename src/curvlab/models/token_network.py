@@ -24,11 +24,11 @@ TokenType = Literal["float32", "float16", "bfloat16"]
 class TokenNetwork(FlatEncoder):
     """Embeds each node v by its tokens `h_k = (g_k(A) X)_v`, mapped by `H = W h + b`.
 
-    Nodes never see each other, so that a step makes the embeddings of its training nodes only, and
-    mini-batches change nothing.
+    Nodes do not interact: a step embeds its training nodes only, and mini-batches give the same
+    result as the whole graph.
 
-    Where the graph has `normalised_adj` instead of `tokens`, features are mapped first and then
-    propagated, which is the same: `g_k(A) (X W^T) + b`.
+    For a graph with `normalised_adj` instead of `tokens`, features are mapped first and then
+    propagated, with the same result: `g_k(A) (X W^T) + b`.
 
     Shapes: `batch.tokens [nodes, orders + 1, in_channels]`, or `batch.x [nodes, in_channels]` and
     `batch.normalised_adj [nodes, nodes]` (sparse CSR); returns `[nodes, dim]`.
@@ -37,9 +37,9 @@ class TokenNetwork(FlatEncoder):
         basis: basis of the polynomials: `mono` (powers) or `cheb` (Chebyshev).
         orders: highest order of the tokens.
         dim: width of a token.
-        input_bias: add b; False where the whole is to be a filter of X and nothing else, as in
-            Theorem 3.1: attention can weigh b by the node, and fits a signal without filtering.
-        self_loops: Self-loops in the adjacency A; None: with powers only, as in PolyFormer's code.
+        input_bias: add b; set it to False for a pure filter of X, as in Theorem 3.1. Otherwise
+            attention can weigh b for each node, and fits a signal without filtering.
+        self_loops: Self-loops in the adjacency A; None: for `mono` only, as in PolyFormer's code.
         token_dtype: Type in which tokens are stored.
 
     Attributes:
@@ -62,13 +62,16 @@ class TokenNetwork(FlatEncoder):
     ) -> None:
         super().__init__()
         self.input = FeatureLinear(in_channels, dim, input_bias)
-        self.basis, self.orders, self.dim_out = basis, orders, dim
+        self.basis = basis
+        self.orders = orders
+        self.dim_out = dim
         self.transforms = (polynomial_tokens(basis, orders, dim, self_loops, token_dtype),)
 
     @classmethod
     def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:
         names = ("basis", "orders", "dim", "self_loops", "token_dtype")
-        return (polynomial_tokens(*(options[name] for name in names)),)
+        arguments = {name: options[name] for name in names}
+        return (polynomial_tokens(**arguments),)
 
     @abstractmethod
     def forward_tokens(self, tokens: Tensor) -> Tensor:
@@ -94,8 +97,9 @@ class TokenNetwork(FlatEncoder):
         adjacency = graph.matrix("normalised_adj")
         x = self.input.product(graph.features_of(self.token_features), weight)
         orders = polynomials(self.basis, self.orders, x, adjacency.__matmul__)
-        rows = (x if nodes is None else x.index_select(0, nodes) for x in orders)
-        tokens = torch.stack(list(rows))
+        if nodes is not None:
+            orders = (x.index_select(0, nodes) for x in orders)
+        tokens = torch.stack(list(orders))
         return tokens if bias is None else tokens + bias
 
 
@@ -107,11 +111,13 @@ def polynomial_tokens(
     token_dtype: TokenType,
     features: str = "x",
 ) -> PolynomialTokens:
-    """The transform that makes a network's tokens of an attribute of the graph."""
+    """The transform that computes a network's tokens from an attribute of the graph."""
+    if self_loops is None:
+        self_loops = basis == "mono"
     return PolynomialTokens(
         basis,
         orders,
-        self_loops=basis == "mono" if self_loops is None else self_loops,
+        self_loops=self_loops,
         dtype=token_dtype,
         dim=dim,
         project_first=True,

@@ -15,7 +15,7 @@ from curvlab.options import EmbeddingInit
 class TripleScorer(Encoder):
     """Scores all entities as tails of queries (head, relation).
 
-    A batch has `head` and `relation` `[queries]`; `forward` makes the embeddings of the queries
+    A batch has `head` and `relation` `[queries]`. `forward` returns embeddings of the queries
     `[queries, dim_out]`, points of `manifold_out`.
 
     Args:
@@ -24,7 +24,7 @@ class TripleScorer(Encoder):
         train_triples: Training triples `[3, triples]`: heads, relations, tails.
 
     Attributes:
-        reciprocal: whether inverse relations have embeddings of their own.
+        reciprocal: Whether inverse relations have separate embeddings.
     """
 
     tasks: tuple[str, ...] = ("kg_completion",)
@@ -53,20 +53,20 @@ class TripleScorer(Encoder):
 
     @property
     def relation_tables(self) -> dict[str, Tensor]:
-        """Tables but that of the entities, by name, `[rows, width]`; inverse relations follow."""
-        tables = {
-            name.rpartition(".")[2]: module.weight
-            for name, module in self.named_modules()
-            if isinstance(module, nn.Embedding)
-        }
-        return {name: weight for name, weight in tables.items() if name != "entities"}
+        """Tables `[rows, width]` of relations by name; rows of inverse relations come last."""
+        tables = {}
+        for path, module in self.named_modules():
+            name = path.rpartition(".")[2]
+            if isinstance(module, nn.Embedding) and name != "entities":
+                tables[name] = module.weight
+        return tables
 
     @abstractmethod
     def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
         """Scores `[queries, entities]`, larger is likelier; with `among`, of these entities."""
 
     def triple_scores(self, batch: Data) -> Tensor:  # noqa: ARG002
-        """Scores `[triples]` of triples; refused if the model only scores all entities at once."""
+        """Scores `[triples]`; refused if the model can only score all entities at once."""
         raise UsageError(f"{type(self).__name__} scores all entities: set task.training=one_vs_all")
 
     def sampled_scores(
@@ -75,15 +75,18 @@ class TripleScorer(Encoder):
         drawn: Sequence[Tensor],
         both_ends: bool = False,  # noqa: ARG002
     ) -> tuple[Tensor, Tensor]:
-        """Scores `[triples, 1]` of triples and `[triples, samples]` of samples of each.
+        """Scores `[triples, 1]` of triples and `[triples, samples]` of samples of each triple.
 
-        `drawn` are heads, relations and tails `[triples, samples]` of triples one of whose ends is
-        replaced, or `both_ends`.
+        Args:
+            triples: The triples.
+            drawn: Heads, relations and tails `[triples, samples]` of the samples, in which one end
+                of a triple is replaced.
+            both_ends: Whether both ends may be replaced.
         """
         columns = torch.stack([triples.head, triples.relation, triples.tail])
         head, relation, tail = torch.cat([columns.unsqueeze(2), torch.stack(tuple(drawn))], 2)
-        every = Data(head=head.flatten(), relation=relation.flatten(), tail=tail.flatten())
-        scores = self.triple_scores(every).view_as(head)
+        candidates = Data(head=head.flatten(), relation=relation.flatten(), tail=tail.flatten())
+        scores = self.triple_scores(candidates).view_as(head)
         return scores[:, :1], scores[:, 1:]
 
     def tail_scores(self, triples: Data, tails: Tensor) -> Tensor:
@@ -91,19 +94,17 @@ class TripleScorer(Encoder):
 
         Dropout acts on each score independently.
         """
-        head, relation = (
-            column.unsqueeze(1).expand_as(tails).flatten()
-            for column in (triples.head, triples.relation)
-        )
-        every = Data(head=head, relation=relation, tail=tails.flatten())
-        return self.triple_scores(every).view_as(tails)
+        head = triples.head.unsqueeze(1).expand_as(tails).flatten()
+        relation = triples.relation.unsqueeze(1).expand_as(tails).flatten()
+        candidates = Data(head=head, relation=relation, tail=tails.flatten())
+        return self.triple_scores(candidates).view_as(tails)
 
     def moduli(self, batch: Data) -> Tensor:  # noqa: ARG002
-        """Moduli `[3, triples, dim]` of the factors head, relation and tail; refused without."""
+        """Moduli `[3, triples, dim]` of the factors head, relation and tail, if there are any."""
         raise UsageError(f"{type(self).__name__} has no factors: drop task.regularizer")
 
     def table_moduli(self) -> dict[str, Tensor]:
-        """Moduli of all rows of the tables `entities` and `relations`; refused without."""
+        """Moduli of all rows of the tables `entities` and `relations`, if there are any."""
         raise UsageError(
             f"{type(self).__name__} has no tables to regularise: drop task.regularized_rows"
         )
@@ -111,16 +112,16 @@ class TripleScorer(Encoder):
     def triple_loss(self, loss: Callable[[], Tensor]) -> Tensor:
         """Loss of a training step on triples: the task's loss.
 
-        A model that has terms of its own overrides this.
+        A model with further terms overrides this.
 
         Args:
-            loss: computes the task's loss by the methods of this class that score.
+            loss: Function that computes the task's loss by the scoring methods of this class.
         """
         return loss()
 
     @property
     def statistic_names(self) -> Sequence[str]:
-        """Names in `statistics` of queries that have been scored."""
+        """Names in `statistics` after queries have been scored."""
         return ()
 
     @property
@@ -140,7 +141,7 @@ class TripleScorer(Encoder):
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
         """Function that scores a slice of the queries, and the tensors that it takes.
 
-        Here every block is a batch of its own: a model whose `triple_loss` reads its queries makes
+        Here each block is a separate batch. A model whose `triple_loss` reads its queries computes
         them once, as `DotProductScorer` does.
         """
 
@@ -155,7 +156,7 @@ class DotProductScorer(TripleScorer):
 
     @abstractmethod
     def tails(self, index: Tensor | None = None) -> Tensor:
-        """Embeddings of all entities as tails `[entities, dim_out]`, or of these."""
+        """Embeddings `[entities, dim_out]` of all entities as tails, or of `index`."""
 
     def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
         return self(batch) @ self.tails(among).T
@@ -181,8 +182,8 @@ class DotProductScorer(TripleScorer):
 def table(rows: int, dim: int, init: EmbeddingInit = None, sparse: bool = False) -> nn.Embedding:
     """Embeddings `[rows, dim]`.
 
-    `init` is x, for uniform in [-x, x]; [low, high], for uniform on that interval;
-    "xavier_normal"; or None, for Xavier uniform (CAT, Section 5).
+    `init` is x for uniform values in [-x, x]; [low, high] for uniform values in that interval;
+    "xavier_normal"; or None for Xavier uniform (CAT, Section 5).
     """
     embedding = nn.Embedding(rows, dim, sparse=sparse)
     if init is None:
