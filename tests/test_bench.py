@@ -99,16 +99,17 @@ def test_modules_of_authors_are_forgotten_after_the_block(tmp_path):
             "def call():",
             "    return something()",
         )
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "their_models.py").write_text("\n".join(lines))
-        codes.append(Code(name, "", "", "their_models.py", unused=("no_such_package",)))
+        file = tmp_path / name / "their_models" / "base.py"  # without __init__.py
+        file.parent.mkdir(parents=True)
+        file.write_text("\n".join(lines))
+        codes.append(Code(name, "", "", "their_models", unused=("no_such_package",)))
     for code in codes:
         with code.importable(tmp_path / code.name):
-            module = importlib.import_module("their_models")
+            module = importlib.import_module("their_models.base")
             assert code.name == module.NAME
             with pytest.raises(UsageError, match="install no_such_package"):
                 module.call()
-    assert not {"their_models", "no_such_package"} & set(sys.modules)
+    assert not {"their_models", "their_models.base", "no_such_package"} & set(sys.modules)
     assert str(tmp_path / "second") not in sys.path
 
 

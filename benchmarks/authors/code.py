@@ -82,10 +82,15 @@ class Code(NamedTuple):
         finally:
             sys.path.remove(str(place))
             for name in set(sys.modules) - before:
-                module = sys.modules[name]
-                file = getattr(module, "__file__", None) or ""
-                if isinstance(module, _NotInstalled) or file.startswith(str(place)):
+                if _is_of(sys.modules[name], place):
                     del sys.modules[name]
+
+
+def _is_of(module: ModuleType, place: Path) -> bool:
+    """Whether a module is of a checkout; a folder without `__init__.py` has no file."""
+    paths = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+    inside = any(path is not None and Path(path).is_relative_to(place) for path in paths)
+    return inside or isinstance(module, _NotInstalled)
 
 
 class _NotInstalled(ModuleType):
