@@ -24,7 +24,7 @@ from curvlab.statistics import (
     metric_margin,
     paired_by_seed,
     power,
-    printed_std,
+    published_std,
     required_runs,
     summarise,
     welch_pm,
@@ -71,7 +71,7 @@ def test_five_percent_of_equal_distributions_are_outside_the_difference_interval
         ours, paper = generator.normal(80, 1, 10).tolist(), generator.normal(80, 1, theirs)
         std = paper.std(ddof=0 if kind == "std_population" else 1)
         mean, pm = f"{paper.mean():.1f}", 1.96 * std / sqrt(theirs) if kind == "ci95" else std
-        std = printed_std(float(f"{pm:.1f}"), kind, theirs)
+        std = published_std(float(f"{pm:.1f}"), kind, theirs)
         half = welch_pm(summarise(ours), std, theirs, half_a_digit(mean))
         outside.append(abs(np.mean(ours) - float(mean)) > half)
     assert np.mean(outside) == pytest.approx(0.05, abs=0.017)
@@ -89,8 +89,8 @@ def test_the_difference_interval_is_that_of_welchs_test():
     ("pm", "kind", "runs"), [(1, "unknown", 10), (1, "std", nan), (nan, "std", 5), (1, "", 3)]
 )
 def test_no_interval_where_the_printed_spread_is_unknown(pm, kind, runs):
-    assert isnan(printed_std(pm, kind, runs))
-    assert isnan(welch_pm(summarise(VALUES), printed_std(pm, kind, runs), runs))
+    assert isnan(published_std(pm, kind, runs))
+    assert isnan(welch_pm(summarise(VALUES), published_std(pm, kind, runs), runs))
 
 
 def test_equal_runs_on_both_sides_differ_by_no_more_than_the_print_hides():

@@ -9,48 +9,53 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
-LEVEL, POWER = 0.05, 0.8
+LEVEL = 0.05
+POWER = 0.8
 NORMAL = 1.96  # standard errors in half a 95 % interval of a normal distribution
 IntervalKind = Literal["ci95", "student", "std"]
-"""Kinds of our plus-minus sign: `ci95` is 1.96 std / sqrt(n), Student's of fewer than five runs."""
+"""Kinds of our ±: `ci95` is 1.96 std / sqrt(n), or Student's interval for fewer than five runs."""
 
-FEWEST, FEWEST_NORMAL, FEWEST_RANKED = 3, 5, 6
-"""Runs from which on there is a spread, `ci95` is the normal interval, and ranks are tested."""
+FEWEST = 3
+FEWEST_NORMAL = 5
+FEWEST_RANKED = 6
+"""Fewest runs for a spread, for the normal interval in `ci95`, and for a test of ranks."""
 
-PRINTED_SPREADS = {
+PUBLISHED_SPREADS = {
     "ci95": "1.96 std/√n",
     "bootstrap95": "the distance to the farther end of the mean's 95% bootstrap interval",
     "std": "the standard deviation",  # with an unknown divisor
     "std_population": "the population standard deviation",
     "std_in_code": "not defined; its code prints the sample standard deviation",
 }
-"""Kinds of a paper's plus-minus sign, by `pm_kind`; all others are unknown."""
+"""Known kinds of a paper's ±, by `pm_kind`."""
 
-PRINTED_INTERVALS = ("ci95", "bootstrap95")
-"""Those of them that are half a 95 % interval of the mean."""
+PUBLISHED_INTERVALS = ("ci95", "bootstrap95")
+"""Kinds that are half a 95 % interval of the mean."""
 
 DEVIATIONS = ("std", "std_population", "std_in_code")
-"""Those that are a standard deviation over runs."""
+"""Kinds that are a standard deviation over runs."""
 
-FRACTION = 1.5  # scores below it are fractions of one, others are percentages
+FRACTION = 1.5  # largest score that is a fraction of one; larger ones are percentages
 
 CONFIRMED, CONTRADICTED, LEVEL_WORD, UNDECIDED, NOT_RUN = WORDS = (
     "confirmed", "contradicted", "level", "undecided", "not run",
 )  # fmt: skip
 """The five verdicts on a statement, in tables, claims and comparisons."""
 
-POINT, MRR_MARGIN, HITS_MARGIN = 1.0, 0.005, 0.01
-"""Differences too small to matter: a point of percentages, of MRR, of Hits@k."""
+POINT = 1.0
+MRR_MARGIN = 0.005
+HITS_MARGIN = 0.01
+"""Differences too small to matter, of percentages, of MRR and of Hits@k."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Runs of one cell; NaN without a run, spreads with fewer than three."""
+    """Mean and spread of the runs of a cell; NaN without a run, spreads NaN below three runs."""
 
     seeds: int  # n
     mean: float
-    std: float  # of the sample, divided by n - 1
-    kind: IntervalKind = "ci95"  # of the spread that is printed
+    std: float  # sample standard deviation, with the divisor n - 1
+    kind: IntervalKind = "ci95"  # kind of `pm`
 
     @property
     def student_pm(self) -> float:
@@ -64,7 +69,7 @@ class Summary:
 
     @property
     def pm(self) -> float:
-        """The number after the plus-minus sign, of the given kind; comparisons use Student's."""
+        """The number after ±, by `kind`; comparisons use `student_pm` instead."""
         if self.kind == "ci95" and self.seeds >= FEWEST_NORMAL:
             return NORMAL * self.std / sqrt(self.seeds)
         return self.std if self.kind == "std" else self.student_pm
@@ -73,15 +78,16 @@ class Summary:
 def summarise(values: Sequence[float], kind: IntervalKind = "ci95") -> Summary:
     """Mean and spread of the values of one cell."""
     n = len(values)
+    mean = float(np.mean(values)) if n else nan
     std = float(np.std(values, ddof=1)) if n >= FEWEST else nan
-    return Summary(n, float(np.mean(values)) if n else nan, std, kind)
+    return Summary(n, mean, std, kind)
 
 
-def printed_std(pm: float, kind: str, runs: float) -> float:
+def published_std(pm: float, kind: str, runs: float) -> float:
     """The sample standard deviation behind a published ±; NaN if unknown."""
     if not runs >= 2:
         return nan
-    if kind in PRINTED_INTERVALS:
+    if kind in PUBLISHED_INTERVALS:
         return pm * sqrt(runs) / NORMAL
     if kind == "std_population":
         return pm * sqrt(runs / (runs - 1))
@@ -91,27 +97,28 @@ def printed_std(pm: float, kind: str, runs: float) -> float:
 def welch_pm(ours: Summary, std: float, runs: float, rounding: float = 0.0) -> float:
     """Half width of the 95 % interval of our mean minus the published one.
 
-    `t sqrt(s1^2 / n1 + s2^2 / n2)`, t Student's quantile with Welch's degrees of freedom, and in
-    quadrature 1.96 standard deviations of what rounding hides, uniform within half a digit.
-    NaN where one of the two standard deviations is unknown.
+    `t sqrt(s1^2 / n1 + s2^2 / n2)`, with t Student's quantile for Welch's degrees of freedom. Added
+    in quadrature are 1.96 standard deviations of the rounding error, uniform within half a digit.
+    The result is NaN if one of the standard deviations is unknown.
 
     Source: Welch 1947, "The generalization of 'Student's' problem when several different
     population variances are involved".
     """
     if isnan(ours.std) or isnan(std):
         return nan
-    one = ours.std**2 / ours.seeds
-    two = std**2 / runs
+    variance = ours.std**2 / ours.seeds
+    published_variance = std**2 / runs
+    total = variance + published_variance
     half = 0.0
-    if one + two:
-        freedom = (one + two) ** 2 / (one**2 / (ours.seeds - 1) + two**2 / (runs - 1))
-        half = student(freedom) * sqrt(one + two)
+    if total:
+        terms = variance**2 / (ours.seeds - 1) + published_variance**2 / (runs - 1)
+        half = student(total**2 / terms) * sqrt(total)
     return hypot(half, NORMAL * rounding / sqrt(3))
 
 
-def half_a_digit(printed: str) -> float:
+def half_a_digit(published: str) -> float:
     """Half a unit of the last published digit: 0.05 for `81.9`."""
-    return 0.5 * 10.0 ** -len(printed.partition(".")[2])
+    return 0.5 * 10.0 ** -len(published.partition(".")[2])
 
 
 def decimals(scores: Any) -> int:
@@ -121,9 +128,9 @@ def decimals(scores: Any) -> int:
 
 @dataclass(frozen=True)
 class Paired:
-    """Differences of pairs; all but the mean are NaN for a single pair.
+    """Differences of pairs; for a single pair all but the mean are NaN.
 
-    Of equal ones `pm` is NaN and p that of the sign test, `2^(1 - n)`, or 1 where they are 0.
+    For equal differences `pm` is NaN and p that of the sign test, `2^(1 - n)`, or 1 if they are 0.
     """
 
     pairs: int
@@ -144,14 +151,14 @@ class Paired:
 
     @property
     def interval(self) -> str:
-        """In words."""
+        """The 95 % interval in words."""
         if isnan(self.pm):
             return "not known"
         return f"{self.mean - self.pm:+.2f} to {self.mean + self.pm:+.2f}"
 
 
 def compare_pairs(values: Sequence[float], baseline: Sequence[float]) -> Paired:
-    """Compare values with others, pair by pair; the difference is value minus other."""
+    """Compare values with a baseline, pair by pair; differences are value minus baseline."""
     difference = differences(values, baseline)
     n = len(difference)
     mean = float(difference.mean()) if n else nan
@@ -168,16 +175,16 @@ def compare_pairs(values: Sequence[float], baseline: Sequence[float]) -> Paired:
 
 
 def paired_by_seed(scores: Mapping[int, float], baseline: Mapping[int, float]) -> Paired:
-    """Compare scores seed by seed, over the common seeds."""
+    """Compare scores over their common seeds."""
     common = sorted(scores.keys() & baseline.keys())
     return compare_pairs([scores[seed] for seed in common], [baseline[seed] for seed in common])
 
 
 def differences(values: Sequence[float], baseline: Sequence[float]) -> np.ndarray:
-    """Differences of pairs; those that differ by rounding alone become equal.
+    """Differences of pairs; differences that are equal up to rounding become equal.
 
-    Scores are computed in float32. Two differences whose sizes are within 1e-4 points of each other
-    (1e-6 for fractions of one) have the mean of both, and within that of 0 they are 0.
+    Scores are computed in float32. Differences whose sizes are within 1e-4 points of each other
+    (1e-6 for fractions of one) are replaced by their mean, and those within that of 0 by 0.
     """
     difference = np.subtract(values, baseline, dtype=float)
     if len(difference) == 0:
@@ -195,7 +202,8 @@ def differences(values: Sequence[float], baseline: Sequence[float]) -> np.ndarra
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's correction of p values, in their order; NaN stays NaN and does not count.
 
-    The smallest times m, the next times m - 1, ..., none below an earlier one, at most 1.
+    The smallest of m values is multiplied by m, the next by m - 1, and so on. A corrected value is
+    at least that of each smaller p value, and at most 1.
 
     Source: Holm 1979, "A simple sequentially rejective multiple test procedure".
     """
@@ -218,7 +226,7 @@ def power(difference: float, std: float, pairs: float, level: float = LEVEL) -> 
     limit = scipy.stats.t.ppf(1 - level / 2, pairs - 1)
     near = scipy.stats.nct.sf(limit, pairs - 1, shift)
     far = scipy.stats.nct.cdf(-limit, pairs - 1, shift)
-    # scipy has no digits left where the one is 1 and the other 0
+    # scipy returns NaN where the first is 1 and the second 0.
     return float(np.nan_to_num(near, nan=1.0) + np.nan_to_num(far, nan=0.0))
 
 
@@ -245,9 +253,9 @@ def required_runs(difference: float, std: float, level: float = LEVEL) -> int | 
 
 
 def metric_margin(metric: str) -> float:
-    """The difference of a metric that is too small to matter; 0 where none is agreed on.
+    """The largest difference of a metric that is too small to matter; 0 for unknown metrics.
 
-    One point of accuracy, F1, AUC, average precision and mAP, 0.005 of MRR, 0.01 of Hits@k.
+    It is one point of accuracy, F1, AUC, average precision and mAP, 0.005 of MRR, 0.01 of Hits@k.
     """
     name = metric.rpartition(".")[2]
     if name.endswith("mrr"):
@@ -261,10 +269,10 @@ def metric_margin(metric: str) -> float:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One of the five words and how many more pairs would decide an open statement."""
+    """One of the five words, and the number of further pairs that would decide the statement."""
 
     word: str
-    more: int | None = 0  # None if more than 100,000
+    missing_pairs: int | None = 0  # None if more than 100,000
 
     @property
     def decided(self) -> bool:
@@ -274,16 +282,18 @@ class Verdict:
     def __str__(self) -> str:
         if self.word != UNDECIDED:
             return self.word
-        more = "more than 100,000" if self.more is None else f"{self.more:,}"
-        return f"{self.word} ({more} more seed{'s' * (self.more != 1)})"
+        if self.missing_pairs is None:
+            return f"{self.word} (more than 100,000 more seeds)"
+        plural = "" if self.missing_pairs == 1 else "s"
+        return f"{self.word} ({self.missing_pairs:,} more seed{plural})"
 
 
 def judge_pairs(paired: Paired, p: float, margin: float, tests: int = 1) -> Verdict:
     """Judge the statement that a difference is positive.
 
     *Confirmed* and *contradicted*: p, corrected for all tests, is below 5 %. *Level*: the 95 %
-    interval of the difference lies within the margin. *Undecided*: neither, or fewer than three
-    pairs. *Not run*: no pair.
+    interval of the difference lies within the margin. *Undecided*: none of these, or fewer than
+    three pairs. *Not run*: no pair.
     """
     if paired.pairs == 0:
         return Verdict(NOT_RUN, FEWEST)
@@ -299,7 +309,7 @@ def judge_pairs(paired: Paired, p: float, margin: float, tests: int = 1) -> Verd
 
 
 def deciding_pairs(mean: float, std: float, margin: float, level: float = LEVEL) -> int | None:
-    """Pairs after which a difference is either significant with 80 % power or within the margin.
+    """Number of pairs for a significant difference (80 % power) or one within the margin.
 
     Mean and standard deviation are taken as the true ones. None if more than 100,000.
     """
@@ -315,7 +325,7 @@ def deciding_pairs(mean: float, std: float, margin: float, level: float = LEVEL)
 
 
 def interval_pairs(std: float, half_width: float) -> int | None:
-    """The fewest pairs with `t s / sqrt(n)` at most `half_width`; None if more than 100,000."""
+    """Smallest number of pairs with `t s / sqrt(n) <= half_width`; None if more than 100,000."""
     counts = np.unique(np.geomspace(2, 100_000, 2000).astype(int))
     narrow = student(counts - 1) * std / np.sqrt(counts) <= half_width
     if not narrow.any():

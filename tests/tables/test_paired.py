@@ -63,7 +63,7 @@ def test_compare_uses_the_words_of_claims():
     [
         ([run(80, status="failed")], "none of these runs has finished"),
         ([run(80), run(80, task="reconstruction")], "cannot be compared"),
-        ([run(80), run(81)], "is there twice"),
+        ([run(80), run(81)], "occurs twice"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(runs, why):

@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from composing import CONFIGS
-from curvlab.statistics import holm, printed_std, summarise, welch_pm
+from curvlab.statistics import holm, published_std, summarise, welch_pm
+from curvlab.tables.cells import add_ranks as with_ranks
 from curvlab.tables.claims import Claim, agenda, agenda_in_words, claims_table, comparison_table
 from curvlab.tables.render import markdown
-from curvlab.tables.report import _add_ranks as with_ranks
 from curvlab.tables.report import build_report
 from curvlab.tables.spec import load_table
 from stored_runs import cell, config_of, extend
@@ -139,7 +139,7 @@ def test_a_trial_changes_no_number_that_is_compared(spec, write_run, tmp_path, w
 MORE = stats.t(4).ppf(0.975) * sqrt(22.5 * (1 + 1 / 5))
 """Half of the interval of one more value."""
 
-WELCH = welch_pm(summarise(VALUES), printed_std(0.7, "ci95", 10), 10, 0.005)
+WELCH = welch_pm(summarise(VALUES), published_std(0.7, "ci95", 10), 10, 0.005)
 
 
 @pytest.mark.parametrize(

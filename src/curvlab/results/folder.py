@@ -1,4 +1,4 @@
-"""A run's folder: its files, and those of an earlier run that can be reused."""
+"""The folder of a run: its files, and reusable files of earlier runs."""
 
 import glob
 import os
@@ -21,8 +21,9 @@ from curvlab.results.run_tables import FILES, row_of, runs_in_tables
 
 CONFIG = "config.yaml"
 BEST = "checkpoints/best.ckpt"
-LAST, EARLIER = "checkpoints/last.ckpt", "checkpoints/earlier.ckpt"
-"""States from which an interrupted run continues: the newest, and the one before it."""
+LAST = "checkpoints/last.ckpt"
+EARLIER = "checkpoints/earlier.ckpt"
+"""States from which an interrupted run continues: the newest, and the previous one."""
 
 TRACEBACK = "traceback.txt"
 FINDINGS = (
@@ -40,10 +41,10 @@ class Claim:
     """State in which a run finds its folder: finished, resumable or fresh.
 
     Args:
-        result: result with which the run has ended.
-        checkpoint: checkpoint from which the run resumes; None for a fresh start.
-        source: another folder that either comes from.
-        damaged: files that were deleted, with the reasons.
+        result: Result of the finished run.
+        checkpoint: Checkpoint from which the run resumes; None for a fresh start.
+        source: Folder from which the result or the checkpoint was taken; None for its own.
+        damaged: Deleted files with the reasons.
     """
 
     result: Result | None = None
@@ -66,35 +67,35 @@ class RunDirectory:
 
     @contextmanager
     def locked(self, wait: Callable[[Holder], None] | None) -> Iterator[None]:
-        """Hold the folder's lease if it is writable; without `wait` a held one is a `HeldError`."""
+        """Hold the lease of a writable folder; without `wait`, a held lease is a `HeldError`."""
         self.path.mkdir(parents=True, exist_ok=True)
         writable = os.access(self.path, os.W_OK)
         lease = self.path / SUFFIX
         with acquire(lease, wait) if writable else nullcontext(), fenced(lease):
-            for left in (*self.path.glob(".*.part"), *self.path.glob("checkpoints/.*.part")):
-                remove(left)  # of a process that was killed
+            for partial in (*self.path.glob(".*.part"), *self.path.glob("checkpoints/.*.part")):
+                remove(partial)  # left by a killed process
             yield
 
     def claim(self, run: Result, outputs: Path | None, rerun: bool = False) -> Claim:
-        """Restore an earlier state of this run, found here, set aside, or below `outputs`.
+        """Restore an earlier state of this run from here, `previous/`, or elsewhere in `outputs`.
 
-        With `rerun` earlier states stay where they are, and the run starts from scratch.
+        With `rerun`, earlier states are not used, and the run starts from scratch.
         """
         source = None
         if not rerun:
             self.restore(run.config_hash)
-            done = self.conclusion(run.config_hash)
-            other = None
-            if done is None and outputs is not None:
-                other = self.elsewhere(outputs, run.config_hash)
-            if other is not None:
-                source = other.path
-                done = self.take_over(other, run)
-            if done is not None:
+            result = self.conclusion(run.config_hash)
+            other_folder = None
+            if result is None and outputs is not None:
+                other_folder = self.elsewhere(outputs, run.config_hash)
+            if other_folder is not None:
+                source = other_folder.path
+                result = self.take_over(other_folder, run)
+            if result is not None:
                 if self._hash_in_config != run.config_hash:
-                    with suppress(OSError):  # of a read-only disk
+                    with suppress(OSError):  # raised by a read-only disk
                         self.write_config(run)
-                return Claim(done, source=source)
+                return Claim(result, source=source)
         damaged = self.discard_damaged()
         checkpoint = None if rerun else self.newest
         if checkpoint is not None and self.config_hash != run.config_hash:
@@ -108,29 +109,32 @@ class RunDirectory:
             return None
         if config_hash in (None, result.config_hash):
             return result
-        same = config_hash == identity_hash(result.config, result.revisions)
-        return result if same else None
+        is_same = config_hash == identity_hash(result.config, result.revisions)
+        return result if is_same else None
 
     def elsewhere(
-        self, outputs: Path, config_hash: str, known: Mapping[str, list[Path]] | None = None
+        self, outputs: Path, config_hash: str, folders: Mapping[str, list[Path]] | None = None
     ) -> "RunDirectory | None":
         """Another folder in which this run finished or, failing that, was interrupted.
 
-        `known` is what `folders_by_hash` has found below the outputs, for several runs.
+        Args:
+            outputs: Folder to search.
+            config_hash: Identity of the run.
+            folders: Result of `folders_by_hash`, if it is used for several runs.
         """
-        here = self.path.resolve()
-        if outputs.resolve() not in here.parents:
+        resolved = self.path.resolve()
+        if outputs.resolve() not in resolved.parents:
             return None
-        if known is None:
-            known = folders_by_hash(outputs, here.name)
-        same = [path for path in known.get(config_hash, ()) if path.name == here.name]
-        candidates = [RunDirectory(path) for path in same if path.resolve() != here]
+        if folders is None:
+            folders = folders_by_hash(outputs, resolved.name)
+        same = [path for path in folders.get(config_hash, ()) if path.name == resolved.name]
+        candidates = [RunDirectory(path) for path in same if path.resolve() != resolved]
         ended = (run for run in candidates if run.conclusion(config_hash))
-        begun = (run for run in candidates if run.newest and run.config_hash == config_hash)
-        return next(ended, None) or (next(begun, None) if self.newest is None else None)
+        interrupted = (run for run in candidates if run.newest and run.config_hash == config_hash)
+        return next(ended, None) or (next(interrupted, None) if self.newest is None else None)
 
     def take_over(self, other: "RunDirectory", result: Result) -> Result | None:
-        """Copy a finished result here; move an interrupted run's checkpoints and return None."""
+        """Copy a finished result here. For an interrupted run, move its checkpoints instead."""
         ended = other.conclusion(result.config_hash)
         if ended is None:
             with suppress(HeldError), other.locked(None):
@@ -139,23 +143,26 @@ class RunDirectory:
             return None
         self.prepare(result, fresh=True)
         texts = (row_of(other.path) or {FILES: {}})[FILES]
-        for name in texts.keys() & {*FINDINGS}:  # no other: a table may be another's
+        for name in texts.keys() & {*FINDINGS}:  # no other files, since a table is not trusted
             atomic_write(self.path / name, texts[name])
         for name in (*FINDINGS, BEST):
-            path, target = other.path / name, self.path / name
+            path = other.path / name
+            target = self.path / name
             if path.exists():
                 target.parent.mkdir(exist_ok=True)
-                (shutil.copytree if path.is_dir() else shutil.copy2)(path, target)
+                copy = shutil.copytree if path.is_dir() else shutil.copy2
+                copy(path, target)
         ended.experiment = result.experiment
         ended.config_hash = result.config_hash
-        ended.changed, ended.dataset = result.changed, result.dataset
+        ended.changed = result.changed
+        ended.dataset = result.dataset
         ended.save(self.path)
         return ended
 
     def prepare(self, result: Result, fresh: bool) -> None:
         """Move files of another configuration, or all if `fresh`, to `previous/HASH`.
 
-        A finished result of the same configuration stays until another one takes its place.
+        A finished result of the same configuration stays until a new result replaces it.
         """
         if fresh or self.config_hash != result.config_hash:
             self._make_room()
@@ -165,7 +172,7 @@ class RunDirectory:
                 remove(self.path / end)
 
     def aside(self, config_hash: str) -> "RunDirectory":
-        """Folder to which a configuration's files move when another one runs here."""
+        """Folder to which a configuration's files move when another configuration runs here."""
         return RunDirectory(self.path / SET_ASIDE / config_hash)
 
     def restore(self, config_hash: str) -> None:
@@ -179,8 +186,9 @@ class RunDirectory:
     def restore_finished(self, config_hash: str) -> None:
         """Replace the result of a failed rerun with the finished one that was set aside."""
         aside = RunDirectory(self.path / SET_ASIDE / config_hash)
-        here, earlier = self.conclusion(config_hash), aside.conclusion(config_hash)
-        if earlier is None or (here is not None and here.rank >= earlier.rank):
+        current = self.conclusion(config_hash)
+        stored = aside.conclusion(config_hash)
+        if stored is None or (current is not None and current.rank >= stored.rank):
             return
         for product in _products(self.path):
             remove(product)
@@ -212,29 +220,32 @@ class RunDirectory:
         return damaged
 
     def step(self) -> int:
-        """The step that an interrupted run continues from; 0 without a checkpoint."""
+        """The step from which an interrupted run continues; 0 without a checkpoint."""
+        if self.newest is None:
+            return 0
         try:
-            return int(check_archive(self.newest).get("step", 0)) if self.newest else 0
+            return int(check_archive(self.newest).get("step", 0))
         except DamagedError:
             return 0
 
     @property
     def config_hash(self) -> str | None:
-        """Hash of the configuration whose files are in the folder; None if there are none.
+        """Hash of the configuration whose files are in the folder; None for an empty folder.
 
-        Where `config.yaml` is damaged or missing, the result or a checkpoint has it.
+        If `config.yaml` is damaged or missing, the hash comes from the result or a checkpoint.
         """
-        if stored_hash := self._hash_in_config or self._hash_in_products():
+        stored_hash = self._hash_in_config or self._hash_in_products()
+        if stored_hash:
             return stored_hash
         return "unknown" if any(_products(self.path)) else None
 
     @property
     def _hash_in_config(self) -> str | None:
-        """The hash by `config.yaml`; None if the file is damaged."""
+        """Hash of the configuration in `config.yaml`; None if the file is damaged."""
         with suppress(OSError, yaml.YAMLError, ValueError, TypeError):
             stored = yaml.safe_load((self.path / CONFIG).read_text("utf-8"))
             config_hash = _identity({"revisions": {}, **stored, "config": stored})
-            is_current = stored.get("schema", SCHEMA) == SCHEMA  # others had other hashes
+            is_current = stored.get("schema", SCHEMA) == SCHEMA  # earlier schemas hashed otherwise
             if not is_current or stored.get("config_hash") == config_hash:
                 return config_hash
         return None
@@ -245,19 +256,21 @@ class RunDirectory:
             return identity_hash(result.config, result.revisions)
         for path in self._states:
             with suppress(DamagedError):
-                if config_hash := _identity(check_archive(path)):
+                config_hash = _identity(check_archive(path))
+                if config_hash:
                     return config_hash
         return None
 
     def write_config(self, result: Result) -> None:
         """Write `config.yaml`."""
-        kept = {name: getattr(result, name) for name in ("config_hash", "schema", "revisions")}
-        text = yaml.safe_dump({**kept, **result.config}, sort_keys=False)
+        head = {name: getattr(result, name) for name in ("config_hash", "schema", "revisions")}
+        text = yaml.safe_dump({**head, **result.config}, sort_keys=False)
         atomic_write(self.path / CONFIG, text)
 
     def _make_room(self) -> None:
-        """Move the files here to `previous/HASH`; a result that ended is never replaced."""
-        if (name := self.config_hash) is None:
+        """Move the files to `previous/HASH`; a final result is never replaced."""
+        name = self.config_hash
+        if name is None:
             return
         aside = self.aside(name)
         if aside.conclusion() and not self.conclusion():
@@ -270,23 +283,26 @@ class RunDirectory:
 
 
 def folders_by_hash(outputs: Path, name: str | None = None) -> dict[str, list[Path]]:
-    """Run folders below the outputs by their hashes; only those called `name` if it is given."""
+    """Run folders below the outputs by their hashes; `name` selects folders of this name."""
     folders: dict[str, list[Path]] = {}
-    for file in sorted(outputs.glob(f"**/{glob.escape(name) if name else '*'}/{CONFIG}")):
+    pattern = glob.escape(name) if name else "*"
+    for file in sorted(outputs.glob(f"**/{pattern}/{CONFIG}")):
         with suppress(OSError, UnicodeDecodeError), file.open(encoding="utf-8") as text:
-            first, second = text.readline(), text.readline()
+            first = text.readline()
+            second = text.readline()
             config_hash: str | None = first.strip().partition(": ")[2].strip("'")
             if second != f"schema: {SCHEMA}\n":  # of an earlier version, which hashed otherwise
                 config_hash = RunDirectory(file.parent).config_hash
             folders.setdefault(config_hash or "", []).append(file.parent)
     for run in runs_in_tables(outputs):
-        if (name is None or run.name == name) and (row := row_of(run)):
+        row = row_of(run) if name in (None, run.name) else None
+        if row:
             folders.setdefault(str(row["config_hash"]), []).append(run)
     return folders
 
 
 def _identity(facts: Any) -> str | None:
-    """Hash of the run that a file describes; None if it describes none."""
+    """Hash of the run that a file describes; None for an unreadable description."""
     try:
         facts = migrated(facts)
         return identity_hash(facts["config"], facts["revisions"])

@@ -1,9 +1,7 @@
-"""Identity of a run: the classes it built, their revisions, and arguments that are no defaults.
+"""Identity of a run: the classes that it builds, their revisions, and non-default arguments.
 
-A class is named without its module (`class_name`), so files can move.
-
-So a new option at its default changes nothing, and a class whose numbers change raises its
-`revision`.
+A new option at its default does not change identities. A class whose numbers change needs a new
+`revision`. Classes are named without their modules (`class_name`), so that files can move.
 """
 
 import hashlib
@@ -25,23 +23,24 @@ from curvlab.config.schema import (
 )
 from curvlab.config.validation import DECISIVE, is_if_needed, mappings
 
-PLACES = ("data_dir", "mirror")  # arguments that name folders of this machine
+PLACES = ("data_dir", "mirror")  # arguments that are folders of this machine
 FILES = "files"  # key of the checksums of the files that a configuration names
-MISSING_FILE = "missing"  # in place of the checksum of a file that does not exist
-SEED = "\0seed"  # stands for a seed in a text
+MISSING_FILE = "missing"  # the checksum of a file that does not exist
+SEED = "\0seed"  # placeholder of the seed in a text
 Node = Mapping[str, Any]
 
 
 def stored_config(config: DictConfig) -> dict[str, Any]:
-    """The configuration as a result stores it: resolved, without local folders.
+    """The configuration that a result stores: resolved, without local folders.
 
-    `files` has the checksums of the files that it names.
+    `files` has the checksums of the files that the configuration names.
     """
     container = OmegaConf.to_container(config, resolve=True)
     assert isinstance(container, dict)
     plain = {str(key): value for key, value in container.items()}
-    named = {key: content or MISSING_FILE for key, content in user_files(plain).items()}
-    if contents := named | dataset_files(plain):
+    user_contents = {key: content or MISSING_FILE for key, content in user_files(plain).items()}
+    contents = user_contents | dataset_files(plain)
+    if contents:
         plain[FILES] = contents
     return decisive_parts(plain)
 
@@ -49,12 +48,18 @@ def stored_config(config: DictConfig) -> dict[str, Any]:
 def decisive_parts(config: Mapping[Any, Any]) -> dict[str, Any]:
     """The parts of a resolved configuration that decide a result, without local folders."""
     parts = {str(k): v for k, v in config.items() if k in (*DECISIVE, FILES)}
-    return dict(map_dicts(parts, lambda node: {k: v for k, v in node.items() if k not in PLACES}))
+
+    def without_places(node: dict[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in node.items() if key not in PLACES}
+
+    return dict(map_dicts(parts, without_places))
 
 
 def built(config: Node, revisions: Mapping[str, int] | None = None) -> dict[str, Any]:
     """The objects that a run builds, as nested mappings keyed as in the configuration."""
-    model, task, split = (config.get(key) or {} for key in ("model", "task", "split"))
+    model = config.get("model") or {}
+    task = config.get("task") or {}
+    split = config.get("split") or {}
     batching = config.get("batching") or {}
     options = options_of(str(model.get("_target_"))).values()
     takes_space = any(option.spaces for option in options)
@@ -64,9 +69,9 @@ def built(config: Node, revisions: Mapping[str, int] | None = None) -> dict[str,
         "split": None if no_split else split,
         "batching": None if batching.get("one_graph", True) else batching,
     }
-    objects = {key: _built(part, revisions, UNBUILT.get(key)) for key, part in parts.items()}
-    if task.get("split"):  # code outside of the task builds it
-        objects["task"]["split"] = _built(task["split"], revisions)
+    objects = {key: _describe(part, revisions, UNBUILT.get(key)) for key, part in parts.items()}
+    if task.get("split"):  # built by code outside of the task
+        objects["task"]["split"] = _describe(task["split"], revisions)
     return {key: part for key, part in objects.items() if part is not None and part not in ({}, [])}
 
 
@@ -77,7 +82,7 @@ def revisions_of(config: Node) -> dict[str, int]:
 
 
 def outdated_classes(config: Node, revisions: Mapping[str, int]) -> list[str]:
-    """Classes whose numbers have changed since a result, such as `FPST of revision 1`."""
+    """Classes of a result whose numbers have changed since, such as `FPST of revision 1`."""
     today = {class_name(target): _revision(target) for target in _targets(config)}
     return [
         f"{name.rpartition('.')[2]} of revision {revisions.get(name, 1)}"
@@ -87,12 +92,12 @@ def outdated_classes(config: Node, revisions: Mapping[str, int]) -> list[str]:
 
 
 def identity_hash(config: Node, revisions: Mapping[str, int] | None = None) -> str:
-    """Hash of what a configuration builds, 16 hexadecimal digits."""
+    """Hash of the objects that a configuration builds, 16 hexadecimal digits."""
     return hashlib.sha256(canonical(built(config, revisions)).encode()).hexdigest()[:16]
 
 
 class SeedlessIdentity:
-    """Hashes of a configuration with other seeds, computed without building each."""
+    """Hashes of a configuration with different seeds, computed from one description."""
 
     def __init__(self, config: Node) -> None:
         self._parts = canonical({**built(config), "seed": SEED}).split(json.dumps(SEED))
@@ -109,17 +114,20 @@ def canonical(value: Any) -> str:
     return json.dumps(numbers_alike, sort_keys=True)
 
 
-def same(one: Any, other: Any) -> bool:
-    """Whether the canonical texts of two values are the same."""
-    if type(one) is type(other) and isinstance(one, str | bool | int | float | None):
-        return bool(one == other)  # without the texts, which cost more
-    return canonical(one) == canonical(other)
+def are_equal(first: Any, second: Any) -> bool:
+    """Whether the canonical texts of two values are equal."""
+    if type(first) is type(second) and isinstance(first, str | bool | int | float | None):
+        return bool(first == second)  # without the slower texts
+    return canonical(first) == canonical(second)
 
 
-def _built(node: Any, revisions: Mapping[str, int] | None, unbuilt: str | None = None) -> Any:
-    """A part of a configuration as what it builds, or options of a class that is not built."""
+def _describe(node: Any, revisions: Mapping[str, int] | None, unbuilt: str | None = None) -> Any:
+    """Description of the objects that a part of a configuration builds.
+
+    `unbuilt` is the class with the options of a part that is not built.
+    """
     if isinstance(node, list | tuple):
-        return [_built(value, revisions) for value in node]
+        return [_describe(value, revisions) for value in node]
     if not isinstance(node, Mapping):
         return node
     target = str(node.get("_target_", ""))
@@ -133,18 +141,18 @@ def _built(node: Any, revisions: Mapping[str, int] | None, unbuilt: str | None =
             description["revision"] = revision
     for key, value in node.items():
         option = signature.get(key)
-        if str(key).startswith("_") or (
-            option is not None and (option.incidental or option.spaces)
-        ):
+        if str(key).startswith("_"):
+            continue
+        if option is not None and (option.incidental or option.spaces):
             continue
         of_library = target.partition(".")[0] in LIBRARIES or signature_of(target).passes_on
         if option is None and target and signature and not of_library:
-            continue  # it is for others to be made of, which have it
+            continue  # other objects are built from it, which have it
         if value is None and option is None:
             continue
         default = MISSING if option is None else option.default
-        if default is MISSING or not same(value, default):
-            description[str(key)] = _built(value, revisions)
+        if default is MISSING or not are_equal(value, default):
+            description[str(key)] = _describe(value, revisions)
     return description
 
 
@@ -160,4 +168,6 @@ def map_dicts(node: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> 
     """Copy a configuration and change each mapping, the inner ones first."""
     if isinstance(node, dict):
         return change({key: map_dicts(value, change) for key, value in node.items()})
-    return [map_dicts(value, change) for value in node] if isinstance(node, list) else node
+    if isinstance(node, list):
+        return [map_dicts(value, change) for value in node]
+    return node

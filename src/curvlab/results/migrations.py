@@ -1,9 +1,9 @@
-"""Migrations rewrite what an earlier version stored as this version would store it.
+"""Migrations of results and checkpoints of earlier versions to the current schema.
 
-A stored configuration has the number of its schema. Each rewrite leads to the next number, and
-changes names alone, or the revision of a class whose numbers in that run are the same: the run
-computed what the new configuration computes. A new rewrite goes to
-the end of `REWRITES`; `python scripts/migrate.py` then applies it to the repository's tables.
+A stored configuration has the number of its schema, and each rewrite leads to the next number. A
+rewrite only changes names, or the revision of a class whose numbers in that run are unchanged, so
+that the new configuration computes what the run computed. A new rewrite goes to the end of
+`REWRITES`; `python scripts/migrate.py` then applies it to the repository's tables.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ Config = dict[str, Any]
 Revisions = dict[str, int]
 Rewrite = Callable[[Config, Revisions], tuple[Config, Revisions]]
 
-OLDEST = 6  # the schema that the first rewrite starts from
+OLDEST = 6  # the schema before the first rewrite
 
 
 class SchemaError(ValueError):
@@ -37,14 +37,14 @@ AVERAGING = dict.fromkeys(GRAPH_NETWORKS + CURVED_NETWORKS, 2) | {"KappaGCN": 3}
 """The last revisions of the classes whose `skip_average` was on by default."""
 
 
-def skip_average_stated(config: Config, revisions: Revisions) -> tuple[Config, Revisions]:
+def state_skip_average(config: Config, revisions: Revisions) -> tuple[Config, Revisions]:
     """State `skip_average`, which is off by default since the next revision of these classes."""
     model = config.get("model") or {}
     name = class_name(str(model.get("_target_")))
     if revisions.get(name, 1) != AVERAGING.get(name):
-        return config, revisions  # of another class, or outdated before
-    stated = {**config, "model": {"skip_average": True, **model}}
-    return stated, {**revisions, name: revisions[name] + 1}
+        return config, revisions  # another class, or outdated already
+    new_config = {**config, "model": {"skip_average": True, **model}}
+    return new_config, {**revisions, name: revisions[name] + 1}
 
 
 def untied_reconstructions(config: Config, revisions: Revisions) -> tuple[Config, Revisions]:
@@ -64,7 +64,7 @@ def untied_reconstructions(config: Config, revisions: Revisions) -> tuple[Config
     return config, revisions
 
 
-LOOPED = ("HyboNet", "LRN", "Hypformer")
+WITH_SELF_LOOPS = ("HyboNet", "LRN", "Hypformer")
 """Classes whose option `self_loops` was a requirement."""
 
 REQUIRED = {
@@ -76,10 +76,15 @@ REQUIRED = {
     "Graphormer": "ShortestPaths",
     **dict.fromkeys(("FPST", "TokenGT"), "LaplacianEigenvectors"),
 }
-"""The transform that each of these classes names itself; configurations had named it, too."""
+"""The transform that each of these classes names; configurations used to name it, too."""
 
 OPTION_OF_MODEL = {"orders": "orders", "longest": "longest_path", "k": "eigenvectors"}
-BARE = ("SGC", "GraphSAGE", "BernNet", "ChebNetII")  # their adjacencies have no self-loops
+WITHOUT_SELF_LOOPS = (
+    "SGC",
+    "GraphSAGE",
+    "BernNet",
+    "ChebNetII",
+)  # their adjacencies have no self-loops
 
 
 def transforms_of_classes(config: Config, revisions: Revisions) -> tuple[Config, Revisions]:
@@ -93,7 +98,7 @@ def transforms_of_classes(config: Config, revisions: Revisions) -> tuple[Config,
     rest = []
     for transform in requirements.pop("transforms", None) or []:
         is_required = class_name(str(transform.get("_target_"))) == REQUIRED.get(name)
-        if is_required and name in LOOPED:
+        if is_required and name in WITH_SELF_LOOPS:
             model["self_loops"] = transform["self_loops"]
         elif not is_required or not _has_the_models_options(transform, name, model):
             rest.append(transform)
@@ -107,12 +112,12 @@ def transforms_of_classes(config: Config, revisions: Revisions) -> tuple[Config,
 def _has_the_models_options(transform: Config, name: str, model: Config) -> bool:
     options = {key: value for key, value in transform.items() if key != "_target_"}
     if "self_loops" in options:
-        return options == {"self_loops": name not in BARE}
+        return options == {"self_loops": name not in WITHOUT_SELF_LOOPS}
     return all(model[OPTION_OF_MODEL[key]] == value for key, value in options.items())
 
 
 EIGENVECTORS = {"FPST": 4, "TokenGT": 3}
-"""The revisions of these classes since which no solver decides the basis of their eigenvectors."""
+"""First revisions of these classes whose basis of eigenvectors does not depend on the solver."""
 
 SIMPLE_EIGENVALUES = {
     **dict.fromkeys(("power", "facebook", "bio_worm", "cora"), 32),
@@ -121,16 +126,17 @@ SIMPLE_EIGENVALUES = {
     "coauthor_cs": 11,
     **dict.fromkeys(("actor", "airport", "airport_hgcn", "disease_synthetic"), 8),
 }
-"""Graphs, and how many of the smallest Laplacian eigenvalues of each component with more than 512
-nodes do not repeat; the last is not the next one either. Smaller components had the basis of
-today before.
+"""Number of smallest Laplacian eigenvalues, by graph, that are simple in all large components.
+
+Large components have more than 512 nodes; smaller ones always had today's basis. The last of these
+eigenvalues also differs from the next one.
 """
 
 
 def simple_eigenvectors(config: Config, revisions: Revisions) -> tuple[Config, Revisions]:
-    """Raise the revision of models whose eigenvectors had a basis that no solver decided.
+    """Raise the revision of models whose basis of eigenvectors did not depend on the solver.
 
-    Measurements of time and memory depend on no basis.
+    Measurements of time and memory do not depend on a basis.
     """
     timed = class_name(str((config.get("task") or {}).get("_target_", ""))) == "Inference"
     graph = str((config.get("dataset") or {}).get("name")).partition("__")[0]
@@ -158,11 +164,11 @@ OF_TRANSFORMS = {
 """Options of transforms that configurations named, and the model's options that replace them."""
 
 OF_EIGENVECTORS = {"EigenvectorFeatures": 2, "LaplacianSpectrum": 2}
-"""Transforms, and the revision since which no solver decides their basis; their models have it."""
+"""First revisions of transforms whose basis does not depend on the solver."""
 
 
 def options_of_models(config: Config, revisions: Revisions) -> tuple[Config, Revisions]:
-    """Make options of the model of what `model.requires` said about its graph."""
+    """Replace `model.requires` by options of the model."""
     model = dict(config.get("model") or {})
     requirements = model.pop("requires", None)
     if requirements is None:
@@ -172,7 +178,7 @@ def options_of_models(config: Config, revisions: Revisions) -> tuple[Config, Rev
     unknown = []
     for transform in requirements.get("transforms") or []:
         kind = class_name(str(transform.get("_target_")))
-        if kind not in OF_TRANSFORMS:  # a stranger's: it is refused where it is read
+        if kind not in OF_TRANSFORMS:  # unknown transforms are refused when they are read
             unknown.append(transform)
             continue
         options = {new: transform[old] for old, new in OF_TRANSFORMS[kind].items()}
@@ -190,7 +196,7 @@ def options_of_models(config: Config, revisions: Revisions) -> tuple[Config, Rev
 
 
 def raw_inputs(inputs: Mapping[str, Any], config: Config) -> dict[str, Any]:
-    """Sizes of a model's inputs, where the columns that its class adds to them were counted."""
+    """Sizes of a model's inputs without the columns that its class adds to them."""
     model = config["model"]
     name = class_name(str(model.get("_target_")))
     inputs = dict(inputs)
@@ -203,7 +209,7 @@ def raw_inputs(inputs: Mapping[str, Any], config: Config) -> dict[str, Any]:
 
 REWRITES: tuple[Rewrite, ...] = (
     class_names,
-    skip_average_stated,
+    state_skip_average,
     untied_reconstructions,
     transforms_of_classes,
     simple_eigenvectors,
@@ -214,10 +220,10 @@ SCHEMA = OLDEST + len(REWRITES)  # of what this version stores
 
 
 def migrated(stored: Any) -> Any:
-    """A result, or the facts of a checkpoint, as this version would have stored it.
+    """A result, or the facts of a checkpoint, in the current schema.
 
     Raises:
-        SchemaError: no rewrites start from its schema.
+        SchemaError: its schema is too old, or newer than the current one.
     """
     schema = stored.get("schema", SCHEMA) if isinstance(stored, dict) else SCHEMA
     if schema == SCHEMA:
@@ -250,10 +256,12 @@ def migrate_table(table: Path) -> int:
 
 
 def with_current_targets(config: Config) -> Config:
-    """Copy a configuration and name each class of this package by the place it has today."""
+    """Copy a configuration with the current dotted names of this package's classes."""
 
     def rename(node: Mapping[str, Any]) -> dict[str, Any]:
         target = node.get("_target_")
-        return {**node, "_target_": current_target(target)} if isinstance(target, str) else {**node}
+        if isinstance(target, str):
+            return {**node, "_target_": current_target(target)}
+        return {**node}
 
     return dict(map_dicts(config, rename))

@@ -8,7 +8,7 @@ from curvlab.results.result import Result
 
 
 def mean_references(results: Iterable[Result]) -> dict[str, float]:
-    """Means over seeds of the reference points of runs on one data set; empty without any."""
+    """Reference points of runs on one data set, averaged over seeds; empty without any."""
     points = {result.seed: result.references for result in results if result.references}
     means = pd.DataFrame.from_dict(points, orient="index").mean()
     return {str(name): float(value) for name, value in means.items()}
@@ -20,5 +20,6 @@ def format_references(references: Mapping[str, float]) -> str:
 
 
 def format_score(value: float) -> str:
-    """A score in percent with one digit, as a fraction with four."""
-    return f"{value:.{4 if 0 < abs(value) < 1 else 1}f}"
+    """Format a score: one digit for a percentage, four for a fraction."""
+    digits = 4 if 0 < abs(value) < 1 else 1
+    return f"{value:.{digits}f}"

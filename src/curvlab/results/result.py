@@ -1,4 +1,4 @@
-"""The result of a run, one file that is written atomically."""
+"""The result of a run, stored in one file that is written atomically."""
 
 import json
 import subprocess
@@ -16,13 +16,12 @@ from curvlab.results.migrations import SCHEMA, migrated
 from curvlab.results.run_tables import FILES, RUN, row_of, runs_in_tables
 
 FILE = "result.json"
-SET_ASIDE = "previous"  # where a run's folder keeps what an earlier configuration left there
+SET_ASIDE = "previous"  # subfolder of a run's folder with files of earlier configurations
 PACKAGES = ("curvlab", "torch", "torch-geometric", "lightning", "geoopt", "hydra-core", "numpy")
-# A run that ended so is not repeated: the same configuration would end the same way.
-CONCLUSIVE = ("finished", "diverged")
+CONCLUSIVE = ("finished", "diverged")  # statuses of final results, which are not repeated
 RANKS = {"diverged": 1, "finished": 2}
 INTERRUPTED = "interrupted"
-"""Status of a run that a signal has ended; the same command goes on with it."""
+"""Status of a run that was ended by a signal; the same command resumes it."""
 
 
 @dataclass
@@ -35,14 +34,14 @@ class Result:
     task: str
     manifold: str
     seed: int
-    experiment: str | None  # the table it is a cell of
+    experiment: str | None  # table of which the run is a cell
     config_hash: str
-    config: dict[str, Any]  # resolved; what it builds identifies the run
+    config: dict[str, Any]  # resolved; the objects that it builds identify the run
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)  # {"test": {"map": 98.9}}
     references: dict[str, float] = field(default_factory=dict)  # test scores of simple methods
-    score: float | None = None  # the metric that the task is about, of the test part
-    val_score: float | None = None  # of the validation part, where weights are chosen by it
-    best_step: int | None = None  # the step whose weights were evaluated
+    score: float | None = None  # the task's metric on the test part
+    val_score: float | None = None  # the same on the validation part, if it selects the weights
+    best_step: int | None = None  # step of the evaluated weights
     steps: int = 0
     parameters: int | None = None
     curvatures: dict[str, list[float]] = field(default_factory=dict)
@@ -50,15 +49,15 @@ class Result:
     wall_seconds: float | None = None
     peak_memory_mb: float | None = None
     device: str | None = None
-    deterministic: bool | None = None  # as many threads repeat it to the bit; None: not recorded
-    threads: int | None = None  # of the processor
-    kernels: str | None = None  # of training: C++ or plain; None: not recorded
+    deterministic: bool | None = None  # whether as many threads repeat it to the bit
+    threads: int | None = None  # of the CPU
+    kernels: str | None = None  # kernels of training, C++ or plain; None: not recorded
     versions: dict[str, str] = field(default_factory=dict)
     git_commit: str | None = None
     error: str | None = None
-    changed: list[str] = field(default_factory=list)  # by the command line, of what the table says
-    revisions: dict[str, int] = field(default_factory=dict)  # of classes, where they are not 1
-    schema: int = SCHEMA  # of the configuration
+    changed: list[str] = field(default_factory=list)  # overrides of the table's protocol
+    revisions: dict[str, int] = field(default_factory=dict)  # revisions of classes, if not 1
+    schema: int = SCHEMA  # schema of the configuration
 
     @property
     def objective(self) -> float | None:
@@ -77,20 +76,20 @@ class Result:
         return self.save(folder)
 
     def save(self, folder: Path) -> Path:
-        """Write `result.json` atomically; its error names files as seen from the folder.
+        """Write `result.json` atomically; paths in its error are relative to the folder.
 
         An unfinished result does not replace a finished one of the same configuration.
         """
         path = folder / FILE
-        earlier = None
-        with suppress(UsageError):  # of a damaged table of runs
-            earlier = read_result(folder)
-        if earlier and earlier.config_hash == self.config_hash and earlier.rank > self.rank:
+        stored = None
+        with suppress(UsageError):  # raised by a damaged table of runs
+            stored = read_result(folder)
+        if stored and stored.config_hash == self.config_hash and stored.rank > self.rank:
             return path
-        written = asdict(self)
+        content = asdict(self)
         if self.error is not None:
-            written["error"] = self.error.replace(f"{folder}/", "")
-        atomic_write(path, json.dumps(add_checksum(written), indent=2) + "\n")
+            content["error"] = self.error.replace(f"{folder}/", "")
+        atomic_write(path, json.dumps(add_checksum(content), indent=2) + "\n")
         return path
 
 
@@ -107,14 +106,15 @@ def load(path: Path) -> Any:
     try:
         stored = read_json(path, required=False)  # results of earlier versions have no checksum
     except FileNotFoundError:
-        if (row := row_of(path.parent)) is None:
+        row = row_of(path.parent)
+        if row is None:
             raise
         stored = {key: value for key, value in row.items() if key not in (RUN, FILES)}
     return migrated(stored)
 
 
 def read_result(folder: Path) -> Result | None:
-    """Read the result in a run's folder; None where there is none that can be read."""
+    """Read the result in a run's folder; None without a readable result."""
     try:
         result = Result(**load(folder / FILE))
     except UsageError:
@@ -125,7 +125,7 @@ def read_result(folder: Path) -> Result | None:
 
 
 def result_files(folder: Path) -> list[Path]:
-    """Results of all runs below a folder, also those in tables of runs, without `previous/`."""
+    """Files of the results of all runs below a folder, also in tables of runs; not `previous/`."""
     paths = {*folder.rglob(FILE), *(run / FILE for run in runs_in_tables(folder))}
     return sorted(path for path in paths if SET_ASIDE not in path.relative_to(folder).parts)
 
@@ -135,11 +135,14 @@ def git_commit() -> str | None:
     """The source tree's commit at the first call, with `+` if dirty; None outside a checkout."""
 
     def git(*words: str) -> str:
-        return subprocess.run(
-            ["git", *words], cwd=Path(__file__).parent, capture_output=True, text=True, check=True
-        ).stdout.strip()
+        command = ["git", *words]
+        folder = Path(__file__).parent
+        process = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+        return process.stdout.strip()
 
     try:
-        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
+        commit = git("rev-parse", "HEAD")
+        is_dirty = bool(git("status", "--porcelain", "-uno"))
+        return f"{commit}+" if is_dirty else commit
     except (OSError, subprocess.CalledProcessError):
         return None

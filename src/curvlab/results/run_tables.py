@@ -1,4 +1,4 @@
-"""Tables of runs: `NAME.jsonl.gz` stands for a folder `NAME` of run folders, a row a run.
+"""Tables of runs: `NAME.jsonl.gz` replaces a folder `NAME` of run folders, with a row for each run.
 
 A row has the fields of `result.json`, and in `files` the text of files such as `metrics.csv`.
 """
@@ -16,8 +16,9 @@ from curvlab.files import arriving
 from curvlab.options import is_inside
 
 SUFFIX = ".jsonl.gz"
-RUN, FILES = "run", "files"
-KEPT = 64  # versions of tables in memory, at most
+RUN = "run"
+FILES = "files"
+MAX_TABLES = 64  # versions of tables in memory
 Row = Mapping[str, Any]
 
 
@@ -48,14 +49,14 @@ def row_of(folder: Path) -> Row | None:
 
 
 def runs_in_tables(folder: Path) -> list[Path]:
-    """Folders of the runs below a folder, itself included, that have a row."""
+    """Folders of runs with a row, below a folder or equal to it."""
     tables = [*folder.rglob(f"*{SUFFIX}"), _table_above(folder / RUN)]
     runs = (folder_of(table) / run for table in tables if table for run in read_rows(table))
     return [run for run in runs if run.is_relative_to(folder)]
 
 
 def text_of(file: Path) -> str | None:
-    """The text of a file of a run; None where there is none."""
+    """The text of a file of a run; None without the file."""
     if file.is_file():
         return file.read_bytes().decode()
     row = row_of(file.parent)
@@ -67,7 +68,7 @@ def folder_of(table: Path) -> Path:
     return table.with_name(table.name.removesuffix(SUFFIX))
 
 
-@lru_cache(KEPT)
+@lru_cache(MAX_TABLES)
 def _rows(table: Path, version: tuple[int, ...]) -> dict[str, Row]:  # noqa: ARG001 - of the file
     content = table.read_bytes()
     if not content:

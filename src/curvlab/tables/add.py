@@ -1,4 +1,4 @@
-"""Add a folder's finished runs to tables of runs, after checking each."""
+"""Add the finished runs of a folder to tables of runs, after a check of each run."""
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
@@ -12,7 +12,7 @@ from curvlab.results.migrations import migrated
 from curvlab.results.result import CONCLUSIVE, Result, load, read_result, result_files
 from curvlab.results.run_tables import FILES, RUN, SUFFIX, read_rows, text_of, write_rows
 
-KEPT = ("metrics.csv", "routing.csv")  # files that a row keeps of a run's folder
+ROW_FILES = ("metrics.csv", "routing.csv")  # files that a row keeps of a run's folder
 
 
 @dataclass
@@ -23,19 +23,19 @@ class Added:
     refused: dict[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
-        """A line for each table, and one for each run that was refused."""
+        """One line for each table, and one for each refused run."""
         tables = Counter("/".join(run.split("/")[:2]) for run in self.added)
         lines = [f"{table}: {count} runs added" for table, count in sorted(tables.items())]
         lines += [f"{run}: not added, {reason}" for run, reason in self.refused.items()]
         return "\n".join(lines or ["nothing was added"]) + "\n"
 
 
-def add_runs(source: Path, into: Path) -> Added:
-    """Add the runs of a folder to tables of runs; none replaces one of the same identity."""
-    done = Added()
+def add_runs(source: Path, target: Path) -> Added:
+    """Add the runs of a folder to tables of runs; a stored run of the same identity stays."""
+    result = Added()
     runs = (path.parent for path in result_files(source) if path.is_file())
     for table, folders in groupby(runs, key=lambda run: Path(*run.relative_to(source).parts[:2])):
-        file = into / f"{table}{SUFFIX}"
+        file = target / f"{table}{SUFFIX}"
         rows = {run: migrated(row) for run, row in read_rows(file).items()}
         added = []
         for folder in folders:
@@ -43,22 +43,22 @@ def add_runs(source: Path, into: Path) -> Added:
             new = read_result(folder)
             reason = _objection(new, table.as_posix())
             if new is None or reason:
-                done.refused[f"{table}/{run}"] = reason
+                result.refused[f"{table}/{run}"] = reason
             elif rows.get(run, {}).get("config_hash") != new.config_hash:
-                texts = {name: text_of(folder / name) for name in KEPT}
-                kept = {name: text for name, text in texts.items() if text is not None}
-                rows[run] = {RUN: run, **asdict(new), FILES: kept}
+                texts = {name: text_of(folder / name) for name in ROW_FILES}
+                files = {name: text for name, text in texts.items() if text is not None}
+                rows[run] = {RUN: run, **asdict(new), FILES: files}
                 added.append(f"{table}/{run}")
         if added:
             write_rows(file, rows.values())
-        done.added += added
-    if done.added:
-        update_costs(into)
-    return done
+        result.added += added
+    if result.added:
+        update_costs(target)
+    return result
 
 
 def update_costs(results: Path) -> None:
-    """Write what steps cost by these tables of runs, beside their folder."""
+    """Write the costs of steps in these tables of runs, next to their folder."""
     runs = (load(path) for path in result_files(results))
     write_costs(results.resolve().parent / COSTS, runs)
 
@@ -73,4 +73,6 @@ def _objection(result: Result | None, table: str) -> str:
     if identity_hash(result.config, result.revisions) != result.config_hash:
         return "its identity is not that of its configuration"
     outdated = outdated_classes(result.config, result.revisions)
-    return f"it is of {', '.join(outdated)}, which has changed" if outdated else ""
+    if outdated:
+        return f"it is of {', '.join(outdated)}, which has changed"
+    return ""

@@ -1,7 +1,7 @@
 """All models of a task on all its datasets, from the runs of all tables.
 
-If several tables have a cell, the one with the best mean validation score counts; test scores
-choose nothing. A column with another protocol than the table's is marked and is not ranked.
+If several tables have a cell, the table with the best mean validation score counts; no choice
+depends on test scores. A column with another protocol than the table's is marked and not ranked.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,8 +22,8 @@ from curvlab.tables.runs import CELL, one_protocol_per_cell, table_runs
 from curvlab.tables.spec import SCORE, Coordinate, TableSpec, load_tables
 
 AXES = ("model.name", "dataset.name")  # rows and columns of the tables that take part
-FEW = 3  # cells of fewer runs are marked
-NONE = "·"
+FEWEST_RUNS = 3  # cells of fewer runs are marked
+NO_RUN = "·"
 GRAPHS = "graphs.csv"
 """Measures of graphs, next to the folder of all tables' results, as `plot facts` writes them."""
 
@@ -44,7 +44,7 @@ class Leaderboard:
 
     @property
     def mean_ranks(self) -> "pd.Series[float]":
-        """By model, best first; 1 is the best."""
+        """Mean ranks of the models, best first; 1 is the best."""
         return self.scores.rank(ascending=False).mean(axis=1).sort_values()
 
     @property
@@ -83,19 +83,23 @@ class Leaderboard:
                 f"Mean ranks that differ by less than {self.critical_difference:.2f} are not "
                 "distinguishable (Nemenyi, 5 %)."
             )
-        if isfinite(p := friedman(self.scores.to_numpy())):
+        p = friedman(self.scores.to_numpy())
+        if isfinite(p):
             words.append(f"Friedman's test that all are alike: p = {p:.2g}.")
         models, datasets = self.scores.shape
         names = ", ".join(self.scores.columns)
         title = f"**{self.title}**, {models} models on {datasets} datasets: {names}."
-        return f"{title}\n\n{markdown_table(table)}" + (f"\n{' '.join(words)}\n" if words else "")
+        text = f"{title}\n\n{markdown_table(table)}"
+        if words:
+            text += f"\n{' '.join(words)}\n"
+        return text
 
 
 @dataclass(frozen=True)
 class TaskBoard:
     """All models of a task on all datasets, by their labels.
 
-    `beaten` is the share of others that a model beats, `block` the largest part without gaps.
+    `beaten` is the share of other models that a model beats; `block` is the largest gap-free part.
     """
 
     scores: pd.DataFrame
@@ -106,25 +110,25 @@ class TaskBoard:
     counterparts: pd.DataFrame
 
     def text(self) -> str:
-        """All scores in Markdown, the largest part without gaps, curved models minus flat ones."""
+        """All scores, the largest gap-free part, and curved models minus flat ones, in Markdown."""
         digits = decimals(self.scores)
         scores = self.scores
-        few = self.runs.map(lambda runs: "*" if 0 < runs < FEW else "")
-        texts = scores.map(lambda score: decimal(score, digits) or NONE) + few
+        stars = self.runs.map(lambda runs: "*" if 0 < runs < FEWEST_RUNS else "")
+        texts = scores.map(lambda score: decimal(score, digits) or NO_RUN) + stars
         first = scores.eq(scores.max()) & scores.columns.isin(list(self.ranked))
         texts = texts.mask(first, "**" + texts + "**").reindex(self.beaten.index)
-        beats = self.beaten.map(lambda share: NONE if isnan(share) else f"{100 * share:.0f} %")
+        beats = self.beaten.map(lambda share: NO_RUN if isnan(share) else f"{100 * share:.0f} %")
         texts.insert(0, "beats", beats)
         models, datasets = scores.shape
         parts = [
             f"{models} models on {datasets} datasets: {(self.runs > 0).sum().sum()} of "
-            f"{scores.size} cells have runs; {NONE} marks cells without runs.\n",
+            f"{scores.size} cells have runs; {NO_RUN} marks cells without runs.\n",
             markdown_table(texts.reset_index(names="model")),
             "*Beats*: the share of a dataset's other models with a worse mean, averaged over "
             "the model's datasets, of which several splits of one graph count once; columns "
             "of a shorter protocol, named in their head, do not count. Models on fewer than "
             "half of the graphs have no share and come last. "
-            f"A star marks fewer than {FEW} runs.\n",
+            f"A star marks fewer than {FEWEST_RUNS} runs.\n",
         ]
         if self.block:
             parts.append(self.block.text())
@@ -156,11 +160,11 @@ class ScoredTable:
 
 
 def scored_tables(configs: Path, results: Path) -> list[ScoredTable]:
-    """Read each table of models by datasets once, for the boards of all tasks."""
+    """Read all tables of models by datasets, for the boards of all tasks."""
     specs: dict[str, TableSpec] = {}
     for spec in load_tables(configs):
         if (spec.report.rows, spec.report.columns) == AXES:
-            specs.setdefault(spec.name, spec)  # of panels of the same runs the first
+            specs.setdefault(spec.name, spec)  # the first of the panels with the same runs
     tables = []
     for spec in specs.values():
         block = replace(spec.report, metric=SCORE, scale=1.0, second=None, where={})
@@ -178,10 +182,15 @@ def board(
 ) -> TaskBoard:
     """Combine the runs of a task from all tables of models by datasets.
 
-    `scored` is what `scored_tables` has read, for several tasks.
+    Args:
+        configs: Folder of configurations.
+        task: Name of the task.
+        results: Folder of all tables' results.
+        pairs: Pairs `CURVED:FLAT` of models to compare.
+        scored: Result of `scored_tables`, if it is used for several tasks.
     """
-    if task not in (known := choices(configs, "task")):
-        raise UsageError(f"{task} is not a task: there is {', '.join(known)}")
+    if task not in (tasks := choices(configs, "task")):
+        raise UsageError(f"{task} is not a task: there is {', '.join(tasks)}")
     if scored is None:
         scored = scored_tables(configs, results)
     specs = [table.spec for table in scored]
@@ -196,21 +205,24 @@ def board(
     every = pd.concat(tables.values())  # the best table by validation counts
     val = every.groupby([*CELL, "table"], sort=False)["val"].mean().reset_index()
     best = val.sort_values("val", ascending=False, kind="stable", na_position="last")
-    chosen = every.merge(best.drop_duplicates(CELL)[[*CELL, "table"]])
-    rows, columns = (_labels(specs, chosen, axis) for axis in (0, 1))
-    deviating = chosen[chosen["deviation"] != ""].groupby("column")["deviation"].first()
+    best_runs = every.merge(best.drop_duplicates(CELL)[[*CELL, "table"]])
+    rows = _labels(specs, best_runs, axis=0)
+    columns = _labels(specs, best_runs, axis=1)
+    deviating = best_runs[best_runs["deviation"] != ""].groupby("column")["deviation"].first()
     for column in deviating.index:
         columns[column] += f" ({deviating[column].partition(' where ')[0]})"
-    named = chosen.assign(row=chosen["row"].map(rows), column=chosen["column"].map(columns))
-    values = named.groupby(CELL)["value"]
+    labelled = best_runs.assign(
+        row=best_runs["row"].map(rows), column=best_runs["column"].map(columns)
+    )
+    values = labelled.groupby(CELL)["value"]
     means = values.mean().unstack().reindex(list(rows.values()), columns=list(columns.values()))
     counts = values.count().unstack().reindex_like(means).fillna(0).astype(int)
     ranked = means.drop(columns=[columns[column] for column in deviating.index])
-    of_graph = graphs(named)
+    of_graph = graphs(labelled)
     leaders = None
     full = largest_block(ranked, of_graph)
     if full is not None:
-        models = named[named["column"].isin(full.columns)].groupby("row")
+        models = labelled[labelled["column"].isin(full.columns)].groupby("row")
         cost = models[["parameters", "seconds"]].median().reindex(full.index)
         title = f"{task.replace('_', ' ').capitalize()}, all models that share these datasets"
         leaders = Leaderboard(title, full, cost)
@@ -226,33 +238,34 @@ def board(
 
 def one_protocol_per_column(runs: pd.DataFrame) -> pd.DataFrame:
     """Select the finished runs of one protocol per dataset."""
-    kept = []
+    parts = []
     for _, column in runs.groupby("column", sort=False):
         models = column.groupby("deviation", sort=False)["row"].nunique()
         at_protocol = "" in models and (models[""] > 1 or len(models) == 1)
-        kept.append(column[column["deviation"] == ("" if at_protocol else models.idxmax())])
-    return pd.concat(kept)
+        deviation = "" if at_protocol else models.idxmax()
+        parts.append(column[column["deviation"] == deviation])
+    return pd.concat(parts)
 
 
 def largest_block(scores: pd.DataFrame, of_graph: "pd.Series[str]") -> pd.DataFrame | None:
-    """The largest gap-free block of cells, of at least three models on two datasets."""
+    """The largest gap-free block of cells with at least three models and two datasets."""
     present = scores.notna().to_numpy()
     names = of_graph[scores.columns].tolist()
     best: tuple[np.ndarray, np.ndarray] | None = None
-    most = 0
-    for one, other in combinations_with_replacement(present, 2):
-        shared = np.flatnonzero(one & other)
+    largest = 0
+    for first, second in combinations_with_replacement(present, 2):
+        shared = np.flatnonzero(first & second)
         shared = shared[~pd.Index([names[i] for i in shared]).duplicated()]
         models = np.flatnonzero(present[:, shared].all(axis=1))
         size = len(models) * len(shared)
-        if len(models) > 2 and len(shared) > 1 and size > most:
+        if len(models) > 2 and len(shared) > 1 and size > largest:
             best = (models, shared)
-            most = size
+            largest = size
     return None if best is None else scores.iloc[best]
 
 
 def graphs(runs: pd.DataFrame) -> "pd.Series[str]":
-    """The graph of each column, the same for all splits of one data set."""
+    """The graph of each column; all splits of a data set have the same graph."""
     names = {}
     for run in runs.drop_duplicates("column").to_dict("records"):
         data = run["config"].get("dataset") or {}
@@ -263,7 +276,7 @@ def graphs(runs: pd.DataFrame) -> "pd.Series[str]":
 
 
 def _beaten(means: pd.DataFrame, of_graph: "pd.Series[str]") -> "pd.Series[float]":
-    ranks = means.rank(ascending=False)  # 1 is the best, ties share
+    ranks = means.rank(ascending=False)  # 1 is the best; ties have their mean rank
     counts = means.notna().sum()
     shares = (counts - ranks) / (counts - 1).replace(0, nan)
     by_graph = shares.T.groupby(of_graph[shares.columns].to_numpy()).mean()
@@ -273,7 +286,9 @@ def _beaten(means: pd.DataFrame, of_graph: "pd.Series[str]") -> "pd.Series[float
 def _labels(specs: Sequence[TableSpec], runs: pd.DataFrame, axis: int) -> Labels:
     """Labels of models or data sets, in the order of the tables."""
     present = set(runs[CELL[axis]])
-    planned = [v for spec in specs for v in (spec.planned_columns if axis else spec.planned_rows)]
+    planned: list[Coordinate] = []
+    for spec in specs:
+        planned += spec.planned_columns if axis else spec.planned_rows
     ordered = [*planned, *sorted(present - set(planned), key=str)]
     labels = {v: specs[0].label(AXES[axis], v) for v in dict.fromkeys(ordered) if v in present}
     first = {label: value for value, label in reversed(labels.items())}
@@ -286,27 +301,30 @@ def counterparts(
     results: Path,
     pairs: Iterable[str],
 ) -> pd.DataFrame:
-    """Each curved model minus its flat one, within the first table that has both on a dataset."""
+    """Each curved model minus its flat one on each dataset, by the first table with both."""
     path = results.resolve().parent / GRAPHS
     measures = ["mean_delta", "homophily"]
-    known = pd.DataFrame(columns=measures)
+    measured = pd.DataFrame(columns=measures)
     if path.is_file():
-        known = pd.read_csv(path, index_col="dataset")[measures]
+        measured = pd.read_csv(path, index_col="dataset")[measures]
     rows = []
     scores = [seed_scores(runs) for runs in tables]
     for word in pairs:
         curved, _, flat = word.partition(":")
         if not curved or not flat:
             raise UsageError(f"{word} is not a pair of models: say CURVED:FLAT, as in fpst:tokengt")
-        if missing := [name for name in (curved, flat) if name not in labels[0]]:
+        absent = [name for name in (curved, flat) if name not in labels[0]]
+        if absent:
             raise UsageError(
-                f"{word}: no run of {missing[0]}, but of {', '.join(map(str, labels[0]))}"
+                f"{word}: no run of {absent[0]}, but of {', '.join(map(str, labels[0]))}"
             )
         for column, dataset in labels[1].items():
             for of_table in scores:
-                sides = (of_table.get((name, str(column)), {}) for name in (curved, flat))
-                if (paired := paired_by_seed(*sides)).pairs:
-                    graph = known.reindex([str(column)]).astype(float).iloc[0]
+                curved_scores = of_table.get((curved, str(column)), {})
+                flat_scores = of_table.get((flat, str(column)), {})
+                paired = paired_by_seed(curved_scores, flat_scores)
+                if paired.pairs:
+                    graph = measured.reindex([str(column)]).astype(float).iloc[0]
                     names = labels[0][curved], labels[0][flat], dataset
                     rows.append((*names, paired.mean, paired.pm, *graph))
                     break
@@ -324,15 +342,17 @@ def seed_scores(runs: pd.DataFrame) -> dict[tuple[str, str], dict[int, float]]:
 
 
 def difference(
-    spec: TableSpec, results: Path, cell: tuple[str, str], other: tuple[str, str]
+    spec: TableSpec, results: Path, cell: tuple[str, str], baseline: tuple[str, str]
 ) -> str:
-    """The mean of cell - other over the seeds that both have, with its 95 % interval."""
+    """The mean of cell - baseline over their common seeds, with its 95 % interval."""
     runs, _ = one_protocol_per_cell(table_runs(spec, results))
     scores = seed_scores(runs[runs["status"] == "finished"])
-    paired = paired_by_seed(scores.get(cell, {}), scores.get(other, {}))
+    paired = paired_by_seed(scores.get(cell, {}), scores.get(baseline, {}))
     if paired.pairs < 2:
-        both = " and ".join(", ".join(names) for names in (cell, other))
-        raise UsageError(f"{spec.name}: {both} share {paired.pairs} seeds; run more")
+        names_of_cells = " and ".join(", ".join(names) for names in (cell, baseline))
+        raise UsageError(f"{spec.name}: {names_of_cells} share {paired.pairs} seeds; run more")
     if isnan(paired.pm):
         return f"{paired.mean:+.1f} with each of {paired.pairs} seeds"
-    return f"{paired.mean:+.1f} ({paired.mean - paired.pm:+.1f} to {paired.mean + paired.pm:+.1f})"
+    low = paired.mean - paired.pm
+    high = paired.mean + paired.pm
+    return f"{paired.mean:+.1f} ({low:+.1f} to {high:+.1f})"

@@ -1,4 +1,4 @@
-"""The papers' main claims that one method is better than another, judged by our runs."""
+"""Main claims of the papers that one method is better than another, judged by our runs."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -49,8 +49,8 @@ SECONDS = 3600.0
 class Comparison:
     """Two methods on one data set: the published difference, ours, and the verdict.
 
-    Differences are signed so that positive ones agree with the claim. `counted` is whether it is
-    a published comparison of the claim; `note` is the deviation that both methods share.
+    Positive differences agree with the claim. `counted` is whether the comparison is a published
+    one of the claim; `note` is the deviation that both methods share.
     """
 
     claim: "Claim"
@@ -63,12 +63,12 @@ class Comparison:
     verdict: Verdict
     counted: bool
     note: str
-    seconds: float  # that would decide it; NaN without a stored run
+    seconds: float  # of the runs that would decide it; NaN without a stored run
 
     @property
     def seeds(self) -> range:
-        """Seeds that would decide the comparison: the common ones, and the next ones."""
-        return range(self.pairs.pairs + (self.verdict.more or 0))
+        """Seeds that would decide the comparison: the common seeds and the next ones."""
+        return range(self.pairs.pairs + (self.verdict.missing_pairs or 0))
 
     @property
     def hours(self) -> float:
@@ -81,7 +81,7 @@ class Comparison:
         claim = self.claim
         count = len(self.seeds)
         seeds = f"seed={','.join(map(str, self.seeds))}" if count < 6 else f"'seed=range({count})'"
-        cells = f"model={claim.method},{claim.other} dataset={self.column}"
+        cells = f"model={claim.method},{claim.baseline} dataset={self.column}"
         return f"curvlab train -m table={claim.table} {cells} {seeds}"
 
     def in_words(self, digits: int = 2) -> str:
@@ -98,21 +98,21 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of a paper, that `method` is better than `other`, and the report that judges it."""
+    """A claim of a paper that `method` is better than `baseline`, and the report to judge it."""
 
     paper: str
     claim: str
     table: str
     method: str
-    other: str
+    baseline: str
     link: str
     report: Report
-    aside: bool = False  # shown on its paper's page, in no table of claims
+    aside: bool = False  # on the page of its paper only, not in tables of claims
 
     @property
     def name(self) -> str:
         """Name of the claim on the command line."""
-        return f"{self.table}:{self.method}:{self.other}"
+        return f"{self.table}:{self.method}:{self.baseline}"
 
     @property
     def folder(self) -> str:
@@ -126,10 +126,11 @@ class Claim:
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        """Published comparisons that the claim counts, then those that it does not."""
+        """Published comparisons, followed by comparisons that do not count."""
         counted = list(self._judged(self._counted))
-        done = {one.column for one in counted if one.pairs.pairs}
-        return [*counted, *self._judged([c for c in self.report.columns if c not in done], False)]
+        finished = {one.column for one in counted if one.pairs.pairs}
+        further = [column for column in self.report.columns if column not in finished]
+        return [*counted, *self._judged(further, counted=False)]
 
     @property
     def counted(self) -> list[Comparison]:
@@ -138,7 +139,7 @@ class Claim:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many published comparisons have each of the five words."""
+        """Number of published comparisons with each of the five words."""
         words = [one.verdict.word for one in self.counted]
         return {word: words.count(word) for word in WORDS}
 
@@ -150,7 +151,7 @@ class Claim:
     def published(self) -> "pd.Series[float]":
         """Published differences by column; NaN where a number is missing."""
         cells = self.report.cells.set_index(["row", "column"])["paper_mean"]
-        return self._sign * (cells[self.method] - cells[self.other])
+        return self._sign * (cells[self.method] - cells[self.baseline])
 
     @property
     def _counted(self) -> list[Coordinate]:
@@ -159,29 +160,41 @@ class Claim:
         return [c for c in columns if self.published[c] > 0]
 
     def _judged(self, columns: Sequence[Any], counted: bool = True) -> Iterator[Comparison]:
-        pairs_of = {column: self._paired(column, counted) for column in columns}
-        kept = {c: pair for c, pair in pairs_of.items() if counted or pair[0].pairs}
-        tested = [c for c, (pairs, _) in kept.items() if pairs.pairs >= FEWEST]
-        corrected = holm([kept[column][0].p_t for column in tested])
+        pairs_by_column = {}
+        for column in columns:
+            pairs, note = self._paired(column, counted)
+            if counted or pairs.pairs:
+                pairs_by_column[column] = (pairs, note)
+        tested = [c for c, (pairs, _) in pairs_by_column.items() if pairs.pairs >= FEWEST]
+        corrected = holm([pairs_by_column[column][0].p_t for column in tested])
         p_values = dict(zip(tested, corrected, strict=True))
         block = self.report.spec.report
-        least = block.scale * metric_margin(block.metric)
-        for column, (pairs, note) in kept.items():
+        smallest = block.scale * metric_margin(block.metric)
+        for column, (pairs, note) in pairs_by_column.items():
             published = float(self.published[column])
             half = 0.0 if isnan(published) else abs(published) / 2
-            margin = max(least, half)
+            margin = max(smallest, half)
             p = p_values.get(column, nan)
             verdict = judge_pairs(pairs, p, margin, max(1, len(tested)))
             label = self.report.labels["column", column]
             seconds = self._seconds(column, verdict, pairs)
             yield Comparison(
-                *(self, column, label, published, pairs, p, margin),
-                *(verdict, counted, note, seconds),
+                claim=self,
+                column=column,
+                label=label,
+                published=published,
+                pairs=pairs,
+                p=p,
+                margin=margin,
+                verdict=verdict,
+                counted=counted,
+                note=note,
+                seconds=seconds,
             )
 
     def _paired(self, column: Coordinate, at_protocol: bool) -> tuple[Paired, str]:
         runs = self.report.runs
-        selected = runs[(runs["column"] == column) & runs["row"].isin([self.method, self.other])]
+        selected = runs[(runs["column"] == column) & runs["row"].isin([self.method, self.baseline])]
         selected = selected[selected["status"] == "finished"]
         note = ""
         shared = set(selected["deviation"])
@@ -190,28 +203,33 @@ class Claim:
         selected = selected[selected["deviation"] == note]
         selected = selected.assign(value=self._sign * selected["value"])
         scores = seed_scores(selected)
-        sides = (scores.get((method, str(column)), {}) for method in (self.method, self.other))
-        return paired_by_seed(*sides), note
+        method_scores = scores.get((self.method, str(column)), {})
+        baseline_scores = scores.get((self.baseline, str(column)), {})
+        return paired_by_seed(method_scores, baseline_scores), note
 
     def _seconds(self, column: Coordinate, verdict: Verdict, pairs: Paired) -> float:
         """Seconds of the runs that would decide a comparison; NaN without a stored run."""
         if verdict.decided:
             return 0.0
-        if verdict.more is None:
+        if verdict.missing_pairs is None:
             return inf
-        wanted = range(pairs.pairs + verdict.more)
-        return sum(self._seconds_of(method, column, wanted) for method in (self.method, self.other))
+        seeds = range(pairs.pairs + verdict.missing_pairs)
+        methods = (self.method, self.baseline)
+        return sum(self._seconds_of(method, column, seeds) for method in methods)
 
     def _seconds_of(self, row: str, column: Coordinate, seeds: range) -> float:
         runs = self.report.collected
         selected = runs[(runs["row"] == row) & (runs["column"] == column)]
         at_protocol = selected[(selected["status"] == "finished") & (selected["deviation"] == "")]
         missing = len(seeds) - min(len(seeds), at_protocol["seed"].nunique())
-        known = selected if at_protocol.empty else at_protocol
-        known = known[known["seconds"].notna() & (known["steps"] > 0)]
-        if not missing or known.empty:
-            return nan if missing else 0.0
-        return missing * float((known["seconds"] * known.apply(self._longer, axis=1)).median())
+        timed = selected if at_protocol.empty else at_protocol
+        timed = timed[timed["seconds"].notna() & (timed["steps"] > 0)]
+        if not missing:
+            return 0.0
+        if timed.empty:
+            return nan
+        seconds = timed["seconds"] * timed.apply(self._longer, axis=1)
+        return missing * float(seconds.median())
 
     def _longer(self, run: "pd.Series[Any]") -> float:
         """Length of a run at the table's protocol divided by that of a stored run."""
@@ -234,7 +252,7 @@ def load_claims(reports: Callable[[str], Sequence[Report]]) -> list[Claim]:
             claim=row["claim"],
             table=row["table"],
             method=row["method"],
-            other=row["other"],
+            baseline=row["other"],
             link=row["link"],
             report=reports(row["table"])[0],
             aside=bool(row["aside"]),
@@ -244,12 +262,13 @@ def load_claims(reports: Callable[[str], Sequence[Report]]) -> list[Claim]:
 
 
 def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
-    """A row of text for each claim, and one below it for comparisons that are not counted."""
+    """A row of text for each claim, and a row below it for comparisons that do not count."""
     rows = []
     for claim in claims:
         rows.append(_row(claim, claim.counted))
         rows[-1] |= {"paper": claim.paper, "claim": f"[{claim.claim}]({claim.link})"}
-        if uncounted := [one for one in claim.comparisons if not one.counted]:
+        uncounted = [one for one in claim.comparisons if not one.counted]
+        if uncounted:
             rows.append(_row(claim, uncounted) | {"claim": BELOW, "decide": "", "hours": ""})
     return pd.DataFrame(rows)
 
@@ -257,14 +276,14 @@ def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
 def _row(claim: Claim, comparisons: Sequence[Comparison]) -> dict[str, str]:
     words = [one.verdict.word for one in comparisons]
     open_ones = [one for one in comparisons if not one.verdict.decided]
-    known = sum(one.hours for one in open_ones if 0 <= one.hours < inf)
+    hours = sum(one.hours for one in open_ones if 0 <= one.hours < inf)
     unknown = "+" * any(not one.hours < inf for one in open_ones)
     return {
         "paper": "",
         "claim": "",
         "comparisons": str(len(comparisons)),
         **{word: str(words.count(word) or "") for word in WORDS},
-        "hours": f"{known:.1f}{unknown}" if open_ones else "",
+        "hours": f"{hours:.1f}{unknown}" if open_ones else "",
         "decide": f"`{claim.name}`" if open_ones else "",
     }
 
@@ -289,24 +308,25 @@ def comparison_table(claim: Claim) -> pd.DataFrame:
 
 
 def agenda(claims: Sequence[Claim]) -> list[Comparison]:
-    """Undecided and missing comparisons in order of what they decide per hour.
+    """Undecided and missing comparisons, the cheapest first.
 
-    Those without a stored run come last: time one run of each first.
+    Comparisons without a stored run come last, since a run must first be timed.
     """
-    wanted = [one for claim in claims for one in claim.counted if not one.verdict.decided]
-    return sorted(wanted, key=lambda one: inf if isnan(one.seconds) else one.seconds)
+    open_comparisons = [one for claim in claims for one in claim.counted if not one.verdict.decided]
+    return sorted(open_comparisons, key=lambda one: inf if isnan(one.seconds) else one.seconds)
 
 
 def agenda_in_words(claims: Sequence[Claim]) -> Iterator[str]:
-    """Two lines for each item of the agenda, its cost and its command, and a line on all."""
+    """Two lines for each item of the agenda, with its cost and command, and a last line on all."""
     comparisons = agenda(claims)
     for one in comparisons:
         yield f"{_hours(one.seconds):>12}  {one.claim.claim}, {one.label}: {one.verdict}"
         yield f"{'':>12}  {one.command}"
     hours = sum(one.hours for one in comparisons if one.hours < inf)
     unknown = sum(not one.hours < inf for one in comparisons)
-    more = f"; {unknown} have no stored run, time one of each first" if unknown else ""
-    yield f"{len(comparisons)} comparisons are open, about {hours:.1f} hours on this machine{more}"
+    remark = f"; {unknown} have no stored run, time one of each first" if unknown else ""
+    count = len(comparisons)
+    yield f"{count} comparisons are open, about {hours:.1f} hours on this machine{remark}"
 
 
 def _hours(seconds: float) -> str:
@@ -316,7 +336,7 @@ def _hours(seconds: float) -> str:
 
 
 def summary_table(claims: Sequence[Claim]) -> pd.DataFrame:
-    """How many published comparisons of each paper have each of the five words, as text."""
+    """Number of published comparisons of each paper with each of the five words, as text."""
     rows = []
     for paper in dict.fromkeys(claim.paper for claim in claims):
         of_paper = [claim for claim in claims if claim.paper == paper]
@@ -328,7 +348,7 @@ def summary_table(claims: Sequence[Claim]) -> pd.DataFrame:
 
 
 def verdict_in_words(claim: Claim, counted: bool = True) -> str:
-    """The verdicts of a claim's comparisons, as a list of data sets for each word."""
+    """Verdicts of a claim's comparisons: a list of data sets for each word."""
     labels_by_word: dict[str, list[str]] = {word: [] for word in WORDS}
     for one in claim.comparisons:
         if one.counted == counted:

@@ -1,4 +1,4 @@
-"""All tables at a glance: finished cells, comparisons, cost, and what is missing."""
+"""Overview of all tables: finished cells, comparisons, cost, and gaps."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -6,8 +6,9 @@ from pathlib import Path
 import pandas as pd
 
 from curvlab.statistics import CONFIRMED, HITS_MARGIN, MRR_MARGIN, POINT, UNDECIDED
+from curvlab.tables.cells import NEXT_DRAW, WELCH, deviations
 from curvlab.tables.render import markdown_table, number_legend, terminal_table, terminal_text
-from curvlab.tables.report import NEXT_DRAW, WELCH, Report, deviations
+from curvlab.tables.report import Report
 from curvlab.tables.spec import TableSpec
 
 MARGINS = (
@@ -29,7 +30,7 @@ VERDICTS = ("confirmed", "undecided", "below", "above", NEXT_DRAW, f"{NEXT_DRAW}
 def overview(
     specs: Iterable[TableSpec], build: Callable[[TableSpec], Report]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """A row per table, and remarks; panels of the same runs count once."""
+    """One row for each table, and remarks; panels of the same runs count once."""
     panels: dict[tuple[object, ...], TableSpec] = {}
     for spec in specs:
         of_runs = (spec.name, spec.report.rows, spec.report.columns, *spec.report.where.items())
@@ -61,19 +62,23 @@ def overview(
         )
         published.add(numbers)
         remarks += [
-            f"{spec.name}: {s[0].lower()}{s[1:]}" for s in deviations(report.collected).values()
+            f"{spec.name}: {sentence[0].lower()}{sentence[1:]}"
+            for sentence in deviations(report.collected).values()
         ]
-        if cited := _rows_of("cited", report):
+        cited = _rows_of("cited", report)
+        if cited:
             remarks.append(f"{spec.name}: {cited} have published numbers only.")
-        if absent := _rows_of("missing", report):
+        absent = _rows_of("missing", report)
+        if absent:
             remarks.append(f"{spec.name} has no {absent}.")
     return pd.DataFrame(rows), list(dict.fromkeys(remarks))
 
 
 def verdicts(cells: pd.DataFrame) -> dict[str, int]:
-    """Count of published numbers by verdict, separately for the two rules."""
+    """Number of published numbers by verdict, separately for the two rules."""
     counted = cells[cells["counted"].astype(bool)]
-    welch, draws = (counted[counted["rule"] == rule] for rule in (WELCH, NEXT_DRAW))
+    welch = counted[counted["rule"] == WELCH]
+    draws = counted[counted["rule"] == NEXT_DRAW]
     outside = welch.loc[~welch["verdict"].isin([CONFIRMED, UNDECIDED]), "difference"]
     counts = (
         (welch["verdict"] == CONFIRMED).sum(),
@@ -92,33 +97,34 @@ def _rows_of(status: str, report: Report) -> str:
 
 
 def totals(tables: pd.DataFrame, pages: Path) -> str:
-    """One line per paper, with a link to its page, and one for all: sums of `overview`."""
+    """Sums of `overview`: one line for each paper, with a link to its page, and one for all."""
     papers = tables["table"].str.partition("/")[0]
     counts = _counts(tables)
     sums = counts.groupby(papers, sort=False).sum()
-    sums.index = pd.Index(
-        [f"[{p}]({p}.md)" if (pages / f"{p}.md").is_file() else p for p in sums.index]
-    )
+    names = []
+    for paper in sums.index:
+        has_page = (pages / f"{paper}.md").is_file()
+        names.append(f"[{paper}]({paper}.md)" if has_page else paper)
+    sums.index = pd.Index(names)
     sums.loc["all"] = counts.sum()
-    whole = sums.drop(columns="hours").astype(int).assign(hours=sums["hours"])
-    return markdown_table(
-        _texts(whole.reset_index(names="paper"), ",d").assign(
-            hours=whole["hours"].map("{:,.1f}".format).to_numpy()
-        )
-    )
+    table = sums.drop(columns="hours").astype(int).assign(hours=sums["hours"])
+    texts = _texts(table.reset_index(names="paper"), ",d")
+    hours = table["hours"].map("{:,.1f}".format).to_numpy()
+    return markdown_table(texts.assign(hours=hours))
 
 
 def _counts(tables: pd.DataFrame) -> pd.DataFrame:
-    """The columns that are summed; published numbers are judged by the first table with them."""
+    """The columns to sum; a published number counts in the first table that has it."""
     counts = tables.drop(columns=["table", "title", "again"])
     counts.loc[tables["again"], list(VERDICTS)] = 0
     return counts
 
 
 def totals_in_words(tables: pd.DataFrame) -> str:
-    """The sums of `overview` as one sentence; numbers of unknown draws are counted apart."""
+    """The sums of `overview` in a sentence; numbers of unknown draws are counted separately."""
     sums = _counts(tables).sum()
-    below, above = int(sums["below"]), int(sums["above"])
+    below = int(sums["below"])
+    above = int(sums["above"])
     return (
         f"{sums['cells']:.0f} of {sums['cells planned']:,.0f} cells are complete; of the published "
         f"numbers that they can judge, {sums[CONFIRMED]:.0f} are confirmed, {below + above} "
@@ -129,26 +135,28 @@ def totals_in_words(tables: pd.DataFrame) -> str:
 
 
 def _texts(tables: pd.DataFrame, form: str = "d") -> pd.DataFrame:
-    rest = [f"{name} {whole}" for name, whole in OF_PLANNED.items()]
+    rest = [f"{name} {total}" for name, total in OF_PLANNED.items()]
     texts = tables.drop(columns=[*rest, "again"], errors="ignore")
-    for name, whole in zip(OF_PLANNED, rest, strict=True):
-        pairs = zip(tables[name], tables[whole], strict=True)
+    for name, total in zip(OF_PLANNED, rest, strict=True):
+        pairs = zip(tables[name], tables[total], strict=True)
         texts[name] = [f"{done:{form}} of {planned:{form}}" for done, planned in pairs]
     hours = texts["hours"].map(lambda hours: f"{hours:.1f}" if hours else "")
     return texts.assign(hours=hours).astype(str)
 
 
 def status(tables: pd.DataFrame, remarks: list[str], results: Path, form: str) -> str:
-    """One line per table, remarks, and the state of figures that no sweep fills."""
+    """One line for each table, remarks, and the state of figures that no sweep fills."""
     texts = _texts(tables)
     figures = paper_figures()
     above = results.resolve().parent
     states = []
     for names, state in zip(figures.pop("pictures").str.split(), figures["state"], strict=True):
-        drawn = all((above / name).is_file() for name in names)
-        words = "" if not names else "drawn" if drawn else "not drawn"
-        if names and drawn and form == "markdown":
-            words = ", ".join(f"[drawn]({name})" for name in names)
+        words = ""
+        if names:
+            is_drawn = all((above / name).is_file() for name in names)
+            words = "drawn" if is_drawn else "not drawn"
+            if is_drawn and form == "markdown":
+                words = ", ".join(f"[drawn]({name})" for name in names)
         states.append("; ".join(filter(None, [words, state])))
     figures["state"] = states
     if form == "markdown":

@@ -1,4 +1,4 @@
-"""All tables of a paper as one HTML page of heat maps that needs no other file."""
+"""All tables of a paper as a self-contained HTML page of heat maps."""
 
 from html import escape
 from pathlib import Path
@@ -12,7 +12,9 @@ from curvlab.tables.report import Report, build_report
 from curvlab.tables.spec import load_table, table_names
 
 FULL = 5.0  # the difference, in intervals, that has the full colour
-BETTER, WORSE = "0, 114, 178", "230, 159, 0"  # colours of cells
+# colours of cells
+BETTER = "0, 114, 178"
+WORSE = "230, 159, 0"
 
 
 def page(configs: Path, paper: str, results: Path) -> str:
@@ -35,7 +37,7 @@ def page(configs: Path, paper: str, results: Path) -> str:
 
 
 def heatmap(report: Report) -> str:
-    """The table in HTML: our number in each cell, coloured, and its runs as the cell's title."""
+    """The table in HTML: each cell has our number, a colour, and its runs as a title."""
     cells = report.cells
     outside = cells["within"].eq(False) & (report.better != "neither")
     interval = np.hypot(cells["our_t95"], cells["paper_pm"].fillna(0))
@@ -53,8 +55,8 @@ def heatmap(report: Report) -> str:
         cell_runs = by_cell.get((cell["row"], cell["column"]), [])
         words = escape(_details(cell, cell_runs, report), quote=True)
         text = decimal(cell["our_mean"], report.decimals) + cell["mark"]
-        shown = text if cell["seeds"] else f"<small>{cell['status']}</small>"
-        rows[cell["row"]] += f'<td{style} title="{words}">{shown}</td>'
+        content = text if cell["seeds"] else f"<small>{cell['status']}</small>"
+        rows[cell["row"]] += f'<td{style} title="{words}">{content}</td>'
     head = "".join(f"<th>{escape(report.labels['column', c])}</th>" for c in report.columns)
     body = "\n".join(f"<tr>{row}</tr>" for row in rows.values())
     return (

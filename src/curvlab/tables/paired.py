@@ -1,4 +1,4 @@
-"""Finished runs side by side: differences, scores, cost, and a paired test."""
+"""Comparison of finished runs: differences, scores, cost, and a paired test."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ LABEL_LENGTH = 40
 
 @dataclass
 class Group:
-    """Runs that differ in the seed alone, and `settings` that distinguish them from others."""
+    """Runs that differ only in the seed, and the `settings` that distinguish the group."""
 
     settings: dict[str, Any]
     runs: dict[int, Result]
@@ -36,7 +36,7 @@ class Group:
 
     @property
     def scores(self) -> dict[int, float]:
-        """By seed."""
+        """Scores by seed."""
         return {seed: run.score for seed, run in self.runs.items() if run.score is not None}
 
 
@@ -47,11 +47,11 @@ def group_runs(results: Sequence[Result]) -> list[Group]:
         raise UsageError("none of these runs has finished: there is nothing to compare")
     kinds = {f"{result.task} by {result.config['dataset'].get('metric')}" for result in finished}
     if len(kinds) > 1:
-        said = " and ".join(sorted(kinds))
-        raise UsageError(f"scores of {said} cannot be compared: give runs of one task and metric")
-    built = pd.DataFrame(map(_built, finished), dtype=object)
-    built = built.where(built.notna(), None)
-    settings = built.loc[:, built.map(canonical).nunique() > 1].to_dict("records")
+        names = " and ".join(sorted(kinds))
+        raise UsageError(f"scores of {names} cannot be compared: give runs of one task and metric")
+    descriptions = pd.DataFrame(map(_describe, finished), dtype=object)
+    descriptions = descriptions.where(descriptions.notna(), None)
+    settings = descriptions.loc[:, descriptions.map(canonical).nunique() > 1].to_dict("records")
     groups: dict[str, Group] = {}
     for result, setting in zip(finished, settings, strict=True):
         group = groups.setdefault(
@@ -59,8 +59,8 @@ def group_runs(results: Sequence[Result]) -> list[Group]:
         )
         if result.seed in group.runs and group.runs[result.seed].score != result.score:
             raise UsageError(
-                f"seed {result.seed} of {result.model} on {result.dataset} is there twice with "
-                "different scores: leave one of the folders out"
+                f"seed {result.seed} of {result.model} on {result.dataset} occurs twice with "
+                "different scores: omit one of the folders"
             )
         group.runs[result.seed] = result
     for group, label in zip(groups.values(), _labels(list(groups.values())), strict=True):
@@ -69,7 +69,7 @@ def group_runs(results: Sequence[Result]) -> list[Group]:
 
 
 def comparison(groups: Sequence[Group]) -> pd.DataFrame:
-    """A row per group: settings, score with its interval, cost, the test against the first.
+    """A row for each group: settings, score with its interval, cost, test against the first.
 
     `above_the_first` is the verdict on the statement that a group's score is higher.
     """
@@ -80,18 +80,19 @@ def comparison(groups: Sequence[Group]) -> pd.DataFrame:
     p_holm = holm(table["p"].tolist())
     margin = _margin(first)
     tests = max(1, table["p"].notna().sum())
-    judged = [judge_pairs(one, p, margin, tests) for one, p in zip(pairs, p_holm, strict=True)]
-    words = [str(verdict) for verdict in judged]
+    words = []
+    for paired, p in zip(pairs, p_holm, strict=True):
+        words.append(str(judge_pairs(paired, p, margin, tests)))
     return table.assign(p_holm=p_holm, margin=margin, above_the_first=["", *words[1:]])
 
 
 def _margin(group: Group) -> float:
-    """The margin of the runs' metric; by the scale of scores if it is not named."""
+    """The margin of the runs' metric; without a metric, a margin by the scale of scores."""
     run = next(iter(group.runs.values()))
-    named = (run.config.get(part) or {} for part in ("dataset", "task"))
-    metric = next((str(part["metric"]) for part in named if part.get("metric")), "")
-    if metric:
-        return metric_margin(metric)
+    for name in ("dataset", "task"):
+        section = run.config.get(name) or {}
+        if section.get("metric"):
+            return metric_margin(str(section["metric"]))
     return POINT if decimals(list(group.scores.values())) == 2 else MRR_MARGIN
 
 
@@ -114,19 +115,20 @@ def _row(group: Group, paired: Paired) -> dict[str, Any]:
     }
 
 
-def _built(result: Result) -> dict[str, Any]:
-    what = built(result.config, result.revisions)
-    what.pop("seed", None)
+def _describe(result: Result) -> dict[str, Any]:
+    objects = built(result.config, result.revisions)
+    objects.pop("seed", None)
     for group in ("model", "dataset", "manifold"):
-        part = what.get(group)
-        part = part if isinstance(part, dict) else {}
-        what[group] = {k: v for k, v in part.items() if k != "_target_"}
-        what[group]["name"] = getattr(result, group)
-    return flatten(what)
+        part = objects.get(group)
+        if not isinstance(part, dict):
+            part = {}
+        objects[group] = {key: value for key, value in part.items() if key != "_target_"}
+        objects[group]["name"] = getattr(result, group)
+    return flatten(objects)
 
 
 def _labels(groups: Sequence[Group]) -> list[str]:
-    """Short names of groups: the choices that distinguish them, else what differs."""
+    """Short names of groups: the choices that distinguish them, else their settings."""
     runs = [next(iter(group.runs.values())) for group in groups]
     parts: list[list[str]] = [[] for _ in groups]
     for choice in ("model", "dataset", "manifold"):
@@ -138,8 +140,8 @@ def _labels(groups: Sequence[Group]) -> list[str]:
             for key, value in group.settings.items():
                 last = key.rpartition(".")[2]
                 if last not in ("name", "revision", "transforms"):
-                    shown = str(value).rpartition(".")[2] if last == "_target_" else value
-                    part.append(f"{last}={'default' if value is None else shown}")
+                    text = str(value).rpartition(".")[2] if last == "_target_" else value
+                    part.append(f"{last}={'default' if value is None else text}")
     labels = [", ".join(part)[:LABEL_LENGTH] or runs[0].model for part in parts]
     return [
         label if labels.count(label) == 1 else f"{label} ({labels[: i + 1].count(label)})"

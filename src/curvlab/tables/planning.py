@@ -1,4 +1,4 @@
-"""Stored results of tables that today's commands no longer give."""
+"""Stored results of tables that the current commands no longer produce."""
 
 from collections.abc import Container
 from pathlib import Path
@@ -14,33 +14,39 @@ from curvlab.results.identity import built, canonical, stored_config
 from curvlab.results.result import load, result_files
 from curvlab.tables.runs import DEFAULT, flatten, format_option, lookup
 
-QUESTION = "stored"  # of the cache
+QUESTION = "stored"  # kind of the questions to the cache
 
 
 def outdated_cells(
-    configs: Path, results: Path, among: Container[str] | None = None
+    configs: Path, results: Path, selected: Container[str] | None = None
 ) -> list[tuple[str, int, str]]:
-    """Folder, runs and reason of each cell whose command has changed."""
+    """Folder, number of runs and reason for each cell whose command has changed."""
     cells: dict[str, list[Path]] = {}
     for path in result_files(results):
         cell = path.parents[1].relative_to(results).as_posix()
-        if among is None or cell in among:
+        if selected is None or cell in selected:
             cells.setdefault(cell, []).append(path)
     cache = user_cache() if configs == CONFIGS else CompositionCache()
-    whys = {cell: _why(configs, Path(cell), load(paths[0]), cache) for cell, paths in cells.items()}
-    return [(cell, len(cells[cell]), why) for cell, why in sorted(whys.items()) if why]
+    outdated = []
+    for cell, paths in sorted(cells.items()):
+        reason = _reason(configs, Path(cell), load(paths[0]), cache)
+        if reason:
+            outdated.append((cell, len(paths), reason))
+    return outdated
 
 
 def cell_words(configs: Path, table: str, result: dict[str, Any]) -> list[str]:
-    """Overrides of the command that made a result of a table."""
+    """Overrides of the command that produced a result of a table."""
     words = [f"table={table}"]
-    for key in OmegaConf.load(find(configs, f"table/{table}.yaml")).hydra.sweeper.params:
-        named = key in ("model", "dataset", "seed", "task")
-        words.append(f"{key}={result[key] if named else lookup(result['config'], key)}")
+    config = OmegaConf.load(find(configs, f"table/{table}.yaml"))
+    for key in config.hydra.sweeper.params:
+        is_field = key in ("model", "dataset", "seed", "task")
+        value = result[key] if is_field else lookup(result["config"], key)
+        words.append(f"{key}={value}")
     return [*words, *(result.get("changed") or ())]
 
 
-def _why(configs: Path, cell: Path, result: dict[str, Any], cache: CompositionCache) -> str:
+def _reason(configs: Path, cell: Path, result: dict[str, Any], cache: CompositionCache) -> str:
     words = cell_words(configs, "/".join(cell.parts[:2]), result)
     config = cache.get(QUESTION, *words)
     if config is None:
@@ -51,7 +57,8 @@ def _why(configs: Path, cell: Path, result: dict[str, Any], cache: CompositionCa
         cache.put(config, config, QUESTION, *words)
     now = built(config)
     before = built(result["config"], result.get("revisions") or {})
-    then, today = flatten(before), flatten(now)
+    then = flatten(before)
+    today = flatten(now)
     pairs = {k: (then.get(k, DEFAULT), today.get(k, DEFAULT)) for k in {**then, **today}}
     return "; ".join(
         f"{key} {format_option(one)} -> {format_option(other)}"

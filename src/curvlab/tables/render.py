@@ -1,6 +1,6 @@
 """Rendering of reports for the terminal, in Markdown, LaTeX or CSV.
 
-Each row of a table takes up to seven lines, so that a number is above the one it is compared with.
+Each row of a table takes up to seven lines, so that compared numbers are below each other.
 """
 
 import re
@@ -19,7 +19,8 @@ from rich.text import Text
 
 from curvlab.errors import UsageError
 from curvlab.program import plain_console
-from curvlab.tables.report import LETTERS, NEXT_DRAW, WELCH, Report
+from curvlab.tables.cells import LETTERS, NEXT_DRAW, WELCH
+from curvlab.tables.report import Report
 from curvlab.tables.runs import LOST
 
 Format = Literal["terminal", "markdown", "latex", "csv"]
@@ -35,27 +36,29 @@ _MARK = re.compile(r"(?m)^<!-- (tables\.py .*|end) -->$")
 
 @dataclass(frozen=True)
 class Entry:
-    """A number with its remark; its `place` in the column is 1, 2 or 0; `grey` deviates."""
+    """A number with a remark, its `place` in the column (1, 2 or 0), and `grey` if it deviates."""
 
     number: str = ""
     remark: str = ""
     place: int = 0
     grey: bool = False
 
-    def written(self, marks: Sequence[str], grey: str, escape: Callable[[str], str] = str) -> str:
+    def format(self, marks: Sequence[str], grey: str, escape: Callable[[str], str] = str) -> str:
         """Apply a format's templates for the places 0, 1 and 2, and for grey."""
         number = marks[self.place].format(escape(self.number)) if self.number else ""
         text = " ".join(filter(None, [number, escape(self.remark)]))
         return grey.format(text) if self.grey else text
 
 
-NOTHING = Entry()
+EMPTY = Entry()
 
 
-def text_frame(report: Report, written: Callable[[Entry], str], bold: str = "{}") -> pd.DataFrame:
+def text_frame(
+    report: Report, format_entry: Callable[[Entry], str], bold: str = "{}"
+) -> pd.DataFrame:
     """The lines of a table as text, by their kind, without empty ones.
 
-    The first column is the row's label, on its first line only, the second says what the line is.
+    The first column is the row's label, on its first line only; the second names the line.
     """
     cells = report.cells.to_dict("records")
     columns = len(report.columns)
@@ -65,21 +68,22 @@ def text_frame(report: Report, written: Callable[[Entry], str], bold: str = "{}"
         of_row = [_entries(cell, report) for cell in cells[i * columns : (i + 1) * columns]]
         for kind in of_row[0]:
             entries = [entry[kind] for entry in of_row]
-            if any(entry != NOTHING for entry in entries):
+            if any(entry != EMPTY for entry in entries):
                 name = report.second if kind == "second" else kind
-                lines.append((kind, label, name, *map(written, entries)))
+                lines.append((kind, label, name, *map(format_entry, entries)))
                 label = ""
     if any(cell["ranked"] for cell in cells[:columns]):
-        orders = (
-            f"{decimal(c['spearman'], 2)} ({c['ranked']})" if c["ranked"] else ""
-            for c in cells[:columns]
-        )
-        texts = (written(Entry(remark=order)) for order in orders)
+        texts = []
+        for cell in cells[:columns]:
+            order = f"{decimal(cell['spearman'], 2)} ({cell['ranked']})" if cell["ranked"] else ""
+            texts.append(format_entry(Entry(remark=order)))
         lines.append(("rank", bold.format("Spearman"), "rank", *texts))
     if report.with_references:
         for i, (method, points) in enumerate(report.references.iterrows()):
-            numbers = (points.get(column, nan) for column in report.columns)
-            texts = (written(Entry(decimal(number, report.decimals))) for number in numbers)
+            texts = []
+            for column in report.columns:
+                number = decimal(points.get(column, nan), report.decimals)
+                texts.append(format_entry(Entry(number)))
             label = bold.format("Reference points") if i == 0 else ""
             lines.append(("reference", label, str(method), *texts))
     header = ["kind", " ", "  ", *(report.labels["column", c] for c in report.columns)]
@@ -91,9 +95,12 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
     mark = cell["mark"]
 
     def summary(kind: str, seeds: int, place: int = 0, mark: str = mark) -> Entry:
-        """Mean, spread and number of seeds; of two seeds, which have no spread, both values."""
-        low, high = (decimal(cell[f"{kind}_{key}"], digits) for key in ("low", "high"))
-        remark = f"({low}, {high})" if seeds == 2 else f"({seeds})"
+        """Mean, spread and number of seeds; two seeds have no spread but both values."""
+        remark = f"({seeds})"
+        if seeds == 2:
+            low = decimal(cell[f"{kind}_low"], digits)
+            high = decimal(cell[f"{kind}_high"], digits)
+            remark = f"({low}, {high})"
         number = plus_minus(cell[f"{kind}_mean"], cell[f"{kind}_pm"], digits)
         return Entry(number, f"{remark} {mark}".rstrip(), place, bool(mark))
 
@@ -104,7 +111,7 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
     kinds = ("paper", "ours", "shipped", "second", "difference", "rank", "lost")
     sign = cell["rule"] if cell["within"] or cell["rule"] == NEXT_DRAW else ""
     judged = f"{sign} {cell['verdict']}".strip() if cell["rule"] else ""
-    entries = dict.fromkeys(kinds, NOTHING) | {
+    entries = dict.fromkeys(kinds, EMPTY) | {
         "paper": Entry(paper, place=cell["paper_place"]),
         "ours": Entry(remark=f"{untried} {mark}".rstrip(), grey=bool(mark)),
         "difference": Entry(decimal(cell["difference"], digits, "+"), judged),
@@ -114,10 +121,10 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
         entries["ours"] = summary("our", cell["seeds"], cell["our_place"])
     if cell["source"] == "shipped":
         entries["shipped"] = entries["ours"]
-        entries["ours"] = NOTHING
+        entries["ours"] = EMPTY
     if cell["other_seeds"]:
-        other = "ours" if cell["source"] == "shipped" else "shipped"
-        entries[other] = summary("other", cell["other_seeds"], mark=cell["other_mark"])
+        source = "ours" if cell["source"] == "shipped" else "shipped"
+        entries[source] = summary("other", cell["other_seeds"], mark=cell["other_mark"])
     if cell["second_seeds"]:
         entries["second"] = summary("second", cell["second_seeds"])
     if not isnan(cell["our_rank"]):
@@ -170,8 +177,8 @@ def number_legend(margin: str) -> str:
 
 
 def render(reports: Sequence[Report], form: Format) -> str:
-    """A table, or the panels of a figure one below the other; the terminal's without colours."""
-    if form == "csv":  # unrounded; `Report.cells` says what the columns are
+    """A table, or the panels of a figure one below the other; without colours in a terminal."""
+    if form == "csv":  # unrounded; the columns are those of `Report.cells`
         cells = pd.concat([report.cells for report in reports])
         return cells.to_csv(index=False, lineterminator="\n")
     writers: dict[str, Callable[[Report], str]]
@@ -180,19 +187,21 @@ def render(reports: Sequence[Report], form: Format) -> str:
 
 
 def terminal(report: Report, width: int = 100, styled: bool = False) -> str:
-    """The report for a terminal: columns that do not fit in its width go into blocks below."""
+    """The report for a terminal; columns that exceed the width go into blocks below."""
     out = StringIO()
     console = plain_console(file=out, width=width, force_terminal=styled, no_color=not styled)
     endless = plain_console(file=out, width=100_000)
     console.print(Text(report.title, style="bold"))
     marks = ("{}", "[bold]{}[/]", "[underline]{}[/]")
     grey = "[dim]{}[/]"
-    frame = text_frame(report, lambda entry: entry.written(marks, grey, rich_escape), "[bold]{}[/]")
+    frame = text_frame(report, lambda entry: entry.format(marks, grey, rich_escape), "[bold]{}[/]")
     first = 2
     last = len(frame.columns)
     while first < last:
-        tables = (_block(frame.iloc[:, [0, 1, *range(first, n)]]) for n in range(last, first, -1))
-        table = next(t for t in tables if endless.measure(t).maximum <= width or len(t.columns) < 4)
+        for end in range(last, first, -1):
+            table = _block(frame.iloc[:, [0, 1, *range(first, end)]])
+            if endless.measure(table).maximum <= width or len(table.columns) < 4:
+                break
         console.print(table, "")
         first += len(table.columns) - 2
     notes = [*report.caption, legend(report, "underlined", "dim")]
@@ -216,7 +225,7 @@ def _block(frame: pd.DataFrame) -> Table:
 
 
 def terminal_table(frame: pd.DataFrame, width: int = 120) -> str:
-    """A DataFrame of text for a terminal: numbers right-aligned, the last column wrapped."""
+    """A DataFrame of text for a terminal, with right-aligned numbers."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in frame:
         numbers = frame[name].str.fullmatch(r"[\d.,]*( of \d+)?").all()
@@ -238,10 +247,10 @@ def _strip(text: str) -> str:
 
 
 def markdown(report: Report, with_legend: bool = True) -> str:
-    """The report as a GitHub table, padded so that its source can be read as well."""
+    """The report as a GitHub table, padded so that its source is readable too."""
     marks = ("{}", "**{}**", "*{}*")
     grey = "<sub>{}</sub>"
-    frame = text_frame(report, lambda entry: entry.written(marks, grey), "**{}**")
+    frame = text_frame(report, lambda entry: entry.format(marks, grey), "**{}**")
     legends = [legend(report, "italic", "small")] if with_legend else []
     words = " ".join([*report.caption, *legends])
     notes = (f"{i}. {note}\n" for i, note in enumerate(report.footnotes, start=1))
@@ -254,10 +263,15 @@ def markdown_table(frame: pd.DataFrame, padded: bool = False) -> str:
     """A DataFrame of text as a table in Markdown."""
     lines = [[str(text).strip() for text in frame.columns], *frame.to_numpy().tolist()]
     lines = [[text.replace("|", "\\|") for text in line] for line in lines]
-    widths = [max(3, *map(len, column)) if padded else 0 for column in zip(*lines, strict=True)]
+    widths = [0] * len(lines[0])
+    if padded:
+        widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
     lines.insert(1, ["-" * (width or 3) for width in widths])
-    rows = ([text.ljust(w) for text, w in zip(line, widths, strict=True)] for line in lines)
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    rows = []
+    for line in lines:
+        texts = [text.ljust(width) for text, width in zip(line, widths, strict=True)]
+        rows.append(f"| {' | '.join(texts)} |\n")
+    return "".join(rows)
 
 
 LATEX: dict[str, Any] = {
@@ -271,7 +285,7 @@ LATEX: dict[str, Any] = {
 
 
 def latex_escape(text: str) -> str:
-    """The text with every character that LaTeX reads as a command, or cannot set, replaced."""
+    """Replace characters that LaTeX reads as commands or cannot set."""
     return text.translate(str.maketrans(LATEX))
 
 
@@ -279,7 +293,7 @@ def latex(report: Report) -> str:
     r"""The report as a `table` environment; the document needs `\usepackage{booktabs,xcolor}`."""
     marks = ("{}", r"\textbf{{{}}}", r"\underline{{{}}}")
     grey = r"\textcolor{{gray}}{{{}}}"
-    frame = text_frame(report, lambda entry: entry.written(marks, grey, latex_escape))
+    frame = text_frame(report, lambda entry: entry.format(marks, grey, latex_escape))
     frame[[" ", "  "]] = frame[[" ", "  "]].map(latex_escape)
     caption = [f"{report.title}.", *report.caption, legend(report, "underlined", "grey")]
     text = (
@@ -300,26 +314,30 @@ def latex(report: Report) -> str:
 
 
 def sentence(report: Report, row: str, column: str) -> str:
-    """One cell as a text: our number, a second one if there is one, the published one."""
+    """One cell as a text: our number, the second number and the published one, if they exist."""
     cell = _cell(report, row, column)
     entries = _entries({**cell, "our_place": 0, "paper_place": 0}, report)
     names = {"ours": "ours", "second": report.second, "paper": "paper"}
-    items = ((name, entries[kind]) for kind, name in names.items() if entries[kind] != NOTHING)
-    numbers = ", ".join(f"{name} {e.written(('{}',), '<sub>{}</sub>')}" for name, e in items)
+    texts = []
+    for kind, name in names.items():
+        if entries[kind] != EMPTY:
+            texts.append(f"{name} {entries[kind].format(('{}',), '<sub>{}</sub>')}")
+    numbers = ", ".join(texts)
     labels = report.labels["row", cell["row"]], report.labels["column", cell["column"]]
     return f"{', '.join(labels)}: {numbers}.\n"
 
 
-def number(report: Report, row: str, column: str, whose: str = "ours") -> str:
-    """The mean of one cell, without its interval: ours, or `paper` for the published one."""
-    mean = _cell(report, row, column)["our_mean" if whose == "ours" else "paper_mean"]
+def number(report: Report, row: str, column: str, source: str = "ours") -> str:
+    """The mean of one cell without its interval: ours, or `paper` for the published one."""
+    key = "our_mean" if source == "ours" else "paper_mean"
+    mean = _cell(report, row, column)[key]
     if isnan(mean):
-        raise UsageError(f"{report.title} has no value '{whose}' for {row}, {column}")
+        raise UsageError(f"{report.title} has no value '{source}' for {row}, {column}")
     return decimal(mean, report.decimals)
 
 
 def verdict(report: Report, row: str, column: str) -> str:
-    """The verdict on a published number, or why there is none."""
+    """The verdict on a published number, or the reason why there is none."""
     cell = _cell(report, row, column)
     if cell["verdict"]:
         return str(cell["verdict"])
@@ -327,9 +345,9 @@ def verdict(report: Report, row: str, column: str) -> str:
 
 
 def _cell(report: Report, row: str, column: str) -> dict[Any, Any]:
-    for name, known in ((row, report.rows), (column, report.columns)):
-        if name not in map(str, known):
-            names = ", ".join(map(str, known))
+    for name, coordinates in ((row, report.rows), (column, report.columns)):
+        if name not in map(str, coordinates):
+            names = ", ".join(map(str, coordinates))
             raise UsageError(f"'{name}' is none of {names}: say a row and a column")
     cells = report.cells.astype({"row": str, "column": str})
     (place,) = cells.index[(cells["row"] == row) & (cells["column"] == column)]
@@ -339,22 +357,20 @@ def _cell(report: Report, row: str, column: str) -> dict[Any, Any]:
 def refresh(text: str, write: Callable[[str], str]) -> str:
     """Regenerate the text between each `<!-- tables.py WORDS -->` and `<!-- end -->`.
 
-    Within a line, a text stands between `<!-- cell ... -->` or `<!-- paired ... -->` and
-    `<!-- /cell -->`.
+    Within a line, the text between `<!-- cell ... -->` or `<!-- paired ... -->` and
+    `<!-- /cell -->` is regenerated.
     """
     if len(_MARK.findall(text)) != 2 * len(_MARKED.findall(text)):
         raise UsageError(
-            "what is rewritten must be between a line <!-- tables.py TABLE --> and a line "
-            "<!-- end -->"
+            "generated text must be between a line <!-- tables.py TABLE --> and a line <!-- end -->"
         )
-    anew = _MARKED.sub(
-        lambda match: (
-            f"<!-- tables.py {match['words']} -->\n\n"
-            f"{write(match['words']).strip()}\n\n<!-- end -->"
-        ),
-        text,
-    )
-    return _CELL.sub(
-        lambda match: f"<!-- {match['words']} -->{write(match['words']).strip()}<!-- /cell -->",
-        anew,
-    )
+
+    def write_block(match: re.Match[str]) -> str:
+        words = match["words"]
+        return f"<!-- tables.py {words} -->\n\n{write(words).strip()}\n\n<!-- end -->"
+
+    def write_cell(match: re.Match[str]) -> str:
+        words = match["words"]
+        return f"<!-- {words} -->{write(words).strip()}<!-- /cell -->"
+
+    return _CELL.sub(write_cell, _MARKED.sub(write_block, text))

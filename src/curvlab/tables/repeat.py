@@ -1,4 +1,4 @@
-"""One cheap stored run of every table and model, and the scores of its repetition."""
+"""Repetitions of one cheap stored run for each table and model, and their scores."""
 
 import csv
 from collections import defaultdict
@@ -18,12 +18,13 @@ from curvlab.results.result import git_commit, load, result_files
 from curvlab.statistics import FEWEST
 
 REPEATED = "repeated.csv"
-"""The stored runs that were run again, next to the folder of all tables' results."""
+"""File of repeated runs, next to the folder of all tables' results."""
 
-DIGITS, ROUNDING, NOT = "to the digit", "by rounding", "not"
-"""Equal scores; a difference below one standard deviation over seeds; a larger one."""
+DIGITS = "to the digit"  # equal scores
+ROUNDING = "by rounding"  # a difference below one standard deviation over seeds
+NOT = "not"  # a larger difference
 
-MEASURES = ("_ms", "_mb", "_s")  # times and memory, which no run repeats
+MEASURES = ("_ms", "_mb", "_s")  # endings of times and memory, which differ in each run
 COLUMNS = (
     "table",
     "model",
@@ -51,13 +52,13 @@ class Stored:
     result: dict[str, Any]
 
 
-def cheapest_runs(results: Path, cells_named: Sequence[str] = ()) -> list[Stored]:
-    """The cheapest run of each table and model, preferably of a cell whose spread is known.
+def cheapest_runs(results: Path, selection: Sequence[str] = ()) -> list[Stored]:
+    """The cheapest run of each table and model, preferably in a cell with a known spread.
 
-    Only runs on a CPU that the current classes would repeat are considered; the cheapest comes
-    first. `cells_named` restricts them to tables or cells, such as `fpst/table1/actor/gcn`.
+    Only runs on a CPU that the current classes would repeat are considered. The cheapest run comes
+    first. `selection` restricts them to tables or cells, such as `fpst/table1/actor/gcn`.
     """
-    names = tuple(f"{name.strip('/')}/" for name in cells_named)
+    names = tuple(f"{name.strip('/')}/" for name in selection)
     cells: dict[tuple[str, str, str], list[tuple[str, dict[str, Any]]]] = defaultdict(list)
     for path in result_files(results):
         if names and not f"{path.relative_to(results).as_posix()}".startswith(names):
@@ -74,8 +75,12 @@ def cheapest_runs(results: Path, cells_named: Sequence[str] = ()) -> list[Stored
             seconds = float(result["wall_seconds"])
             one = Stored(table_name, model, name, result["score"], std, seconds, result)
             by_cell[table_name, model].append(one)
-    chosen = [min(runs, key=lambda run: (isnan(run.std), run.seconds)) for runs in by_cell.values()]
-    return sorted(chosen, key=lambda run: run.seconds)
+
+    def preference(run: Stored) -> tuple[bool, float]:
+        return isnan(run.std), run.seconds
+
+    cheapest = [min(runs, key=preference) for runs in by_cell.values()]
+    return sorted(cheapest, key=lambda run: run.seconds)
 
 
 def _parts(path: Path, results: Path) -> tuple[str, str, str, str]:
@@ -84,7 +89,7 @@ def _parts(path: Path, results: Path) -> tuple[str, str, str, str]:
 
 
 def _can_be_repeated(result: dict[str, Any]) -> bool:
-    """Whether a result is of today's code, ran on a processor, and has a score that repeats."""
+    """Whether a result is of the current classes, ran on CPU, and has a reproducible score."""
     if result["status"] != "finished" or result.get("score") is None:
         return False
     if result.get("device") != "cpu" or not result.get("wall_seconds"):
@@ -94,33 +99,33 @@ def _can_be_repeated(result: dict[str, Any]) -> bool:
     return not outdated_classes(result["config"], result.get("revisions") or {})
 
 
-def word_of(stored: float, again: float, std: float) -> str:
-    """One of the three words; without a known spread any difference is `not`."""
-    if stored == again:
+def word_of(stored: float, repeated: float, std: float) -> str:
+    """One of the three words; without a known spread, any difference is `NOT`."""
+    if stored == repeated:
         return DIGITS
-    return ROUNDING if abs(again - stored) < std else NOT
+    return ROUNDING if abs(repeated - stored) < std else NOT
 
 
-def row_of(one: Stored, again: float) -> dict[str, Any]:
-    """The comparison of a stored run with its repetition."""
-    difference = again - one.score
-    ratio = abs(difference) / one.std if one.std else nan
+def row_of(run: Stored, repeated: float) -> dict[str, Any]:
+    """A row that compares a stored run with its repetition."""
+    difference = repeated - run.score
+    ratio = abs(difference) / run.std if run.std else nan
     return {
-        "table": one.table,
-        "model": one.model,
-        "run": one.run,
-        "stored": repr(one.score),
-        "again": repr(again),
+        "table": run.table,
+        "model": run.model,
+        "run": run.run,
+        "stored": repr(run.score),
+        "again": repr(repeated),
         "difference": f"{difference:+.4g}" if difference else "0",
-        "std": "" if isnan(one.std) else f"{one.std:.4g}",
+        "std": "" if isnan(run.std) else f"{run.std:.4g}",
         "ratio": "" if isnan(ratio) else f"{ratio:.2f}",
-        "word": word_of(one.score, again, one.std),
+        "word": word_of(run.score, repeated, run.std),
         "commit": (git_commit() or "")[:8],
     }
 
 
 def read_repeated(results: Path) -> list[dict[str, str]]:
-    """The stored comparisons; none without a file."""
+    """Stored comparisons; empty without a file."""
     path = results.resolve().parent / REPEATED
     if not path.exists():
         return []
@@ -132,9 +137,11 @@ def read_repeated(results: Path) -> list[dict[str, str]]:
 
 
 def write_repeated(results: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    """Write comparisons, sorted; one of a cell replaces an earlier one."""
-    every = [*read_repeated(results), *rows]
-    by_cell = {(row["table"], str(Path(row["run"]).parent)): row for row in every}
+    """Write comparisons, sorted; a new comparison of a cell replaces the stored one."""
+    by_cell = {}
+    for row in [*read_repeated(results), *rows]:
+        cell = str(Path(row["run"]).parent)
+        by_cell[row["table"], cell] = row
     path = results.resolve().parent / REPEATED
     table = pd.DataFrame([row for _, row in sorted(by_cell.items())], columns=list(COLUMNS))
     atomic_write(path, table.to_csv(index=False, lineterminator="\n"))
@@ -142,7 +149,7 @@ def write_repeated(results: Path, rows: Sequence[dict[str, Any]]) -> Path:
 
 
 def summary(rows: Sequence[dict[str, Any]], runs: int) -> str:
-    """How many runs repeat, in a sentence."""
+    """Number of runs by the three words, in a sentence."""
     words = [row["word"] for row in rows]
     counts = ", ".join(f"{words.count(word)} {word}" for word in (DIGITS, ROUNDING, NOT))
     pairs = len({(row["table"], row["model"]) for row in rows})

@@ -1,11 +1,9 @@
-"""A table as data: each cell's published and reproduced number, deviations, and gaps."""
+"""A table as data: its cells, and the sentences on its protocol."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
-from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -16,43 +14,33 @@ from curvlab.statistics import (
     DEVIATIONS,
     FEWEST,
     FEWEST_NORMAL,
-    NOT_RUN,
-    PRINTED_SPREADS,
+    PUBLISHED_SPREADS,
     IntervalKind,
-    half_a_digit,
-    judge_number,
-    metric_margin,
-    printed_std,
-    summarise,
-    welch_pm,
+)
+from curvlab.tables.cells import (
+    FULL_PRECISION,
+    NEXT_DRAW,
+    add_ranks,
+    deviations,
+    make_cells,
 )
 from curvlab.tables.published import paper_numbers
-from curvlab.tables.runs import CELL, LOST, STATUSES, VARYING, one_protocol_per_cell, table_runs
+from curvlab.tables.runs import CELL, VARYING, one_protocol_per_cell, table_runs
 from curvlab.tables.spec import SCORE, Better, Coordinate, TableSpec
 
-LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"  # marks of protocols
-FEWEST_RANKED = 3  # methods with both numbers from which on their order says something
-SAME = [*CELL, "seed", "value", "seconds", "commit"]
-
-WELCH, NEXT_DRAW = "≈", "‡"
-"""Signs of the two rules by which a published number is judged.
-
-Welch's interval of the difference of two means; the interval of one more value, where the paper
-has one draw of a split that nobody knows and we have several.
-"""
-
-FULL_PRECISION = "32-true"  # Lightning's default
+IDENTITY = [*CELL, "seed", "value", "seconds", "commit"]
+"""Columns that are equal for copies of a run."""
 
 
 @dataclass(frozen=True)
 class Report:
     """A table, ready to be rendered.
 
-    `cells` has one row per cell: the published number (`paper_`), ours (`our_`), a second one
-    (`second_`), the numbers of another source (`other_`), and the differences. `collected` has all
-    runs, `runs` the runs of the cells, and `replaced` runs that are shown beside them. If a cell
-    has own and shipped runs, the own runs count, unless only the shipped ones follow the table's
-    protocol.
+    `cells` has one row for each cell: the published number (`paper_`), ours (`our_`), a second one
+    (`second_`), the number of another source (`other_`), and the differences. `collected` has all
+    runs, `runs` the runs of the cells, and `replaced` runs that are shown next to them. If a cell
+    has user's and shipped runs, the user's runs count, unless only the shipped runs follow the
+    table's protocol.
     """
 
     spec: TableSpec
@@ -108,18 +96,17 @@ class Report:
 
     @cached_property
     def caption(self) -> list[str]:
-        """The protocol, one sentence a line."""
+        """Sentences on the protocol."""
         return list(self._sentences())
 
     @cached_property
     def footnotes(self) -> list[str]:
-        """Notes of the table, and runs left out."""
-        left_out = (
-            f"{self.name_of(cell)}: {cell['runs']} run{'s' * (cell['runs'] > 1)} left out "
-            f"({cell['reason']})."
-            for cell in self.left_out.to_dict("records")
-        )
-        notes = [*self.spec.report.notes, *left_out]
+        """Notes of the table, and notes on runs that are left out."""
+        notes = [*self.spec.report.notes]
+        for cell in self.left_out.to_dict("records"):
+            plural = "s" if cell["runs"] > 1 else ""
+            runs = f"{cell['runs']} run{plural} left out ({cell['reason']})"
+            notes.append(f"{self.name_of(cell)}: {runs}.")
         if self.with_references and self.references.empty:
             notes.append("No run has reference points; `curvlab evaluate RUN` adds them.")
         return notes
@@ -127,13 +114,12 @@ class Report:
     @cached_property
     def references(self) -> pd.DataFrame:
         """Reference points by name and column: means over the runs' data sets and splits."""
-        rows = [
-            {"column": column, "seed": seed, "name": name, "value": value}
-            for column, seed, points in self.runs[["column", "seed", "references"]].itertuples(
-                index=False, name=None
-            )
-            for name, value in points.items()
-        ]
+        rows = []
+        for run in self.runs[["column", "seed", "references"]].to_dict("records"):
+            for name, value in run["references"].items():
+                rows.append(
+                    {"column": run["column"], "seed": run["seed"], "name": name, "value": value}
+                )
         if not rows:
             return pd.DataFrame()
         points = pd.DataFrame(rows).drop_duplicates()
@@ -141,15 +127,17 @@ class Report:
 
     @cached_property
     def cell_notes(self) -> dict[tuple[Coordinate, Coordinate], list[str]]:
-        """Notes on single cells: what differs from most of the table, and the paper's own notes."""
+        """Notes on single cells: differences from most of the table, and notes of the paper."""
         notes = defaultdict(list)
-        for what, values in self._lengths():
+        for name, values in self._lengths():
+            usual = values.value_counts().index[0]
             cells = self.cells.loc[values.index, CELL].itertuples(index=False, name=None)
             for cell, value in zip(cells, values, strict=True):
-                if value != values.value_counts().index[0]:
-                    notes[cell].append(f"{what}: {value}")
+                if value != usual:
+                    notes[cell].append(f"{name}: {value}")
         for row, column, note in self.paper[[*CELL, "note"]].itertuples(index=False, name=None):
-            notes[row, column] += [f"paper: {note}"] if note else []
+            if note:
+                notes[row, column].append(f"paper: {note}")
         return notes
 
     def _sentences(self) -> Iterator[str]:
@@ -181,14 +169,14 @@ class Report:
             if len(columns) > 1:
                 mean = f"{columns.mean():.2f}".replace("-", "\N{MINUS SIGN}")
                 yield f"Mean Spearman of {len(columns)} columns: {mean}."
-        for what, values in self._lengths():
-            usual, *rest = values.value_counts().index
-            yield f"{what}: {usual}{' in most cells' if rest else ''}."
-        splits = [
-            f"{split!s} of {self._columns(of_split)}"
-            for split, of_split in run.groupby("split", sort=False)
-            if split
-        ]
+        for name, values in self._lengths():
+            usual, *further = values.value_counts().index
+            cells_with_it = " in most cells" if further else ""
+            yield f"{name}: {usual}{cells_with_it}."
+        splits = []
+        for split, of_split in run.groupby("split", sort=False):
+            if split:
+                splits.append(f"{split!s} of {self._columns(of_split)}")
         if splits:
             yield f"Splits: {'; '.join(splits)}."
         yield from self._draws(run)
@@ -197,10 +185,11 @@ class Report:
             yield f"Ours ran on {' and '.join(devices)}."
 
     def _lengths(self) -> Iterator[tuple[str, "pd.Series[str]"]]:
-        """Steps, patience and precision of the cells of the table's protocol, else of all."""
+        """Steps, patience and precision of the cells at the table's protocol, else of all."""
         run = self.cells[self.cells["seeds"] > 0]
         cells = run[run["deviation"] == ""]
-        cells = cells if len(cells) else run  # marks explain the remaining runs
+        if cells.empty:
+            cells = run  # marks explain their protocols
         able = cells["patience"] < cells["steps"]
         if len(cells):
             yield "Steps, at most", cells["steps"].map("{:,}".format)
@@ -228,11 +217,12 @@ class Report:
                 "One draw of the split, not known to be the paper's, and so without difference, "
                 f"verdict and rank: {self._columns(published[ours])}."
             )
-        each = (published["draw"] == "own_each") & published["within"].notna()
-        if each.any() and not self.spec.report.redrawn:
+        by_next_draw = (published["draw"] == "own_each") & published["within"].notna()
+        if by_next_draw.any() and not self.spec.report.redrawn:
+            where = self._columns(published[by_next_draw])
             yield (
                 f"{NEXT_DRAW} takes the paper's number for one more draw, since its draw of the "
-                f"split is not known (ours ± t s √(1 + 1/n)): {self._columns(published[each])}."
+                f"split is not known (ours ± t s √(1 + 1/n)): {where}."
             )
 
     def _columns(self, cells: pd.DataFrame) -> str:
@@ -244,9 +234,11 @@ class Report:
 
     def _seeds(self, seeds: "pd.Series[int]") -> str:
         planned = len(self.spec.planned_seeds)
-        of = f", {planned} planned" if seeds.min() < planned else ""
-        both = ", of two seeds both values instead" if (seeds == 2).any() else ""
-        return f"number of seeds in brackets ({_range(seeds)}{of}){both}"
+        plan = f", {planned} planned" if seeds.min() < planned else ""
+        text = f"number of seeds in brackets ({_range(seeds)}{plan})"
+        if (seeds == 2).any():
+            text += ", of two seeds both values instead"
+        return text
 
 
 def build_report(spec: TableSpec, results: Path, shipped: Path | None = None) -> Report:
@@ -256,65 +248,45 @@ def build_report(spec: TableSpec, results: Path, shipped: Path | None = None) ->
     collected = table_runs(spec, results).assign(shipped=False)
     replaced = collected[:0]
     if shipped is not None:
-        given = table_runs(spec, shipped).assign(shipped=True)
-        copied = collected.set_index(SAME).index.isin(given.set_index(SAME).index)
-        new = collected[~copied]
-        new_counts = _cells_of(new, at_protocol=True)
-        new_counts |= _cells_of(new) - _cells_of(given, at_protocol=True)
-        beside_new = given.set_index(CELL).index.isin(new_counts)
-        beside_shipped = new.set_index(CELL).index.isin(_cells_of(given) - new_counts)
-        beside = pd.concat([given[beside_new], new[beside_shipped]], ignore_index=True)
-        replaced, _ = one_protocol_per_cell(beside)
-        collected = pd.concat([new[~beside_shipped], given[~beside_new]], ignore_index=True)
+        collected, replaced = _with_shipped(collected, table_runs(spec, shipped))
     runs, left_out = one_protocol_per_cell(collected)
     rows = _order_coordinates(paper["row"], spec.planned_rows, runs["row"])
     columns = _order_coordinates(paper["column"], spec.planned_columns, runs["column"])
     kind: IntervalKind = "student"
     if paper["pm_kind"].isin(DEVIATIONS).any():
-        kind = "std"  # our spread is what the paper says that its own is
+        kind = "std"  # our spread is of the paper's kind
     elif (paper["pm_kind"] == "ci95").any():
         kind = "ci95"
     decimals = max((len(mean.partition(".")[2]) for mean in paper["mean"]), default=2)
-    published = {cell: records[0] for cell, records in _by_cell(paper).items()}
-    ours = _by_cell(runs)
-    other_runs = _by_cell(replaced)
-    letters = _letters(pd.concat([runs, replaced]))
-    cell_records = [
-        _cell(spec, cell, published.get(cell, {}), ours[cell], other_runs[cell], kind, letters)
-        for cell in product(rows, columns)
-    ]
-    cells = pd.DataFrame(cell_records).astype({"row": object, "column": object})
-    cells = _add_ranks(cells, decimals, spec.report.better)
+    cells = make_cells(spec, (rows, columns), paper, runs, replaced, kind)
+    cells = add_ranks(cells, decimals, spec.report.better)
     return Report(spec, cells, collected, runs, left_out, replaced, paper, kind, decimals)
 
 
+def _with_shipped(
+    collected: pd.DataFrame, shipped: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Merge the user's runs with shipped ones: the runs that count, and those next to them."""
+    shipped = shipped.assign(shipped=True)
+    is_copy = collected.set_index(IDENTITY).index.isin(shipped.set_index(IDENTITY).index)
+    new = collected[~is_copy]
+    # Cells in which the user's runs count.
+    new_cells = _cells_of(new, at_protocol=True)
+    new_cells |= _cells_of(new) - _cells_of(shipped, at_protocol=True)
+    shipped_is_replaced = shipped.set_index(CELL).index.isin(new_cells)
+    new_is_replaced = new.set_index(CELL).index.isin(_cells_of(shipped) - new_cells)
+    counting = [new[~new_is_replaced], shipped[~shipped_is_replaced]]
+    next_to_them = [shipped[shipped_is_replaced], new[new_is_replaced]]
+    replaced, _ = one_protocol_per_cell(pd.concat(next_to_them, ignore_index=True))
+    return pd.concat(counting, ignore_index=True), replaced
+
+
 def _cells_of(runs: pd.DataFrame, at_protocol: bool = False) -> set[tuple[Any, ...]]:
-    """Cells with a finished run, of the table's protocol or of any."""
+    """Cells with a finished run, of the table's protocol or of any protocol."""
     finished = runs[runs["status"] == "finished"]
     if at_protocol:
         finished = finished[finished["deviation"] == ""]
     return set(finished[CELL].itertuples(index=False, name=None))
-
-
-def _marks(deviating: Iterable[str], letters: Mapping[str, str]) -> str:
-    return "".join(letters[text] for text in sorted({*deviating} - {""}))
-
-
-def _letters(runs: pd.DataFrame) -> dict[str, str]:
-    """The mark of each protocol that deviates from the table's."""
-    words = sorted(set(runs["deviation"]) - {""})
-    letters = len(LETTERS)
-    return {text: LETTERS[i % letters] * (1 + i // letters) for i, text in enumerate(words)}
-
-
-def deviations(runs: pd.DataFrame) -> dict[str, str]:
-    """For each mark, a sentence on the runs that deviate from the table's protocol."""
-    sentences = {}
-    counts = runs["deviation"].value_counts()
-    for text, mark in _letters(runs).items():
-        which = "" if counts[text] == len(runs) else f", {counts[text]} of {len(runs)} runs"
-        sentences[mark] = f"Not the table's protocol{which}: {text}."
-    return sentences
 
 
 def _order_coordinates(*coordinates: Iterable[Coordinate]) -> list[Coordinate]:
@@ -324,121 +296,6 @@ def _order_coordinates(*coordinates: Iterable[Coordinate]) -> list[Coordinate]:
     return [*sorted(numbers)] if len(numbers) == len(unique) else unique
 
 
-def _by_cell(records: pd.DataFrame) -> dict[tuple[Coordinate, Coordinate], list[dict[Any, Any]]]:
-    records_by_cell = defaultdict(list)
-    for record in records.to_dict("records"):
-        records_by_cell[record["row"], record["column"]].append(record)
-    return records_by_cell
-
-
-def _cell(
-    spec: TableSpec,
-    cell: tuple[Coordinate, Coordinate],
-    published: Mapping[Any, str],
-    runs: list[dict[Any, Any]],
-    replaced: list[dict[Any, Any]],
-    kind: IntervalKind,
-    letters: Mapping[str, str],
-) -> dict[str, Any]:
-    row, column = cell
-    ended = Counter(run["status"] for run in runs)
-    first = runs[0] if runs else {"split": "", "draw": "none", "shipped": None, "config": {}}
-    trainer = first["config"].get("trainer") or {}
-    deviating = {run["deviation"] for run in runs}
-    mean, pm, count = (float(published.get(key) or nan) for key in ("mean", "pm", "runs"))
-    of_kind = {"our": (runs, "value"), "second": (runs, "second"), "other": (replaced, "value")}
-    numbers = {
-        name: [run[key] for run in among if not isnan(run[key])]
-        for name, (among, key) in of_kind.items()
-    }
-    summaries = {name: summarise(values, kind) for name, values in numbers.items()}
-    ours = summaries["our"]
-    difference = nan
-    difference_pm = nan
-    rule = ""
-    if first["draw"] != "own" and not any(deviating):
-        difference = ours.mean - mean
-    if not isnan(difference):
-        std = printed_std(pm, published["pm_kind"], count)
-        if spec.report.redrawn or first["draw"] != "own_each":
-            difference_pm = welch_pm(ours, std, count, half_a_digit(published["mean"]))
-            rule = WELCH
-        elif not isnan(std):  # the paper's number is one more value of ours
-            difference_pm, rule = ours.next_pm, NEXT_DRAW
-    planned = sum(r["status"] == "finished" and r["seed"] in spec.planned_seeds for r in runs)
-    if ours.seeds:
-        status = "finished" if planned == len(spec.planned_seeds) else "partial"
-    elif runs:
-        status = max(STATUSES, key=lambda status: ended[status])
-    elif row in spec.planned_rows and column in spec.planned_columns:
-        status = "not run"
-    else:
-        status = "cited" if row in spec.report.cited else "missing"
-    margin = spec.report.scale * metric_margin(spec.report.metric)
-    verdict = NOT_RUN if status == "not run" else judge_number(difference, difference_pm, margin)
-    return {
-        "row": row,
-        "column": column,
-        "planned_seeds": planned,
-        "split": first["split"],
-        "draw": first["draw"],
-        "precision": str(trainer.get("precision", FULL_PRECISION)) if runs else "",
-        "source": {True: "shipped", False: "own", None: ""}[first["shipped"]],
-        "deviation": "; ".join(sorted(deviating - {""})),
-        "mark": _marks(deviating, letters),
-        "steps": max((run["steps"] for run in runs), default=0),
-        "patience": max((run["patience"] for run in runs if run["patience"] > 0), default=nan),
-        **{status: ended[status] for status in LOST},
-        "other_mark": _marks((run["deviation"] for run in replaced), letters),
-        "seeds": ours.seeds,
-        **{f"{name}_seeds": summaries[name].seeds for name in ("second", "other")},
-        **{f"{name}_mean": summary.mean for name, summary in summaries.items()},
-        **{f"{name}_pm": summary.pm for name, summary in summaries.items()},
-        "our_std": ours.std,
-        **{f"{name}_low": min(values, default=nan) for name, values in numbers.items()},
-        **{f"{name}_high": max(values, default=nan) for name, values in numbers.items()},
-        "metric": spec.report.metric,
-        "paper_mean": mean,
-        "paper_pm": pm,
-        "our_t95": ours.student_pm,
-        "difference": difference,
-        "difference_pm": difference_pm,
-        "within": None if isnan(difference_pm) else abs(difference) <= difference_pm,
-        "rule": "" if isnan(difference_pm) else rule,
-        "verdict": verdict,
-        "margin": margin,
-        "counted": column not in spec.report.repeated,
-        "status": status,
-    }
-
-
-def _add_ranks(cells: pd.DataFrame, decimals: int, better: Better) -> pd.DataFrame:
-    """Add the places of all numbers of a column, and the ranks of those with a difference."""
-    ranked = cells["difference"].notna() & (better != "neither")
-    counts = ranked.groupby(cells["column"]).transform("sum")
-    ranked &= counts >= FEWEST_RANKED
-    lower = better == "lower"
-    for name in ("our", "paper"):
-        means = cells[f"{name}_mean"].map(f"{{:.{decimals}f}}".format).astype(float)
-        listed = means.where((cells["deviation"] == "") | (name == "paper"))
-        columns = (listed if better != "neither" else listed * nan).groupby(cells["column"])
-        place = columns.rank("min", ascending=lower)
-        marked = (place <= 2) & (place < columns.transform("count"))
-        cells[f"{name}_place"] = place.where(marked, 0).astype(int)
-        of_ranked = means.where(ranked).groupby(cells["column"])
-        cells[f"{name}_rank"] = of_ranked.rank("min", ascending=lower)
-        cells[f"{name}_order"] = of_ranked.rank()
-    cells["ranked"] = counts.where(counts >= FEWEST_RANKED, 0).astype(int)
-    spearman = {
-        column: of_column["our_order"].corr(of_column["paper_order"])
-        if of_column["ranked"].any()
-        else nan
-        for column, of_column in cells.groupby("column", sort=False)
-    }
-    cells["spearman"] = cells["column"].map(spearman).astype(float)
-    return cells.drop(columns=["our_order", "paper_order"])
-
-
 def _spread(kind: IntervalKind, seeds: "pd.Series[int]") -> str:
     if (seeds < FEWEST).all():
         return "mean"
@@ -446,23 +303,25 @@ def _spread(kind: IntervalKind, seeds: "pd.Series[int]") -> str:
         return "mean ± the sample standard deviation"
     if kind == "student" or (seeds < FEWEST_NORMAL).all():
         return "mean ± Student's 95% interval"
-    few = ((seeds >= FEWEST) & (seeds < FEWEST_NORMAL)).any()
-    return "mean ± 1.96 std/√n" + ", of fewer than five seeds Student's 95% interval" * int(few)
+    text = "mean ± 1.96 std/√n"
+    if ((seeds >= FEWEST) & (seeds < FEWEST_NORMAL)).any():
+        text += ", of fewer than five seeds Student's 95% interval"
+    return text
 
 
 def _paper_spread(paper: pd.DataFrame) -> str:
     spreads = paper[paper["pm"] != ""]
     kinds = spreads["pm_kind"].unique()
-    known = [PRINTED_SPREADS[kind] for kind in kinds if kind in PRINTED_SPREADS]
-    if not known:
+    meanings = [PUBLISHED_SPREADS[kind] for kind in kinds if kind in PUBLISHED_SPREADS]
+    if not meanings:
         return "does not say what its ± is" if len(kinds) else "no spread published"
-    where = "" if len(known) == len(kinds) else ", where that is known"
+    where = "" if len(meanings) == len(kinds) else ", where that is known"
     counts = pd.to_numeric(spreads["runs"]).dropna()
     runs = f", over {_range(counts.astype(int))} runs" if len(counts) else ""
-    return f"± is {' or '.join(known)}{where}{runs}"
+    return f"± is {' or '.join(meanings)}{where}{runs}"
 
 
 def _range(numbers: "pd.Series[int]") -> str:
-    fewest = numbers.min()
-    most = numbers.max()
-    return f"{most}" if fewest == most else f"{fewest} to {most}"
+    smallest = numbers.min()
+    largest = numbers.max()
+    return f"{largest}" if smallest == largest else f"{smallest} to {largest}"

@@ -1,4 +1,4 @@
-"""Runs of a table as a DataFrame, one row per run with its deviation from the table."""
+"""Runs of a table as a DataFrame: one row for each run, with its deviation from the protocol."""
 
 import json
 import logging
@@ -38,10 +38,10 @@ VARYING = ("published_each", "own_each")  # draws of a split that differ from se
 
 
 def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None) -> pd.DataFrame:
-    """All runs of a table, one row each (`COLUMNS`), also of an unfinished sweep.
+    """All runs of a table, also of an unfinished sweep, with a row of `COLUMNS` for each.
 
-    `protocol` is a number for configurations that are equal but for the seed, `deviation` what
-    differs from the table's own protocol.
+    `protocol` is a number that configurations share if they differ only in the seed. `deviation`
+    is the difference from the table's protocol.
     """
     report = report or spec.report
     listed = outdated_cells(results)
@@ -54,8 +54,9 @@ def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None
             status = result["status"]
             if status not in (*STATUSES, INTERRUPTED):
                 raise KeyError("status")
-            matches = (lookup(result["config"], key) == v for key, v in report.where.items())
-            if status != INTERRUPTED and all(matches):
+            config = result["config"]
+            matches = all(lookup(config, key) == value for key, value in report.where.items())
+            if status != INTERRUPTED and matches:
                 runs.append({**_run(result, report), "path": name})
         except (OSError, ValueError, TypeError, AttributeError) as error:
             ignored.append(f"{name} ({' '.join(str(error).split())})")
@@ -65,14 +66,19 @@ def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None
         where = results / spec.name
         log.warning("ignored in %s, no results of this table: %s", where, ", ".join(ignored))
     for run in runs:
-        why = listed.get(Path(spec.name, run["path"]).parents[1].as_posix(), "")
-        run["deviation"] = _deviation(spec, run, why)
-        run["split"], run["draw"] = _split_name(run["config"]), draw(run["config"])
+        reason = listed.get(Path(spec.name, run["path"]).parents[1].as_posix(), "")
+        run["deviation"] = _deviation(spec, run, reason)
+        run["split"] = _split_name(run["config"])
+        run["draw"] = draw(run["config"])
     return pd.DataFrame(runs, columns=list(COLUMNS)).astype({"row": object, "column": object})
 
 
 def lookup(tree: Mapping[str, Any], path: str) -> Any:
-    """Value at a dotted path in nested mappings; the path is the message of its KeyError."""
+    """Value at a dotted path in nested mappings.
+
+    Raises:
+        KeyError: there is no value at the path, which is the message.
+    """
     value: Any = tree
     for key in path.split("."):
         if not isinstance(value, Mapping) or key not in value:
@@ -82,7 +88,7 @@ def lookup(tree: Mapping[str, Any], path: str) -> Any:
 
 
 def flatten(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested mappings as one, keys joined by dots; lists become JSON text."""
+    """Flatten nested mappings to dotted keys; lists become JSON text."""
     return {k: json.dumps(v) if isinstance(v, list) else v for k, v in leaves(tree)}
 
 
@@ -101,12 +107,15 @@ def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:
             except KeyError:  # results of earlier versions lack it
                 second = nan
         if not isfinite(value):
-            status, value = "diverged", nan
+            status = "diverged"
+            value = nan
         if trainer.get("patience") is not None and "max_steps" in trainer:
             steps = trainer["max_steps"]
-    patience, val = trainer.get("patience"), result.get("val_score")
+    patience = trainer.get("patience")
+    val = result.get("val_score")
     text = json.dumps({**config, "seed": None})
     built, outdated, number = _identity(text, json.dumps(result.get("revisions") or {}))
+    seed = {"seed": config["seed"]} if "seed" in config else {}
     return {
         "row": lookup(config, report.rows),
         "column": lookup(config, report.columns),
@@ -123,7 +132,7 @@ def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:
         "curvatures": result.get("curvatures") or {},
         "commit": result.get("git_commit") or "",
         "config": config,
-        "built": built | ({"seed": config["seed"]} if "seed" in config else {}),
+        "built": built | seed,
         "protocol": number,
         "outdated": outdated,
         "changed": ", ".join(result.get("changed") or ()),
@@ -133,8 +142,10 @@ def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:
 
 @cache
 def _identity(config: str, revisions: str) -> tuple[dict[str, Any], str, int]:
-    node, raised = json.loads(config), json.loads(revisions)
-    return flatten(built(node, raised)), ", ".join(outdated_classes(node, raised)), next(_NUMBERS)
+    node = json.loads(config)
+    stored = json.loads(revisions)
+    outdated = ", ".join(outdated_classes(node, stored))
+    return flatten(built(node, stored)), outdated, next(_NUMBERS)
 
 
 def _references(result: Mapping[str, Any], report: ReportBlock) -> dict[str, float]:
@@ -157,19 +168,19 @@ def _number(result: Mapping[str, Any], metric: str) -> float:
 
 
 def outdated_cells(results: Path) -> dict[str, str]:
-    """Why each cell is outdated, from the list next to the results; empty without one."""
+    """Reasons why cells are outdated, from the file next to the results; empty without it."""
     path = results.resolve().parent / OUTDATED
     if not path.exists():
         return {}
     try:
         listed = pd.read_csv(path, dtype=str, keep_default_na=False, index_col="cell")
-        return {str(cell): why for cell, why in listed["why"].items()}
+        return {str(cell): reason for cell, reason in listed["why"].items()}
     except (OSError, KeyError, ValueError) as error:
         message = f"{path} must be a file that `tables outdated` has written: {error}"
         raise UsageError(message) from None
 
 
-def _deviation(spec: TableSpec, run: Mapping[Any, Any], why: str) -> str:
+def _deviation(spec: TableSpec, run: Mapping[Any, Any], reason: str) -> str:
     trainer = run["config"].get("trainer") or {}
     lengths: dict[str, str] = {}
     for key, planned in spec.planned_length.items():
@@ -177,24 +188,24 @@ def _deviation(spec: TableSpec, run: Mapping[Any, Any], why: str) -> str:
         if length is not None and (length < planned or f"trainer.{key}=" in run["changed"]):
             text = f"{length:,.0f} {LENGTHS[key]} where the table's has {planned:,}"
             lengths[f"trainer.{key}"] = text if length != planned else ""
-    listed = _reasons(why, run["built"])
+    listed = _reasons(reason, run["built"])
     words = [text for key, text in listed.items() if key not in lengths]
     if not listed:
         words = [f"{run['outdated']} (commit {run['commit'][:8]})"] if run["outdated"] else []
     words += filter(None, lengths.values())
-    said = tuple(f"trainer.{key}=" for key in spec.planned_length)
+    length_keys = tuple(f"trainer.{key}=" for key in spec.planned_length)
     changed: list[str] = run["changed"].split(", ")
-    words += [word for word in changed if word and not word.startswith(said)]
+    words += [word for word in changed if word and not word.startswith(length_keys)]
     return ", ".join(words) or ", ".join(listed.values())
 
 
-def _reasons(why: str, built: Mapping[str, Any]) -> dict[str, str]:
-    """The listed reasons that hold for a run, by key; none for one that was made since."""
+def _reasons(reason: str, built: Mapping[str, Any]) -> dict[str, str]:
+    """The listed reasons that apply to a run, by key; a newer run has none."""
     reasons = {}
-    for part in filter(None, why.split("; ")):
+    for part in filter(None, reason.split("; ")):
         differing = re.fullmatch(r"(\S+) (.*) -> (.*)", part)
-        if differing is None:  # why its command can no longer be composed
-            return {"": why}
+        if differing is None:  # the reason why its command can no longer be composed
+            return {"": reason}
         key, then, now = differing.groups()
         if format_option(built.get(key, DEFAULT)) == then:
             reasons[key] = f"{key}={then} where the table's has {now}"
@@ -208,9 +219,9 @@ def format_option(value: Any) -> str:
 
 
 def _split(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The split that a run uses: its task's of the edges, or its dataset's of the nodes."""
+    """The split that a run uses: the task's split of edges, or the dataset's split of nodes."""
     of_edges = (config.get("task") or {}).get("split") or {}
-    if {"val", "test"} <= of_edges.keys():  # then nothing used the dataset's split of its nodes
+    if {"val", "test"} <= of_edges.keys():  # the split of nodes is not used
         return of_edges
     return config.get("split") or {}
 
@@ -218,61 +229,68 @@ def _split(config: Mapping[str, Any]) -> Mapping[str, Any]:
 def draw(config: Mapping[str, Any]) -> str:
     """Kind of split of a run: `published` or `own`, with `_each` if each seed has a draw.
 
-    Runs without a split have `none`. A mean over runs of one own draw is not comparable.
+    Runs without a split have the kind `none`. A mean over runs of one own draw is not comparable.
     """
     split = _split(config)
     if not split:
         return "none"
-    number = split.get("draw", 0)  # some, as split=fit, are never drawn
+    number = split.get("draw", 0)  # some splits, such as split=fit, are never drawn
     published = attribute(str(split.get("_target_", "")), "published", False)
-    is_ours = not (published is True or (published is not False and published == number))
-    return ("own" if is_ours else "published") + ("_each" if number is None else "")
+    is_published = published is True or (published is not False and published == number)
+    name = "published" if is_published else "own"
+    return f"{name}_each" if number is None else name
 
 
 def _split_name(config: Mapping[str, Any]) -> str:
     split = _split(config)
-    each = draw(config) in VARYING
+    is_per_seed = draw(config) in VARYING
     if "name" in split:
-        return f"{split['name']}{' (another for each seed)' if each else ''}"
+        name = str(split["name"])
+        return f"{name} (another for each seed)" if is_per_seed else name
     if not {"val", "test"} <= split.keys():
         return ""
     held_out = split["val"], split["test"]
     parts = "/".join(f"{100 * part:.4g}" for part in (1 - sum(held_out), *held_out))
-    return f"edges {parts} ({'another for each seed' if each else 'one for all runs'})"
+    draws = "another for each seed" if is_per_seed else "one for all runs"
+    return f"edges {parts} ({draws})"
 
 
 def one_protocol_per_cell(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Keep, in each cell, runs at the table's protocol, else those with most seeds, then steps.
+    """Keep one protocol in each cell: the table's, else the one with most seeds, then most steps.
 
-    Runs that diverged count: a choice by outcomes would prefer protocols that hide them.
+    Runs that diverged count, since a choice by outcomes would prefer protocols that hide them.
     """
     several = runs.groupby(CELL)["protocol"].transform("nunique") > 1
     left_out = []
-    kept = runs
+    remaining = runs
     for cell, of_cell in runs[several].groupby(CELL, sort=False):
-        chosen, reasons = _chosen(of_cell)
-        kept = kept.drop(index=of_cell.index.difference(chosen.index))
+        chosen, reasons = _choose_protocol(of_cell)
+        remaining = remaining.drop(index=of_cell.index.difference(chosen.index))
         left_out += [(*cell, count, reason) for count, reason in reasons]
-    again = kept.sort_values("steps").duplicated([*CELL, "seed"], keep="last").sort_index()
-    for cell, copies in kept[again].groupby(CELL, sort=False):
+    repeats = remaining.sort_values("steps").duplicated([*CELL, "seed"], keep="last").sort_index()
+    for cell, copies in remaining[repeats].groupby(CELL, sort=False):
         left_out.append((*cell, len(copies), "a seed that is there already"))
-    return kept[~again], pd.DataFrame(left_out, columns=[*CELL, "runs", "reason"])
+    return remaining[~repeats], pd.DataFrame(left_out, columns=[*CELL, "runs", "reason"])
 
 
-def _chosen(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
+def _choose_protocol(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:
     descriptions = pd.Series(protocols(runs), runs.index)
     groups = [group for _, group in runs.groupby(descriptions.map(canonical), sort=False)]
     groups.sort(key=_precedence, reverse=True)
     reasons = []
     for group in groups[1:]:
-        pair = [
-            {**descriptions[g.index[0]], **flatten(g["config"].iloc[0])} for g in (group, groups[0])
-        ]  # defaults too
-        keys = sorted(descriptions[group.index[0]].keys() | descriptions[groups[0].index[0]].keys())
-        then, now = ({key: values.get(key, "nothing") for key in keys} for values in pair)
-        words = [f"{k} {then[k]} instead of {now[k]}" for k in keys if then[k] != now[k]]
-        more = f" and {len(words) - 3} more" if len(words) > 3 else ""
-        reasons.append((len(group), ", ".join(words[:3]) + more))
+        description = descriptions[group.index[0]]
+        kept_description = descriptions[groups[0].index[0]]
+        values = description | flatten(group["config"].iloc[0])  # with defaults
+        kept_values = kept_description | flatten(groups[0]["config"].iloc[0])
+        words = []
+        for key in sorted(description.keys() | kept_description.keys()):
+            value = values.get(key, "nothing")
+            kept_value = kept_values.get(key, "nothing")
+            if value != kept_value:
+                words.append(f"{key} {value} instead of {kept_value}")
+        further = f" and {len(words) - 3} more" if len(words) > 3 else ""
+        reasons.append((len(group), ", ".join(words[:3]) + further))
     return groups[0], reasons
 
 
@@ -282,7 +300,7 @@ def _precedence(runs: pd.DataFrame) -> tuple[bool, int, int]:
 
 
 def protocols(runs: pd.DataFrame) -> list[dict[str, Any]]:
-    """Describe what each run of a cell built, except for the seed."""
+    """Descriptions of the objects that each run of a cell built, without the seed."""
     descriptions = list(runs["built"])
     names = {key for run in descriptions for key in run if key.endswith("seed")}
     follow = {key for key in names if all(run.get(key) == run.get("seed") for run in descriptions)}

@@ -1,4 +1,4 @@
-"""A table: its report blocks, the cells of its sweep, the published numbers; where runs are."""
+"""Tables: their report blocks, the cells of their sweeps, and the folders of their runs."""
 
 import logging
 from collections.abc import Sequence
@@ -29,20 +29,20 @@ LARGEST_CURVATURE = "largest_curvature"
 
 
 LENGTHS = {"max_steps": "steps", "epochs": "passes"}
-"""How long a run is: keys of its trainer, and what they count."""
+"""Keys of the trainer for the length of a run, and their units."""
 
 Better = Literal["higher", "lower", "neither"]
-"""Whether higher or lower values of a metric are better, or their order says nothing: no ranks."""
+"""Whether higher or lower values of a metric are better; `neither`: there are no ranks."""
 
 CLOSED = ConfigDict(extra="forbid")
 
 
 @checked_dataclass(config=CLOSED)
 class SecondNumber:
-    """Another number of the same runs, on its own line; some results may lack it."""
+    """A second number of the same runs, on a separate line; some results may lack it."""
 
     metric: str  # path into a result's metrics
-    label: str  # what it is, in words; at the start of its line
+    label: str  # words at the start of its line
 
 
 @checked_dataclass(config=CLOSED, kw_only=True)
@@ -50,28 +50,28 @@ class ReportBlock:
     """A `report:` block of configs/table/PAPER/NAME.yaml, checked against these types."""
 
     title: str
-    paper: str | None = None  # file of published numbers, next to the table's or in PAPERS, if any
-    select: dict[str, Any] = field(default_factory=dict)  # its rows of these values, or lists
-    metric: str  # path into a result's metrics, or `score`, what each run is about
-    scale: float = 1.0  # our numbers times it have the paper's unit
+    paper: str | None = None  # file of published numbers, next to the table's file or in PAPERS
+    select: dict[str, Any] = field(default_factory=dict)  # values (or lists) of its columns
+    metric: str  # path into a result's metrics, or `score` for the metric of each run
+    scale: float = 1.0  # factor from our numbers to the paper's unit
     second: SecondNumber | None = None
-    redrawn: bool = False  # the paper draws a split for each run, so its mean is over draws as well
+    redrawn: bool = False  # whether the paper draws a split for each run
     better: Better
     rows: str  # path into a result's config
     columns: str
-    where: dict[str, str] = field(default_factory=dict)  # config's keys and values: only such runs
+    where: dict[str, str] = field(default_factory=dict)  # keys and values of the config of runs
     paper_cells: dict[str, tuple[Coordinate, Coordinate]] = field(default_factory=dict)
     paper_columns: dict[str, str] = field(default_factory=dict)
     variants: list[str] = field(default_factory=list)  # columns that repeat a published comparison
     labels: dict[str, str] = field(default_factory=dict)
-    cited: list[str] = field(default_factory=list)  # rows that the paper has from elsewhere
+    cited: list[str] = field(default_factory=list)  # rows that the paper cites
     notes: list[str] = field(default_factory=list)
 
     @property
     def repeated(self) -> frozenset[str]:
-        """Columns whose published numbers another column has: not counted again.
+        """Columns that repeat the published numbers of another column and do not count.
 
-        The `variants`; of columns of which none is named, the copies.
+        These are the `variants`, and the copies of columns without a variant.
         """
         columns = set(self.variants)
         for copy, original in self.paper_columns.items():
@@ -92,9 +92,9 @@ class TableSpec:
     planned_rows: tuple[Coordinate, ...]
     planned_columns: tuple[Coordinate, ...]
     planned_seeds: tuple[Coordinate, ...]
-    planned_length: dict[str, int]  # of a run, as the table says: `max_steps`, `epochs`
+    planned_length: dict[str, int]  # `max_steps` and `epochs` of a run
     configs: Path
-    panel: int = 0  # of a figure with several
+    panel: int = 0  # number of a figure's panel
 
     def label(self, path: str, value: Coordinate) -> str:
         """Label of a coordinate: the report's, its configuration's, or else its name."""
@@ -112,7 +112,7 @@ def table_names(configs: Path) -> list[str]:
 
 
 def load_table(configs: Path, name: str) -> list[TableSpec]:
-    """Read `configs/table/NAME.yaml`: a table, or one for each panel of a figure."""
+    """Read `configs/table/NAME.yaml`: one table, or one for each panel of a figure."""
     names = table_names(configs)
     if name not in names:
         near = get_close_matches(name, names, n=3) or names
@@ -120,7 +120,7 @@ def load_table(configs: Path, name: str) -> list[TableSpec]:
     path = find(configs, f"table/{name}.yaml")
     try:
         config = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
-    except yaml.YAMLError as error:  # whose words name the line
+    except yaml.YAMLError as error:  # its message names the line
         raise UsageError(f"{path} must be YAML: {' '.join(str(error).split())}") from None
     except (OSError, UnicodeError):
         config = None
@@ -129,22 +129,25 @@ def load_table(configs: Path, name: str) -> list[TableSpec]:
     sweep = _mapping(config, "hydra.sweeper.params", name)
     trainer = _mapping(config, "trainer", name)
     blocks = config.get("report") or {}
-    return [
-        TableSpec(
+    if not isinstance(blocks, list):
+        blocks = [blocks]
+    # A length that differs by dataset is an interpolation.
+    lengths = {key: trainer[key] for key in LENGTHS if isinstance(trainer.get(key), int)}
+    specs = []
+    for panel, block in enumerate(blocks):
+        report = _report(block, name)
+        spec = TableSpec(
             name=name,
             report=report,
             planned_rows=_planned_values(sweep, report.rows, name),
             planned_columns=_planned_values(sweep, report.columns, name),
             planned_seeds=_planned_values(sweep, "seed", name),
-            # a length that differs by dataset is an interpolation
-            planned_length={k: trainer[k] for k in LENGTHS if isinstance(trainer.get(k), int)},
+            planned_length=lengths,
             configs=configs,
             panel=panel,
         )
-        for panel, report in enumerate(
-            _report(b, name) for b in (blocks if isinstance(blocks, list) else [blocks])
-        )
-    ]
+        specs.append(spec)
+    return specs
 
 
 def load_tables(configs: Path, names: Sequence[str] = ()) -> list[TableSpec]:
@@ -171,7 +174,7 @@ def _mapping(config: dict[str, Any], path: str, name: str) -> dict[str, Any]:
 
 
 def _planned_values(sweep: dict[str, Any], path: str, name: str) -> tuple[Coordinate, ...]:
-    """The values that a sweep gives to a key; a group's choice (`model`) stands for its name."""
+    """The values of a key in a sweep; a group's choice (`model`) counts as its name."""
     key = path if path in sweep else path.removesuffix(".name")
     if key not in sweep:
         return ()
@@ -199,8 +202,10 @@ def _label(configs: Path, name: str) -> str:
 
 def workplace() -> Path:
     """The folder whose `outputs` are used: the working directory, or else the repository."""
-    here = Path.cwd()
-    return here if REPOSITORY is None or own_results(here).is_dir() else REPOSITORY
+    folder = Path.cwd()
+    if REPOSITORY is None or own_results(folder).is_dir():
+        return folder
+    return REPOSITORY
 
 
 def shipped_results(results: Path) -> Path | None:
@@ -210,18 +215,18 @@ def shipped_results(results: Path) -> Path | None:
 
 
 def own_results(root: Path) -> Path:
-    """The folder that sweeps write to, whether it exists or not."""
+    """The folder to which sweeps write; it may not exist."""
     return root / "outputs" / "tables"
 
 
-def results_folder(root: Path, given: Path | None = None) -> Path:
-    """Where to read results: `given`, else the user's own, else those that ship with curvlab."""
-    if given is None:
-        given = own_results(root)
-        if not given.is_dir():
+def results_folder(root: Path, folder: Path | None = None) -> Path:
+    """The folder of results: `folder`, else the user's, else the one that ships with curvlab."""
+    if folder is None:
+        folder = own_results(root)
+        if not folder.is_dir():
             log.warning("no runs in outputs/tables yet: these are the results that curvlab ships")
-            given = RESULTS / "tables"
-        return given
-    if not given.is_dir():
-        raise UsageError(f"no folder {given}: name the one that all tables' runs are below")
-    return given
+            folder = RESULTS / "tables"
+        return folder
+    if not folder.is_dir():
+        raise UsageError(f"no folder {folder}: name the one that all tables' runs are below")
+    return folder
