@@ -1,13 +1,13 @@
 """C++ forms of some functions, compiled once for this processor, next to their plain forms.
 
-They compute training steps in float32 on a processor with a C++ compiler, and agree with the plain
-forms to rounding. Evaluation uses the plain forms, and so do forward-mode derivatives, `vmap`,
+They compute training steps on a processor with a C++ compiler, and agree with the plain forms to
+rounding in float32. Evaluation uses the plain forms, and so do forward-mode derivatives, `vmap`,
 `torch.compile` and machines without a compiler. Torch keeps compiled libraries in a cache.
 """
 
 import ctypes
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +23,9 @@ ARRAY: Any = ctypes.c_void_p
 INTEGER: Any = ctypes.c_int64
 REAL: Any = ctypes.c_float
 DOUBLE: Any = ctypes.c_double
+
+_HEADER = Path(__file__).with_name("float_functions.h")
+"""Functions for all sources."""
 
 _VECTORISED = (
     "-ftree-loop-vectorize",
@@ -67,17 +70,23 @@ class Library:
     Args:
         source: the file.
         signatures: argument types of each function.
+        dtypes: types of inputs that the functions take.
     """
 
-    def __init__(self, source: Path, signatures: Mapping[str, Sequence[Any]]) -> None:
-        self.source, self.signatures = source, signatures
+    def __init__(
+        self,
+        source: Path,
+        signatures: Mapping[str, Sequence[Any]],
+        dtypes: Collection[torch.dtype] = (torch.float32,),
+    ) -> None:
+        self.source, self.signatures, self.dtypes = source, signatures, dtypes
         self._functions: ctypes.CDLL | None = None
 
     def functions(self, *inputs: Tensor) -> ctypes.CDLL | None:
         """The functions for a training step on these inputs; None where plain forms compute it."""
         if torch.compiler.is_compiling() or _State.kernels == "plain" or _State.failed:
             return None
-        if not _trains(inputs):
+        if not _trains(inputs, self.dtypes):
             return None
         if self._functions is None:
             self._load()
@@ -88,10 +97,12 @@ class Library:
         try:
             from torch._inductor.codecache import CppCodeCache
 
-            text = self.source.read_text(encoding="utf-8")
+            files = _HEADER, self.source
+            text = "".join(file.read_text(encoding="utf-8") for file in files)
             functions = CppCodeCache.load(text, "cpu", extra_flags=_VECTORISED)
             for name, types in self.signatures.items():
                 getattr(functions, name).argtypes = list(types)
+                getattr(functions, name).restype = INTEGER
         except Exception as error:  # a compiler fails in many ways, none of which ends a run
             _State.failed = True
             log.warning(
@@ -103,12 +114,12 @@ class Library:
             self._functions = functions
 
 
-def _trains(inputs: Sequence[Tensor]) -> bool:
-    """Whether plain reverse mode records a derivative of float32 tensors on a processor."""
+def _trains(inputs: Sequence[Tensor], dtypes: Collection[torch.dtype]) -> bool:
+    """Whether plain reverse mode records a derivative of tensors of these types on a processor."""
     return (
         torch.is_grad_enabled()
         and any(x.requires_grad for x in inputs)
-        and all(x.dtype == torch.float32 and x.device.type == "cpu" for x in inputs)
+        and all(x.dtype in dtypes and x.device.type == "cpu" for x in inputs)
         and torch.autograd.forward_ad._current_level < 0
         and torch._C._functorch.peek_interpreter_stack() is None
     )

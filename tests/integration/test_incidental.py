@@ -8,12 +8,15 @@ import pytest
 from hydra.core.config_store import ConfigStore
 from hydra.core.plugins import Plugins
 from tiny_runs import LARGE, PIXELS, TINY, TREE, TRIPLES
+from torch._inductor.codecache import CppCodeCache
+from torch._inductor.exc import InvalidCxxCompiler
 
 from composing import CONFIGS
 from curvlab import cpp
 from curvlab.compilation import Compilable
 from curvlab.config.folder import choices
 from curvlab.config.schema import options_of, stored_signatures
+from curvlab.models.triples import ball_scores
 
 RUN = "curvlab.run.sections"
 PATHS = f"{RUN}.PathsOptions"
@@ -189,16 +192,36 @@ def test_scores_do_not_depend_on_options_that_are_incidental(run_here, task):
         check(run_here(*words_of(task, option), folder=option), expected, option in ROUNDING)
 
 
-def test_scores_do_not_depend_on_the_kernels(run_here, monkeypatch):
+@pytest.mark.parametrize(("task", "steps"), [("reconstruction", 5), ("kg_completion", 7)])
+def test_scores_do_not_depend_on_the_kernels(run_here, monkeypatch, task, steps):
     """Before their rounding has grown; the result says which computed it."""
     monkeypatch.setattr("curvlab.run.train.KERNEL_STEPS", 1)
-    words, found = (*words_of("reconstruction"), "trainer.max_steps=5"), {}
+    words, found = (*words_of(task), f"trainer.max_steps={steps}"), {}
     for kernels in ("plain", "auto"):
         found[kernels] = run_here(*words, f"trainer.kernels={kernels}", folder=kernels)
     check(found["auto"], found["plain"], rounding=True)
     assert found["plain"].kernels == "plain"
     if not cpp._State.failed:
         assert found["auto"].kernels == "C++"
+
+
+def test_a_run_without_a_compiler_has_the_scores_of_the_plain_kernels(
+    run_here, monkeypatch, caplog
+):
+    def missing(*_arguments, **_options):
+        raise InvalidCxxCompiler
+
+    monkeypatch.setattr("curvlab.run.train.KERNEL_STEPS", 1)
+    monkeypatch.setattr(cpp._State, "failed", False)
+    monkeypatch.setattr(ball_scores.LIBRARY, "_functions", None)
+    monkeypatch.setattr(CppCodeCache, "load", missing)
+    words, found = (*words_of("kg_completion"), "trainer.max_steps=7"), {}
+    for kernels in ("plain", "auto"):
+        found[kernels] = run_here(*words, f"trainer.kernels={kernels}", folder=kernels)
+    check(found["auto"], found["plain"], rounding=False)
+    assert found["auto"].kernels == "plain"
+    (line,) = (each for each in caplog.messages if "no working C++ compiler" in each)
+    assert "\n" not in line
 
 
 @pytest.mark.sampled(6)

@@ -14,7 +14,6 @@ from curvlab.manifolds import PoincareBall
 from curvlab.manifolds._geoopt import geoopt
 from curvlab.models.triples import ball_distances
 from curvlab.models.triples.ball import AttH, MuRP, RotH, reflect, rotate, unit_pairs
-from curvlab.models.triples.ball_distances import SquaredDistancesToRays
 from curvlab.models.triples.flat import ComplEx, DistMult, RotatE, TransE
 from curvlab.models.triples.floors import RelationFrequency, ReverseLookup
 from curvlab.optim.optimisers import Adagrad
@@ -43,7 +42,7 @@ def made(kind, **options):
 
 
 @pytest.fixture
-def double_distances(monkeypatch):
+def double_distances(monkeypatch, plain_kernels):
     """Distances of the ball models in double precision to the end."""
     monkeypatch.setattr(ball_distances, "DISTANCE_DTYPE", torch.float64)
 
@@ -368,26 +367,8 @@ def test_scores_and_gradients_are_those_of_the_formula_of_single_triples(kind, r
     torch.testing.assert_close(*gradients, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.usefixtures("double_distances")
-def test_the_distance_to_points_of_rays_and_its_derivatives():
-    x, rays = torch.randn(4, 3), torch.nn.functional.normalize(torch.randn(7, 3))
-    p = (x.square().sum(1, keepdim=True) + 1 / 16).sqrt() + 0.1
-    scale, length = 0.5 + torch.rand(4, 1), 2 * torch.rand(7, 1)
-    rim = 1.5
-    assert (scale * length.T > rim).any()
-
-    def plain(x, p, scale, rays, length):
-        q, twice = x @ rays.T, 2 * (scale * length.T).clamp(max=rim)
-        u2 = (p - q) * twice.exp() + (p + q) * (-twice).exp() - 0.5
-        return 4 * u2.sqrt().asinh().square()
-
-    sources = [source.double().requires_grad_() for source in (x, p, scale, rays, length)]
-    found, expected = SquaredDistancesToRays.apply(*sources, rim), plain(*sources)
-    torch.testing.assert_close(found, expected)
-    torch.testing.assert_close(slopes(found, sources), slopes(expected, sources))
-
-
 @pytest.mark.parametrize("kind", CURVED)
+@pytest.mark.usefixtures("plain_kernels")
 def test_final_distances_in_single_precision_have_the_ranks_of_double(kind, monkeypatch):
     model = kind(2000, 3, dim=16).double()
     model.entities.weight.data *= 1e3  # some points are at the rim

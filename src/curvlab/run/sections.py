@@ -127,9 +127,9 @@ class FixedSteps(CheckedFields):
         threads: number of processor threads; null: all, or a fair share under a launcher.
         compile: compile with torch.compile what gains by it (on a GPU the loss of reconstruction;
             on the processor FPS-T's blocks). Compilation takes minutes.
-        kernels: auto or plain. auto: C++ forms of training steps in float32 on a processor,
-            compiled once where a compiler is found and a run has 500 steps or compile=true. plain:
-            PyTorch's operations. Both agree to rounding.
+        kernels: auto or plain. auto: C++ forms of training steps on a processor, compiled once
+            where a compiler is found and a run has 500 steps or compile=true. plain: PyTorch's
+            operations. Both agree to rounding in float32.
         cuda_graph: record the step on one graph and replay it, on a GPU: fewer launches, the same
             curve.
         progress: show the progress bar.

@@ -22,7 +22,7 @@ from curvlab.manifolds import PoincareBall, Stereographic
 from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.curved_trig import tolerance
 from curvlab.models.triple_scorer import TripleScorer, check_even, table
-from curvlab.models.triples import ball_distances
+from curvlab.models.triples import ball_distances, ball_scores
 from curvlab.models.triples.ball_distances import unique_without_waiting
 from curvlab.options import EmbeddingInit, PositiveInt, SpaceMaker
 
@@ -128,24 +128,11 @@ class HyperbolicScorer(TripleScorer):
 
     @abstractmethod
     def query_factors(self, batch: Data) -> Factors:
-        """The queries' factors of `squared_distances`, each `[queries, ...]`."""
+        """z, p and q of `ball_distances.query_factors`."""
 
-    @abstractmethod
-    def entity_factors(self, batch: Data, v: Tensor) -> Factors:
-        """The factors of entities with tangent vectors v `[entities, dim]`, in the type of v."""
-
-    @abstractmethod
-    def squared_distances(
-        self, group: Tensor, queries: Factors, entities: Factors, exact: Factors
-    ) -> Tensor:
-        """Squared distances of the unit ball `[queries, entities]`, in single precision.
-
-        Args:
-            group: index of each query's relation among the relations of the batch.
-            queries: factors of the queries.
-            entities: factors of the entities.
-            exact: factors of the entities in double precision, which get no derivative.
-        """
+    def tail_factors(self, relations: Tensor) -> Factors:
+        """Scales of relations, and `ball_distances.shift_factors` if these shift tails."""
+        return (self.scale(Data(relation=relations)),)
 
     def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
         """`triple_scores` of all pairs of a query and an entity; never in half precision."""
@@ -160,31 +147,39 @@ class HyperbolicScorer(TripleScorer):
         if among is not None:
             v = self.entities(among)
             tail_bias = tail_bias[among]
+        relations, group = unique_without_waiting(batch.relation)
         with torch.autocast(batch.head.device.type, enabled=False):
             queries = self.query_factors(batch)
-            entities = self.entity_factors(batch, v.to(ball_distances.DISTANCE_DTYPE))
-            with torch.no_grad():
-                exact = self.entity_factors(batch, v.double())
-        group = unique_without_waiting(batch.relation)[1]
+            scale, *shifts = self.tail_factors(relations)
         head_bias = self.head_bias.index_select(0, batch.head).unsqueeze(1)
         weight = -self.scale(batch).expand(len(head_bias), 1).square().reciprocal()
         learns = weight.requires_grad
+        functions = ball_scores.LIBRARY.functions(v)
+        compute: Callable[..., Tensor] = ball_distances.ball_scores
+        entities: Factors = (v,)
+        if functions is None:
+            entities = ball_distances.polar(v)
+        else:
+            compute = partial(ball_scores.ball_scores, functions)
 
         def scores(
-            rows: slice, tail_bias: Tensor, head_bias: Tensor, weight: Tensor, *factors: Tensor
+            rows: slice,
+            tail_bias: Tensor,
+            head_bias: Tensor,
+            weight: Tensor,
+            z: Tensor,
+            p: Tensor,
+            q: Tensor,
+            *rest: Tensor,
         ) -> Tensor:
-            queries_factors = [factor[rows] for factor in factors[: len(queries)]]
-            entities_factors = factors[len(queries) :]
             if not learns:
                 weight = weight.detach()
+            of_rows = (each[rows] for each in (head_bias, weight, z, p, q))
             with torch.autocast(batch.head.device.type, enabled=False):
-                squared = self.squared_distances(
-                    group[rows], queries_factors, entities_factors, exact
-                )
-                biases = head_bias[rows].to(squared) + tail_bias.to(squared)
-                return torch.addcmul(biases, squared, weight[rows].to(squared))
+                return compute(self.rim, group[rows], tail_bias, *of_rows, *rest)
 
-        return scores, (tail_bias, head_bias, weight, *queries, *entities)
+        sources = tail_bias, head_bias, weight, *queries, scale, *entities, *shifts
+        return scores, sources
 
 
 class MuRP(HyperbolicScorer):
@@ -207,21 +202,11 @@ class MuRP(HyperbolicScorer):
 
     def query_factors(self, batch: Data) -> Factors:
         shifts = self.shifts(batch, self.translations)
-        return ball_distances.shifted_query_factors(self(batch), shifts)
+        return ball_distances.query_factors(self(batch), shifts)
 
-    def entity_factors(self, batch: Data, v: Tensor) -> Factors:
-        relations = Data(relation=unique_without_waiting(batch.relation)[0])
-        shifts = self.shifts(relations, self.translations)
-        scale = (-self.curvature()).sqrt()
-        return ball_distances.shifted_entity_factors(v, scale, shifts, self.rim)
-
-    def squared_distances(
-        self, group: Tensor, queries: Factors, entities: Factors, exact: Factors
-    ) -> Tensor:
-        squared: Tensor = ball_distances.SquaredDistancesToShifted.apply(
-            group, *queries, *entities, *exact
-        )
-        return squared
+    def tail_factors(self, relations: Tensor) -> Factors:
+        shifts = self.shifts(Data(relation=relations), self.translations)
+        return *super().tail_factors(relations), *ball_distances.shift_factors(shifts)
 
 
 class RotH(HyperbolicScorer):
@@ -255,23 +240,7 @@ class RotH(HyperbolicScorer):
         return per_relation(batch, lambda relation: unit_pairs(angles(relation)))
 
     def query_factors(self, batch: Data) -> Factors:
-        x, p = ball_distances.ray_query_factors(self(batch))
-        return x, p, self.scale(batch).expand(len(x), 1)
-
-    def entity_factors(self, batch: Data, v: Tensor) -> Factors:  # noqa: ARG002
-        return ball_distances.ray_entity_factors(v)
-
-    def squared_distances(
-        self,
-        group: Tensor,  # noqa: ARG002
-        queries: Factors,
-        entities: Factors,
-        exact: Factors,
-    ) -> Tensor:
-        squared: Tensor = ball_distances.SquaredDistancesToRays.apply(
-            *queries, *entities, self.rim, *exact
-        )
-        return squared
+        return ball_distances.query_factors(self(batch))
 
 
 class AttH(RotH):
