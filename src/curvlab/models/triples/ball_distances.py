@@ -17,7 +17,6 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from curvlab.manifolds.kernels import squared_norm
-from curvlab.manifolds.matrix_products import full_precision
 from curvlab.models.triples.flat import SMALLEST
 
 DISTANCE_DTYPE = torch.float32
@@ -88,7 +87,6 @@ class SquaredDistances(Function):
 
     @staticmethod
     @once_differentiable
-    @full_precision()
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         group, z, q, rays, n, m, derivative, product = ctx.saved_tensors
         grad_product = torch.empty_like(product)
