@@ -181,8 +181,8 @@ def test_links_are_the_likeliest_that_are_none_yet(run_here, tmp_path, monkeypat
     with pytest.raises(UsageError, match="task=link_prediction does not"):
         run.predict(unlabelled=True)
     whole = run.predict(k=4)
-    monkeypatch.setattr("curvlab.tasks.predictions.ENTRIES", 2000)  # five nodes at a time
-    monkeypatch.setattr("curvlab.tasks.predictions.TILE", 400)  # not all neighbours at a time
+    monkeypatch.setattr("curvlab.tasks.likeliest_links.ENTRIES", 2000)  # five nodes at a time
+    monkeypatch.setattr("curvlab.tasks.likeliest_links.TILE", 400)  # not all neighbours at a time
     assert run.predict(k=4)["score"].tolist() == pytest.approx(whole["score"].tolist())
 
 

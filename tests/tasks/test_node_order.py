@@ -14,8 +14,9 @@ from curvlab.tasks import reconstruction
 from curvlab.tasks.decoders import LinkDecoder
 from curvlab.tasks.filter_regression import FilterRegression
 from curvlab.tasks.labels import kind_of_labels
+from curvlab.tasks.likeliest_links import likeliest_links
 from curvlab.tasks.link_prediction import METRICS, LinkPrediction, link_scores
-from curvlab.tasks.predictions import PredictionQuery, likeliest_links
+from curvlab.tasks.predictions import PredictionQuery
 from curvlab.tasks.reconstruction import Reconstruction
 from graphs import random_graph
 from placed import Placed
@@ -182,7 +183,6 @@ def test_the_fit_of_a_filter():
         torch.testing.assert_close(found, expected, atol=0, rtol=EXACT)
 
 
-@pytest.mark.nightly
 def test_lists_of_the_nearest_nodes():
     """Tied answers have the mean of their ranks, also where the list ends among them."""
     points = tangents("rounded points")
@@ -196,10 +196,12 @@ def test_lists_of_the_nearest_nodes():
             ids=lambda _: [ids[i] for i in order.tolist()],
             embed=lambda _: points[order],
             data=SimpleNamespace(graph=graph),
+            space=Euclidean(),
         )
         query = PredictionQuery(k=k, known=True)
-        scores = lambda rows, columns: -torch.cdist(rows, columns)  # noqa: E731
-        return likeliest_links(run, None, query, scores, 1)
+        scores = lambda x, y: -(x - y).norm(dim=-1)  # noqa: E731
+        pairwise_scores = lambda x, y: scores(x[:, None], y)  # noqa: E731
+        return likeliest_links(run, None, query, scores, pairwise_scores)
 
     same = torch.arange(NODES) % 9
     exact = torch.cdist(points[same], points[same])

@@ -53,6 +53,10 @@ class Profile:
         """
         total.sub_(form.clamp_min_(0))
 
+    def subtract(self, form: Tensor, total: Tensor, angle: Tensor, root: Tensor) -> None:  # noqa: ARG002
+        """Subtract `D` from `total` and no more; the other arrays are overwritten."""
+        total.sub_(form.clamp_min_(0))
+
 
 class CurvedProfile(Profile):
     """`D = (2 arsin_kappa(u))^2` as a function of the form `u^2` and of kappa.
@@ -109,6 +113,12 @@ class CurvedProfile(Profile):
         else:
             total.sub_(entry, alpha=1 / self.magnitude)
         _choose(self.nearly_flat, self._kappa_series, _kappa_difference, w, slope, entry)
+
+    def subtract(self, form: Tensor, total: Tensor, angle: Tensor, root: Tensor) -> None:
+        """Subtract `D` from `total` and no more; the other arrays are overwritten."""
+        w = form.clamp_min_(_SMALLEST_FORM)
+        _choose(self.hyperbolic, _hyperbolic_angle, _spherical_angle, w, angle, root)
+        total.addcmul_(angle, angle, value=-1 / float(self.magnitude))
 
     def _kappa_series(self, w: Tensor, slope: Tensor, entry: Tensor) -> None:
         """Fill `entry` with `w^2 sum_n n c_n y^(n-1) = 4 kappa^2 dD/d(kappa)`, `y = +-w / 4`.

@@ -20,7 +20,8 @@ from curvlab.options import Passed, PositiveFloat
 from curvlab.process import rank
 from curvlab.tasks.decoders import LinkDecoderName, link_decoder
 from curvlab.tasks.labels import ranks
-from curvlab.tasks.predictions import PredictionQuery, Trained, likeliest_links
+from curvlab.tasks.likeliest_links import likeliest_links
+from curvlab.tasks.predictions import PredictionQuery, Trained
 from curvlab.tasks.references import MOST_LINKS, check_size, link_references, plain_graph
 from curvlab.tasks.task import SelectedTask
 

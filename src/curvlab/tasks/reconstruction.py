@@ -16,9 +16,10 @@ from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import Fraction, Passed
 from curvlab.process import rank, world_size
+from curvlab.tasks.likeliest_links import likeliest_links
 from curvlab.tasks.pairs.loss import Evaluate, reconstruction_loss
 from curvlab.tasks.pairs.tiles import PairTiles
-from curvlab.tasks.predictions import PredictionQuery, Trained, likeliest_links
+from curvlab.tasks.predictions import PredictionQuery, Trained
 from curvlab.tasks.references import MOST_PAIR_NODES, check_size, degree_product, plain_graph
 from curvlab.tasks.task import TAIL_STEPS, Task
 
