@@ -113,7 +113,7 @@ class Places:
         sizes: number of nodes at each place.
 
     Args:
-        same: for each node one node at its point, `[nodes]`.
+        same: number of the node that stands for each node's point, `[nodes]`.
     """
 
     def __init__(self, same: Tensor) -> None:
