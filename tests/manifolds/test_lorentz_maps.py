@@ -14,6 +14,10 @@ pytestmark = pytest.mark.usefixtures("cpp_kernels")
 ROWS, DIM = 130, 7
 
 
+def from_space(space, x, y, number):
+    return space.from_space(lorentz.space(x) + number * lorentz.space(y))
+
+
 def normalise(space, x, y, _number):
     return lorentz.normalise(x + 0.3 * y, space.kappa)
 
@@ -38,7 +42,7 @@ def pair_scores(space, x, y, _number):
     return LorentzianScore(space, 2.0).pair_scores(x + 0.1 * y, pairs)
 
 
-MAPS = [normalise, midpoint, constant_midpoint, sigmoid_time, pair_scores]
+MAPS = [from_space, normalise, midpoint, constant_midpoint, sigmoid_time, pair_scores]
 
 
 def points(kappa, size, dim=DIM):

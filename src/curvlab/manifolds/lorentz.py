@@ -64,6 +64,12 @@ def reflect_time(x: Tensor) -> Tensor:
 
 def from_space(space: Tensor, kappa: Tensor | float) -> Tensor:
     """The point with the given space part: prepends time sqrt(|s|^2 - 1 / kappa)."""
+    if isinstance(kappa, Tensor) and (library := maps.functions([space], kappa)):
+        return maps.from_space(library, _from_space_plain, space, kappa)
+    return _from_space_plain(space, kappa)
+
+
+def _from_space_plain(space: Tensor, kappa: Tensor | float) -> Tensor:
     w = upcast_half(space)
     return prepend_time(w, negative_curvature(kappa, w.dtype, w)).to(space.dtype)
 

@@ -94,7 +94,41 @@ inline Middle middle_of(const float* p, const float* q, Width width, double kapp
   return m;
 }
 
+// |s|^2 of a space part.
+inline double square_of(const float* s, int64_t dim) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < dim; i++) sum += static_cast<double>(s[i]) * s[i];
+  return sum;
+}
+
 }  // namespace
+
+// `lorentz.from_space` of space parts [rows, dim].
+extern "C" void from_space(const float* space, const float* kappa, int64_t rows, int64_t dim,
+                           float* out, int64_t threads) {
+  double none;
+  for_rows(rows, 0, &none, threads, [&](int64_t row, double*) {
+    const float* s = space + row * dim;
+    float* x = out + row * (1 + dim);
+    x[0] = static_cast<float>(std::sqrt(square_of(s, dim) - 1.0 / *kappa));
+    std::copy_n(s, dim, x + 1);
+  });
+}
+
+// Adds to the gradient of kappa.
+extern "C" void from_space_backward(const float* space, const float* kappa, int64_t rows,
+                                    int64_t dim, const float* grad, float* grad_space,
+                                    double* sums, int64_t threads) {
+  const double k = *kappa;
+  for_rows(rows, 1, sums, threads, [&](int64_t row, double* by_kappa) {
+    const float *s = space + row * dim, *g = grad + row * (1 + dim);
+    float* __restrict result = grad_space + row * dim;
+    const double slope = g[0] / std::sqrt(square_of(s, dim) - 1 / k);
+    *by_kappa += slope / (2 * k * k);
+    for (int64_t i = 0; i < dim; i++) result[i] = static_cast<float>(g[1 + i] + slope * s[i]);
+  });
+}
 
 // `lorentz.normalise`; `floor`: of the length, as a fraction of the squared time.
 extern "C" void normalise(const float* m, const float* kappa, int64_t rows, int64_t dim,

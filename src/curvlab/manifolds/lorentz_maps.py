@@ -23,6 +23,8 @@ _SCALED = [*[ARRAY] * 3, *_ROWS, DOUBLE, DOUBLE]
 LIBRARY = Library(
     Path(__file__).with_suffix(".cpp"),
     {
+        "from_space": [ARRAY, ARRAY, *_ROWS, ARRAY, INTEGER],
+        "from_space_backward": [ARRAY, ARRAY, *_ROWS, *[ARRAY] * 3, INTEGER],
         "normalise": [*_ONE, ARRAY, INTEGER],
         "normalise_backward": [*_ONE, *[ARRAY] * 3, INTEGER],
         "midpoint": [*_TWO, ARRAY, INTEGER],
@@ -47,7 +49,8 @@ def functions(points: Sequence[Tensor], *numbers: Tensor | float) -> ctypes.CDLL
 class _Map(Function):
     """One of the maps, whose inputs are points followed by numbers, such as the curvature.
 
-    `limits` are numbers without a derivative.
+    `limits` are numbers without a derivative, `added` is the number of coordinates that the results
+    have more than the points.
     """
 
     @staticmethod
@@ -58,11 +61,13 @@ class _Map(Function):
         plain: Callable[..., Tensor],
         limits: tuple[float, ...],
         count: int,
+        added: int,
         *inputs: Tensor,
     ) -> Tensor:
         arrays = [tensor.contiguous() for tensor in inputs]
-        out = torch.empty_like(arrays[0])
-        shape = _rows(arrays[0])
+        *leading, width = arrays[0].shape
+        out = arrays[0].new_empty(*leading, width + added)
+        shape = _rows(out)
         results = out.data_ptr(), torch.get_num_threads()
         getattr(library, name)(*pointers(*arrays), *shape, *limits, *results)
         ctx.save_for_backward(*inputs)
@@ -76,7 +81,7 @@ class _Map(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        before = [None] * 5
+        before = [None] * 6
         if torch.is_grad_enabled():
             needs = ctx.needs_input_grad[len(before) :]
             return *before, *differentiate_plain(ctx, ctx.plain, grads, needs)
@@ -96,11 +101,19 @@ def _rows(points: Tensor) -> tuple[int, int]:
     return points.shape[:-1].numel(), points.shape[-1] - 1
 
 
+def from_space(
+    library: ctypes.CDLL, plain: Callable[..., Tensor], space: Tensor, kappa: Tensor
+) -> Tensor:
+    """`lorentz.from_space`."""
+    out: Tensor = _Map.apply(library, "from_space", plain, (), 1, 1, space, kappa)
+    return out
+
+
 def normalise(
     library: ctypes.CDLL, plain: Callable[..., Tensor], m: Tensor, kappa: Tensor, floor: float
 ) -> Tensor:
     """`lorentz.normalise`, with a length of at least `floor` times the squared time."""
-    out: Tensor = _Map.apply(library, "normalise", plain, (floor,), 1, m, kappa)
+    out: Tensor = _Map.apply(library, "normalise", plain, (floor,), 1, 0, m, kappa)
     return out
 
 
@@ -113,7 +126,7 @@ def midpoint(
     weight: Tensor,
 ) -> Tensor:
     """`lorentz.midpoint`."""
-    out: Tensor = _Map.apply(library, "midpoint", plain, (), 2, x, y, kappa, weight)
+    out: Tensor = _Map.apply(library, "midpoint", plain, (), 2, 0, x, y, kappa, weight)
     return out
 
 
@@ -126,7 +139,7 @@ def sigmoid_time(
     limits: tuple[float, float],
 ) -> Tensor:
     """`curvlab.layers.hybonet.SigmoidTime`; `limits` are its time offset and `SMALLEST`."""
-    out: Tensor = _Map.apply(library, "sigmoid_time", plain, limits, 1, h, kappa, scale)
+    out: Tensor = _Map.apply(library, "sigmoid_time", plain, limits, 1, 0, h, kappa, scale)
     return out
 
 
