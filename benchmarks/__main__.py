@@ -11,7 +11,7 @@ from benchmarks.authors import authors
 from curvlab.errors import UsageError
 from curvlab.run.hardware import choose_device, prepare_process
 
-BENCHMARKS = ("steps", "curvature", "ranking", "pairwise", "sparse")
+BENCHMARKS = ("steps", "curvature", "hyperbolic", "ranking", "pairwise", "sparse")
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:

@@ -19,6 +19,7 @@ from torch_geometric.data import Data
 
 from curvlab.compilation import compile_parts
 from curvlab.config.compose import compose
+from curvlab.cpp import chosen_kernels
 from curvlab.data.datasets.triples import MASKS
 from curvlab.manifolds import stereographic
 from curvlab.models.triples.flat import DistMult
@@ -238,6 +239,38 @@ def _bare(batch: Data, rows: list[int], dim: int = 64) -> Work:
         optimizer.step()
 
     return step
+
+
+BALLS = ("murp", "roth", "atth")
+BALL = 2.5
+"""Largest admissible: a model of the ball over DistMult."""
+
+
+def hyperbolic(args: argparse.Namespace) -> None:
+    """Training steps of MuRP, RotH and AttH against all entities, next to DistMult's."""
+    rows = []
+    for graph in TRIPLES:
+        works: dict[str, Work] = {}
+        for name in ("distmult", *BALLS):
+            run = build_run(args.device, f"model={name}", f"dataset={graph}")
+            works[name] = training_step(*run[:2])
+            works[f"{name}, plain"] = _with_plain_kernels(works[name])
+        del works["distmult, plain"]
+        ms = median_ms(works, args.device, args.runs)
+        rows.append([f"{graph}: DistMult", f"{ms['distmult']:.1f}", "", ""])
+        for name in BALLS:
+            times = (f"{ms[each]:.1f}" for each in (name, f"{name}, plain"))
+            rows.append([f"  {name}", *times, verdict(ms[name] / ms["distmult"], BALL)])
+    title = "A training batch of 512 triples, d = 64, one score for each entity"
+    print_table(title, ("", "ms", "plain kernels, ms", "ratio"), rows)
+
+
+def _with_plain_kernels(work: Work) -> Work:
+    def call() -> None:
+        with chosen_kernels("plain"):
+            work()
+
+    return call
 
 
 RANKED_GRAPH = "fb15k237"

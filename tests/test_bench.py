@@ -40,6 +40,7 @@ def test_all_are_measured(capsys, monkeypatch):
         "gcn, disease_synthetic",
         "FPS-T, ms",
         "CAT",
+        "murp",
         "both sides of",
         "geoopt dist",
         "sparse",
