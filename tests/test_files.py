@@ -5,11 +5,17 @@ import os
 import random
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
+from curvlab.callbacks.growing_table import GrowingTable
 from curvlab.checksums import DamagedError, add_facts, check_archive
+from curvlab.cli.verbs import deliver
+from curvlab.data.files.cache import get_or_compute
+from curvlab.data.files.disk_graph import ArrayFolder, DiskGraph
 from curvlab.errors import system_remedy
 from curvlab.files import arriving, atomic_write
 
@@ -64,6 +70,53 @@ def test_what_the_system_refuses_names_the_file_and_leaves_the_old_one(
 
 
 WEIGHT = torch.arange(12.0)
+
+
+def _write_array(folder):
+    with ArrayFolder(folder).writing("x", np.float32) as append:
+        append(np.zeros(9))
+
+
+def _write_edges(folder):
+    DiskGraph(folder).write_edges([np.array([[0], [1]])], 2)
+
+
+def _append_row(folder):
+    (folder / "curves.csv").unlink()
+    table = GrowingTable(folder / "curves.csv")
+    table.append({"loss": 1.0})
+    (folder / "curves.csv").unlink()
+    (folder / "curves.csv").symlink_to("/dev/full")
+    table.append({"loss": 0.5})
+
+
+WRITERS = {
+    "x.bin": _write_array,
+    "edges.0": _write_edges,
+    "curves.csv": _append_row,
+    "table.md": lambda folder: deliver("a table", folder / "table.md"),
+}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_full_disk_is_reported_with_the_file(name, tmp_path):
+    (tmp_path / name).symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left") as refused:
+        WRITERS[name](tmp_path)
+    assert str(refused.value.filename).startswith(str(tmp_path))
+    assert refused.value.errno == errno.ENOSPC
+
+
+def test_a_cache_that_cannot_be_written_is_not_needed(tmp_path, monkeypatch, caplog):
+    def refuse(*_args, **_kwargs):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(torch, "save", refuse)
+    entry = get_or_compute(tmp_path, "key", lambda: {"x": torch.ones(2)})
+    assert entry["x"].tolist() == [1, 1]
+    assert "No space left on device" in caplog.text
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.fixture

@@ -37,6 +37,17 @@ def check_fences(path: Path) -> None:
 
 
 @contextmanager
+def name_in_errors(path: Path) -> Iterator[None]:
+    """Name a file in the system's errors that name none, such as that of a write on a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and type(error) in OF_DISK:
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        raise
+
+
+@contextmanager
 def arriving(target: Path) -> Iterator[Path]:
     """Yield a temporary path next to `target`, which replaces it if the block succeeds."""
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -105,13 +105,17 @@ def scores(command: Command) -> dict[str, Any]:
     return found
 
 
-def products(command: Command) -> dict[str, str]:
-    """All files below the outputs by their paths; of tables the content as well."""
+def products(command: Command) -> dict[str, bytes]:
+    """All files below the outputs by their paths; of tables the content as well.
+
+    Logs are what each start of a command has said, not what a run makes.
+    """
     found = (path for path in command.outputs.rglob("*") if path.is_file())
     kept = (path for path in found if not {"previous", ".hydra"} & {*path.parts})
     return {
-        str(path.relative_to(command.outputs)): path.read_text() if path.suffix == ".csv" else ""
+        str(path.relative_to(command.outputs)): path.read_bytes() if path.suffix == ".csv" else b""
         for path in kept
+        if path.suffix != ".log"
     }
 
 

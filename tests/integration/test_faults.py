@@ -4,7 +4,7 @@ import fault_trials as faults
 import pytest
 
 FEW = {"kill": 1, "flip": 1, "disk": 1}
-MANY = {"kill": 100, "flip": 300, "disk": 30, "memory": 3, "verb": 10}
+MANY = {"kill": 100, "flip": 300, "disk": 40, "memory": 3, "verb": 10}
 """The same faults on every machine that is fast enough, so that no test fails by chance."""
 
 

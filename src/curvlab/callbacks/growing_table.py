@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from curvlab.checksums import DamagedError
-from curvlab.files import atomic_write, check_fences
+from curvlab.files import atomic_write, check_fences, name_in_errors
 
 Row = Mapping[str, float]
 
@@ -55,13 +55,13 @@ class GrowingTable:
             self._add_columns(new)
         text = _text([[_cell(row, name) for name in self._columns]])
         check_fences(self.path)
-        try:
-            with self.path.open("a", encoding="utf-8", newline="") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())  # before the checkpoint that counts it
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(self.path)) from error
+        with (
+            name_in_errors(self.path),
+            self.path.open("a", encoding="utf-8", newline="") as file,
+        ):
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())  # before the checkpoint that counts it
         self._rows += 1
         self._checksum = zlib.crc32(text.encode(), self._checksum)
 

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from curvlab.cli.overrides import check_overrides, keep_folder, read_overrides
 from curvlab.config.compose import compose
 from curvlab.errors import UsageError
+from curvlab.files import arriving
 from curvlab.run.command import complete
 from curvlab.run.load import Run, load
 from curvlab.run.train import train as train_command
@@ -59,6 +60,6 @@ def _save(data: Data, outputs: str) -> Path:
     buffer = io.BytesIO()
     torch.save(data.clone().cpu(), buffer)
     file = Path(outputs, "graphs", f"graph-{sha256(buffer.getvalue()).hexdigest()[:8]}.pt")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(buffer.getvalue())
+    with arriving(file) as partial:
+        partial.write_bytes(buffer.getvalue())
     return file

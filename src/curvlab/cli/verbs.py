@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from curvlab.config.folder import add
 from curvlab.errors import DivergedError, UsageError, format_error, system_message
-from curvlab.files import arriving
+from curvlab.files import arriving, name_in_errors
 from curvlab.program import expand_home
 
 if TYPE_CHECKING:
@@ -157,5 +157,6 @@ def deliver(text: str, output: Path | None) -> None:
         print(text, end="")
         return
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(text, encoding="utf-8")
+    with name_in_errors(output):
+        output.write_text(text, encoding="utf-8")
     print(f"wrote {output}")

@@ -49,8 +49,8 @@ def get_or_compute(
             log.warning("cache entry %s is damaged (%s): computing it again", path, error)
     entry = compute()
     try:
-        with arriving(path) as partial:
-            torch.save({"tensors": entry}, partial)
+        with arriving(path) as partial, partial.open("wb") as file:  # its errors name the cause
+            torch.save({"tensors": entry}, file)
     except OSError as error:
         log.warning("cannot write the cache entry %s: %s", path, error.strerror)
     return entry

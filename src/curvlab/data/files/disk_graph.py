@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from curvlab.checksums import DamagedError, add_checksum, file_checksum, read_json
 from curvlab.data.datasets.labelled import GIVEN
 from curvlab.errors import UsageError
-from curvlab.files import atomic_write
+from curvlab.files import atomic_write, name_in_errors
 
 SOURCES = ("offsets", "neighbours", "features")
 """Arrays from which tokens are computed."""
@@ -64,7 +64,7 @@ class ArrayFolder:
         """Write an array sequentially: yields a function that appends blocks of rows."""
         rows, checksum = 0, 0
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self.path(name).open("wb") as file:
+        with name_in_errors(self.path(name)), self.path(name).open("wb") as file:
 
             def append(block: np.ndarray) -> None:
                 nonlocal rows, checksum
@@ -176,7 +176,7 @@ class DiskGraph(ArrayFolder):
     def write_edges(self, chunks: Iterable[np.ndarray], num_nodes: int) -> None:
         """Sort edges `[2, some]`, in any order and direction, into neighbours."""
         paths = [self.folder / f"edges.{i}" for i in range(-(-num_nodes // BUCKET_NODES))]
-        with ExitStack() as opened:
+        with name_in_errors(self.folder), ExitStack() as opened:
             files = [opened.enter_context(path.open("wb")) for path in paths]
             for chunk in chunks:
                 if chunk.size and not 0 <= chunk.min() <= chunk.max() < num_nodes:
