@@ -133,12 +133,26 @@ def test_a_run_ends_when_the_rate_has_fallen(run_here, folder, every):
     assert pd.read_csv(folder / "metrics.csv")["val/mrr"].count() == epochs // every
 
 
+def lowered_once(after):
+    target = "curvlab.optim.optimisers.LowerOnce"
+    return "task.scheduler=null", f"task.scheduler={{_target_: {target}, after: {after}}}"
+
+
+GOING_ON = {
+    "rare validations": ("+trainer.check_val_every_n_epoch=2",),
+    "a rate that was lowered before": lowered_once(0.5),
+    "a rate that is lowered afterwards": lowered_once(0.9),
+}
+
+
 @pytest.mark.usefixtures("keeps_last")
-def test_a_run_with_rare_validations_goes_on_to_the_same_digit(run_here, folder):
-    words = (*KG, "model=distmult", "trainer.epochs=6", "+trainer.check_val_every_n_epoch=2")
+@pytest.mark.parametrize("name", GOING_ON)
+def test_a_run_goes_on_to_the_same_digit(name, run_here, folder):
+    words = (*KG, "model=distmult", "trainer.epochs=6", *GOING_ON[name])
     whole, curves = run_here(*words), (folder / "metrics.csv").read_text()
-    for name in ("result.json", "checkpoints/last.ckpt"):
-        (folder / name).unlink()
+    assert ("rate that" in name) == ("after" in whole.config["task"]["scheduler"])
+    for file in ("result.json", "checkpoints/last.ckpt"):
+        (folder / file).unlink()
     assert run_here(*words).metrics == whole.metrics
     assert (folder / "metrics.csv").read_text() == curves
 
