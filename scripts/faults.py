@@ -2,12 +2,13 @@
 """Try faults on real runs: kills, damaged files, full disks and shared memory, killed verbs.
 
 scripts/faults.py --minutes 60                        every kind; prints what broke something
-scripts/faults.py --minutes 1 --kind flip --seed 7    the same seed tries the same faults
+scripts/faults.py --trials 100 --kind kill --seed 7   the same seed tries the same faults
 scripts/faults.py --minutes 0 --output FILE.csv       the counts of all that was tried
 """
 
 import argparse
 import json
+import math
 import sys
 import time
 from collections import Counter
@@ -30,6 +31,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--minutes", type=float, default=60.0, help="of all kinds together")
+    parser.add_argument("--trials", type=int, help="of each kind, in place of --minutes")
     parser.add_argument("--kind", choices=KINDS, action="append", help="all by default")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="default: the clock")
     parser.add_argument("--log", type=Path, default=Path("outputs/faults.jsonl"))
@@ -37,24 +39,25 @@ def main() -> int:
     arguments = parser.parse_args()
     kinds = arguments.kind or KINDS
     intact = True
-    if arguments.minutes:
-        seconds = 60 * arguments.minutes / len(kinds)
+    trials = arguments.trials
+    seconds = math.inf if trials else 60 * arguments.minutes / len(kinds)
+    if seconds:
         for kind in kinds:
-            intact &= try_faults(kind, arguments.seed, seconds, arguments.log)
+            intact &= try_faults(kind, arguments.seed, seconds, trials, arguments.log)
     if arguments.output:
         tried = [json.loads(line) for line in arguments.log.read_text().splitlines()]
         atomic_write(arguments.output, counts(tried))
     return int(not intact)
 
 
-def try_faults(kind: str, seed: int, seconds: float, log: Path) -> bool:
+def try_faults(kind: str, seed: int, seconds: float, most: int | None, log: Path) -> bool:
     """Try faults of one kind and write each to the log; whether all held."""
     sys.path[:0] = [str(TESTS), str(TESTS / "integration")]
     trials = import_module("fault_trials")
     log.parent.mkdir(parents=True, exist_ok=True)
     results: Counter[str] = Counter()
     with log.open("a", encoding="utf-8") as file:
-        for outcome in trials.attempts(kind, seed, seconds):
+        for outcome in trials.attempts(kind, seed, seconds, most):
             results["held" if outcome.held else "broken"] += 1
             line = json.dumps(asdict(outcome), ensure_ascii=False)
             print(line, file=file, flush=True)
