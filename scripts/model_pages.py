@@ -7,7 +7,6 @@ writes the section *Run it* of each page in docs/models.
 
 import inspect
 import re
-from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
@@ -17,13 +16,21 @@ from latex2mathml.converter import convert
 from mkdocs.exceptions import PluginError
 
 from curvlab.checked import format_value
-from curvlab.config.folder import choices, comment_of
-from curvlab.config.schema import MISSING, Option, attribute, complete_options, spaces_of
-from curvlab.config.sources import read
+from curvlab.config.folder import comment_of
+from curvlab.config.schema import MISSING, Option, complete_options
 from curvlab.tables.spec import load_table, table_names
+from model_groups import (
+    CONFIGS,
+    GROUPS,
+    group_of,
+    main_choice,
+    models_of_site,
+    module_of,
+    only_triples,
+    page_of,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
-CONFIGS = ROOT / "configs"
 DOCS = ROOT / "docs"
 SOURCE = ROOT / "src"
 
@@ -32,25 +39,7 @@ LARGE = 'displaystyle="true" style="font-size: 1.15em"'
 CODE_NAME = re.compile(r"`(curvlab\.[\w.]+)`")
 MAIN_OPTIONS = 6
 
-KINDS = {
-    "graph_network": "Graphs: flat message passing",
-    "spectral": "Graphs: flat spectral filters and polynomial tokens",
-    "specformer": "Graphs: flat spectral filters and polynomial tokens",
-    "polyformer": "Graphs: flat spectral filters and polynomial tokens",
-    "nagphormer": "Graphs: flat spectral filters and polynomial tokens",
-    "idgl": "Graphs: learned edges",
-    "lds": "Graphs: learned edges",
-}
-"""Groups of models of flat space by their module; others are transformers."""
 
-GROUPS = (
-    "Graphs: curvature of any sign",
-    "Graphs: hyperbolic",
-    "Graphs: flat transformers",
-    *dict.fromkeys(KINDS.values()),
-    "Knowledge graphs",
-)
-HYPERBOLIC = ("poincare", "lorentz", "poincare_fixed", "lorentz_fixed")
 MAIN_FIGURE = "fpst/fig3"  # FPS-T's scores; other figures have none
 CLASSIFIERS = ("idgl", "lds")
 
@@ -77,100 +66,29 @@ def docstring(source: str) -> str:
 
 def model_pages() -> dict[str, str]:
     """The page of each class and their index, by their places under docs/."""
-    models = _models()
-    pages = {_page_of(target): _page(target, names) for target, names in models.items()}
+    models = models_of_site()
+    pages = {page_of(target): _page(target, names) for target, names in models.items()}
     return {"models/index.md": _index(models)} | pages
-
-
-@cache
-def _models() -> dict[str, list[str]]:
-    """Classes of models with the choices of `model=` that build them."""
-    targets: dict[str, list[str]] = defaultdict(list)
-    for name in choices(CONFIGS, "model"):
-        targets[_target(name)].append(name)
-    return dict(sorted(targets.items(), key=lambda item: item[0].lower()))
-
-
-def _target(model: str) -> str:
-    """The class of a choice, or of the choice from which it starts."""
-    config = read(CONFIGS, f"model/{model}")
-    assert config is not None
-    if "_target_" in config:
-        return str(config["_target_"])
-    above = [d for d in config["defaults"] if isinstance(d, str) and d != "_self_"]
-    return _target(above[0].rpartition("/")[2])
-
-
-def _page_of(target: str) -> str:
-    return f"models/{target.rpartition('.')[2].lower()}.md"
-
-
-def pages_by_group() -> dict[str, list[str]]:
-    """The pages of each group of models, in the order of the index."""
-    models = _models()
-    return {
-        title: [_page_of(target) for target in models if _group(target) == title]
-        for title in GROUPS
-    }
 
 
 def _index(models: dict[str, list[str]]) -> str:
     """All models by geometry and task, one line each."""
     parts = ["# Models\n\nEach page has commands, equations with their lines of code, and tests."]
     for title in GROUPS:
-        rows = [
-            f"| [{target.rpartition('.')[2]}]({Path(_page_of(target)).name}) "
-            f"| {comment_of(CONFIGS, f'model/{_main(target, names)}.yaml')} | {_listed(names)} |"
-            for target, names in models.items()
-            if _group(target) == title
-        ]
-        parts.append(
-            "\n".join([f"## {title}\n", "| class | what | `model=` |", "|---|---|---|", *rows])
-        )
+        lines = [f"## {title}\n", "| class | what | `model=` |", "|---|---|---|"]
+        for target, names in models.items():
+            if group_of(target) == title:
+                link = f"[{target.rpartition('.')[2]}]({Path(page_of(target)).name})"
+                comment = comment_of(CONFIGS, f"model/{main_choice(target, names)}.yaml")
+                lines.append(f"| {link} | {comment} | {_listed(names)} |")
+        parts.append("\n".join(lines))
     return "\n\n".join([*parts, ""])
-
-
-def _group(target: str) -> str:
-    """The group of a class: its task, else its geometry, else its kind."""
-    if _only_triples(target):
-        return "Knowledge graphs"
-    spaces = {space.rpartition(".")[2] for space in spaces_of(target)}
-    if spaces - {"Euclidean"} or target.endswith(".CAT"):
-        curved = {"Lorentz", "PoincareBall"}
-        only_hyperbolic = spaces <= curved or _main_manifold(target) in HYPERBOLIC
-        return "Graphs: hyperbolic" if only_hyperbolic else "Graphs: curvature of any sign"
-    return KINDS.get(_module_of(target).rpartition(".")[2], "Graphs: flat transformers")
-
-
-def _main_manifold(target: str) -> str:
-    """The manifold that a class's configuration, or the one it starts from, chooses."""
-    name = _main(target, _models()[target])
-    while name:
-        text = (CONFIGS / "model" / f"{name}.yaml").read_text(encoding="utf-8")
-        match = re.search(r"manifold@\S+: (\w+)", text)
-        if match:
-            return match[1]
-        above = re.search(r"(?m)^  - (\w+)$", text)
-        name = above[1] if above else ""
-    return ""
-
-
-def _main(target: str, names: list[str]) -> str:
-    """The choice that is named like its class, else the one with the shortest name."""
-    files = [name for name in names if (CONFIGS / "model" / f"{name}.yaml").is_file()]
-    class_name = target.rpartition(".")[2].lower()
-    same_name = [name for name in names if name.replace("_", "") == class_name]
-    return min(same_name or files or names, key=lambda name: (len(name), name))
-
-
-def _only_triples(target: str) -> bool:
-    return list(attribute(target, "tasks", ())) == ["kg_completion"]
 
 
 def run_it(target: str, names: list[str]) -> str:
     """Commands and code that run a model: on your own graph, in a paper's setting, in Python."""
-    name = _main(target, names)
-    needs_folder = _only_triples(target) or name in CLASSIFIERS
+    name = main_choice(target, names)
+    needs_folder = only_triples(target) or name in CLASSIFIERS
     dataset = "FOLDER" if needs_folder else "edges.csv"
     settings = _settings([name, *names])
     lines = {f"curvlab train model={name} dataset={dataset}": "your own graph"} | settings
@@ -215,7 +133,7 @@ def _library(target: str) -> list[str]:
     if "graph" in required:  # LDS, which is trained on halves of the training nodes
         call += ".eval()"
     lines = [f"from curvlab.models import {cls}", "", f"model = {call}"]
-    if _only_triples(target):
+    if only_triples(target):
         query = "Data(head=head, relation=relation)"
         return [DATA, *lines, f"scores = model.scores({query})  # [queries, entities]"]
     return [*lines, "points = model(x, edge_index)  # [nodes, model.dim_out]"]
@@ -227,8 +145,8 @@ def _default(option: Option) -> str:
 
 def write_pages() -> None:
     """Write the section of each page in docs/models."""
-    for target, names in _models().items():
-        path = DOCS / _page_of(target)
+    for target, names in models_of_site().items():
+        path = DOCS / page_of(target)
         if path.exists():
             page = with_section(path.read_text("utf-8"), run_it(target, names))
             path.write_text(page, "utf-8")
@@ -248,14 +166,10 @@ def _listed(names: list[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _module_of(target: str) -> str:
-    return str(get_object(target).__module__)
-
-
 def _paper(target: str) -> str:
     """The paper that a class names, else its module's docstring, arXiv numbers as links."""
     match = re.search(r"^Paper: (.*?)(?=\n\n|\Z)", _says(target), re.M | re.S)
-    path = SOURCE.joinpath(*_module_of(target).split(".")).with_suffix(".py")
+    path = SOURCE.joinpath(*module_of(target).split(".")).with_suffix(".py")
     text = match[1] if match else docstring(path.read_text(encoding="utf-8"))
     text = re.sub(r"arXiv:(\d{4}\.\d+)", r"[arXiv:\1](https://arxiv.org/abs/\1)", text)
     return " ".join(text.split())
@@ -264,7 +178,7 @@ def _paper(target: str) -> str:
 def _page(target: str, names: list[str]) -> str:
     sections = _sections_of(target)
     head = sections.pop("", "")
-    module = _module_of(target)
+    module = module_of(target)
     parts = {
         "Run it": sections.get("Run it") or run_it(target, names),
         "Equations": sections.get("Equations", ""),
@@ -294,7 +208,7 @@ def _sections_of(target: str) -> dict[str, str]:
     Formulas become MathML, which needs no script. Drawings become parts of the page and take its
     colours. Names of the code become links with their lines.
     """
-    path = DOCS / _page_of(target)
+    path = DOCS / page_of(target)
     if not path.exists():
         return {}
     text = path.read_text(encoding="utf-8")
@@ -401,7 +315,7 @@ def _verified(target: str, sections: dict[str, str]) -> str:
     of_models = [path.replace("/", ".") for _, path in code_names if path.startswith("models/")]
     layers = [name for name, path in code_names if not path.startswith("models/")]
     class_names = "|".join(dict.fromkeys([cls, *layers]))
-    files = "|".join(dict.fromkeys([_module_of(target).partition(".")[2], *of_models]))
+    files = "|".join(dict.fromkeys([module_of(target).partition(".")[2], *of_models]))
     naming = re.compile(rf"\b(import .*\b({class_names})\b|({class_names})\(|({files})\b)")
     tests = {}
     for path in sorted((ROOT / "tests").glob("*/test_*.py")):

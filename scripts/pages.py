@@ -23,7 +23,8 @@ from mkdocs.structure.pages import Page
 
 from curvlab.tables.page import page as page_of
 from curvlab.tables.spec import table_names
-from model_pages import CONFIGS, DOCS, ROOT, docstring, model_pages, pages_by_group
+from model_groups import CONFIGS, pages_by_group
+from model_pages import DOCS, ROOT, docstring, model_pages
 from reference_examples import PACKAGES, example, public_members
 
 PLACED = ("index.md", "install.md", "errata.md", "protocol.md", "speed.md")

@@ -204,13 +204,14 @@ def test_commands_of_each_models_page_are_code(model_pages):
 
 
 def test_the_navigation_has_each_models_page_in_one_group(model_pages):
-    grouped = [page for pages in model_pages.pages_by_group().values() for page in pages]
+    groups = imported("model_groups").pages_by_group()
+    grouped = [page for pages in groups.values() for page in pages]
     assert sorted([*grouped, "models/index.md"]) == sorted(model_pages.model_pages())
 
 
 def test_each_models_page_says_how_to_run_it(model_pages):
-    for target, names in model_pages._models().items():
-        path = ROOT / "docs" / model_pages._page_of(target)
+    for target, names in model_pages.models_of_site().items():
+        path = ROOT / "docs" / model_pages.page_of(target)
         if not path.exists():
             continue
         text = path.read_text(encoding="utf-8")

@@ -67,7 +67,8 @@ def marks_of(kind: Any) -> list[Any]:
 
 def is_bounded(kind: Any) -> bool:
     """Whether a type holds plain values with bounds or choices, or sequences of them, or None."""
-    origin, args = get_origin(kind), get_args(kind)
+    origin = get_origin(kind)
+    args = get_args(kind)
     if origin in UNIONS:
         others = [arg for arg in args if arg is not type(None)]
         return any(map(is_bounded, others)) and all(is_bounded(a) or a in PLAIN for a in others)
@@ -80,7 +81,8 @@ def describe_type(kind: Any) -> str:
     """Describe the allowed values of a type."""
     if kind in PLAIN:
         return PLAIN[kind]
-    origin, args = get_origin(kind), get_args(kind)
+    origin = get_origin(kind)
+    args = get_args(kind)
     if origin is typing.Annotated:
         for mark in marks_of(kind):
             if isinstance(mark, Predicate):

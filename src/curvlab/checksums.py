@@ -95,7 +95,8 @@ def files_of(place: str, *names: str) -> dict[str, Path]:
 
 def raw_files(folder: Path) -> list[Path]:
     """The files below a folder in order, without those that libraries derived from them."""
-    paths, visited = list[Path](), set[str]()
+    paths = list[Path]()
+    visited = set[str]()
     for place, folders, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(place)
         if real in visited:  # a link that leads back

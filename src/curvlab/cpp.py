@@ -45,7 +45,8 @@ class _State:
 
 def choose_kernels(kernels: Kernels) -> None:
     """Choose the forms from here on: `auto` takes C++ forms where a compiler works."""
-    _State.kernels, _State.used = kernels, False
+    _State.kernels = kernels
+    _State.used = False
 
 
 @contextmanager
@@ -79,7 +80,9 @@ class Library:
         signatures: Mapping[str, Sequence[Any]],
         dtypes: Collection[torch.dtype] = (torch.float32,),
     ) -> None:
-        self.source, self.signatures, self.dtypes = source, signatures, dtypes
+        self.source = source
+        self.signatures = signatures
+        self.dtypes = dtypes
         self._functions: ctypes.CDLL | None = None
 
     def functions(self, *inputs: Tensor) -> ctypes.CDLL | None:

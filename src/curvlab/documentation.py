@@ -99,7 +99,8 @@ def _with_arguments(owner: type, text: str) -> str:
         said |= meanings(docstring(above)) if above is not object else {}
     lines: dict[str, list[str]] = {}
     for function, names in constructors(owner):
-        hints, arguments = type_hints(function), named_arguments(function)
+        hints = type_hints(function)
+        arguments = named_arguments(function)
         for name in (name for name in names if name not in lines):
             lines[name] = _argument(arguments[name], hints.get(name, Any), said.get(name, ""))
     if not lines:
@@ -139,7 +140,8 @@ def _argument(argument: inspect.Parameter, hint: Any, meaning: str) -> list[str]
 
 def describe(hint: Any) -> str:
     """A type in short: `int`, `'linear' | 'exact'`, `Lorentz or a maker of it`."""
-    origin, args = get_origin(hint), get_args(hint)
+    origin = get_origin(hint)
+    args = get_args(hint)
     if origin is typing.Annotated:
         return describe(args[0])
     if origin in UNIONS:

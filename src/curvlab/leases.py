@@ -20,13 +20,15 @@ from filelock import AcquireReturnProxy, LeaseCompromise, SoftFileLease, SoftFil
 from curvlab.files import fence
 
 SUFFIX = ".lease"  # suffix of the names of leases
-RENEWED, MISSED, ABANDONED, UNWRITTEN = 5.0, 20.0, 120.0, 15.0
-"""Seconds between renewals; of silence until a holder may be dead, and until a lease expires; until
-a lease without content expires."""
+RENEWED = 5.0  # seconds between renewals
+MISSED = 20.0  # seconds of silence until a holder may be dead
+ABANDONED = 120.0  # seconds of silence until a lease expires
+UNWRITTEN = 15.0  # seconds until a lease without content expires
 
-WATCHED, GLANCES, BETWEEN = 1.0, 4, 0.05
-"""Seconds between checks that a lease is still held; number of checks, and seconds between them,
-before the lease counts as lost: another process moves it aside for a moment to read it."""
+WATCHED = 1.0  # seconds between checks that a lease is still held
+# A lease counts as lost after several checks, since other processes move it aside to read it.
+GLANCES = 4
+BETWEEN = 0.05  # seconds between these checks
 
 LOST = 1  # exit code of a process whose lease was taken by another one
 
@@ -90,13 +92,15 @@ def _try_acquire(path: Path) -> AcquireReturnProxy[SoftFileLease]:
                 lease.force_break()
     try:
         held = lease.acquire(blocking=False)
-        if identity := _identity(path):
+        identity = _identity(path)
+        if identity:
             Thread(target=_watch, args=(lease, path, identity), daemon=True).start()
         return held
     except Timeout:
         raise HeldError(path, holder_of(path) or Holder()) from None
     except OSError as error:
-        if (holder := holder_of(path)) is not None:  # of another user
+        holder = holder_of(path)
+        if holder is not None:  # of another user
             raise HeldError(path, holder) from None
         raise OSError(error.errno, error.strerror, str(path)) from None
 

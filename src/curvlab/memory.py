@@ -79,10 +79,13 @@ def cgroup_limits(root: Path = Path("/")) -> Iterator[tuple[int, int]]:
         _, _, rest = line.partition(":")
         controllers, _, name = rest.partition(":")
         if controllers == "":
-            mount, limit, used = "sys/fs/cgroup", "memory.max", "memory.current"
+            mount = "sys/fs/cgroup"
+            limit = "memory.max"
+            used = "memory.current"
         elif "memory" in controllers.split(","):
             mount = "sys/fs/cgroup/memory"
-            limit, used = "memory.limit_in_bytes", "memory.usage_in_bytes"
+            limit = "memory.limit_in_bytes"
+            used = "memory.usage_in_bytes"
         else:
             continue
         group = Path(name.lstrip("/"))

@@ -101,7 +101,7 @@ WAYS = {
     "curvlab.callbacks.tensorboard_logger": ["."],
     "curvlab.files.atomic_write": ["changed", "text"],
     "curvlab.files.remove": ["kept.txt"],
-    "curvlab.config.schema._parse": ["1"],
+    "curvlab.config.type_texts.parse_type": ["1"],
     "curvlab.config.building.build": [{"_target_": "os.system", "_args_": ["touch changed"]}],
     "curvlab.load": ["evil.ckpt", None, None, True],
     "curvlab.models.fpst.torch.load": ["evil.pkl"],

@@ -11,7 +11,7 @@ from curvlab.data.loaders.neighbour_batches import NeighbourDataModule
 from curvlab.data.loaders.subgraphs import Subgraphs, distinct_integers
 from curvlab.data.transforms.graph import SparseAdjacency
 from curvlab.data.transforms.shortest_paths import ShortestPaths
-from curvlab.models.graph_network import MeanSAGE
+from curvlab.layers.graph_convolutions import MeanSAGE
 from graphs import Given, random_graph
 
 

@@ -9,9 +9,9 @@ from torch_geometric.data import Data
 from torch_geometric.nn import ChebConv, GATConv, GCNConv, SAGEConv, SGConv
 from torch_geometric.utils import add_self_loops
 
+from curvlab.layers.graph_convolutions import MeanSAGE
 from curvlab.manifolds import Euclidean
 from curvlab.models import GAT, GCN, MLP, SGC, SIGN, ChebNet, DropEdge, GraphSAGE
-from curvlab.models.graph_network import MeanSAGE
 from graphs import symmetric
 
 pytestmark = pytest.mark.usefixtures("float64")

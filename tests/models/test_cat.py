@@ -9,7 +9,8 @@ from torch_geometric.data import Data
 
 from composing import composed
 from curvlab.errors import UsageError
-from curvlab.models.cat import NeighbourTokens, RoutingEntropy
+from curvlab.models.cat import RoutingEntropy
+from curvlab.models.cat_tokens import NeighbourTokens
 from curvlab.run.parts import build_encoder
 
 

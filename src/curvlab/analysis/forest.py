@@ -25,8 +25,10 @@ LOOKS = {
 }
 """Mark and colour of each verdict; the marks differ in grey print as well."""
 
-LINE, HEAD = 0.24, 0.75  # inches of a line, and of a panel's title and axis
-BAND, FADED = "#ececec", "#8a8a8a"
+LINE = 0.24  # inches of a line
+HEAD = 0.75  # inches of a panel's title and axis
+BAND = "#ececec"
+FADED = "#8a8a8a"
 
 
 def forest_data(claims: Sequence["Claim"]) -> str:

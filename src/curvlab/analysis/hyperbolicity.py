@@ -14,7 +14,8 @@ EXACT = 300  # nodes up to which every quadruple is compared; time grows with th
 ENTRIES_PER_CHUNK = 2_000_000  # combinations of two pairs compared at a time
 
 QUADRUPLES = 20_000  # drawn for the mean of delta
-GROUPS, GROUP_SIZE = 20, 50
+GROUPS = 20
+GROUP_SIZE = 50
 """Random nodes that quadruples are drawn from, in groups, in a graph of more nodes than these."""
 
 
@@ -103,13 +104,17 @@ def four_point_delta(distance: np.ndarray) -> float:
         far[point] &= ~prolonged.any(axis=1)
     x, y = np.nonzero(np.triu(far & far.T, k=1))
     order = np.argsort(-distance[x, y], kind="stable")
-    x, y = x[order], y[order]
+    x = x[order]
+    y = y[order]
     length = distance[x, y]
-    twice_delta, start = 0, 0
+    twice_delta = 0
+    start = 0
     while start < len(x) and length[start] > twice_delta:
         stop = start + max(ENTRIES_PER_CHUNK // (start + 1024), 1)
-        v, w = x[:stop], y[:stop]
-        from_x, from_y = distance[x[start:stop]], distance[y[start:stop]]
+        v = x[:stop]
+        w = y[:stop]
+        from_x = distance[x[start:stop]]
+        from_y = distance[y[start:stop]]
         crossed = np.maximum(
             from_x.take(v, axis=1) + from_y.take(w, axis=1),
             from_x.take(w, axis=1) + from_y.take(v, axis=1),

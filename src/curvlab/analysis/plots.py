@@ -59,7 +59,8 @@ def run_curves(folders: Sequence[Path], metric: str) -> pd.DataFrame:
         if not runs:
             raise UsageError(f"{folder} is not a folder of a run with curves, nor above one.")
         for run in runs:
-            curves, result = _metrics(run), _result(run)
+            curves = _metrics(run)
+            result = _result(run)
             if "step" not in curves or metric not in curves or curves[metric].isna().all():
                 known = ", ".join(name for name in curves.columns if name != "step")
                 raise UsageError(f"the curves of {run} have no {metric}: they have {known}.")

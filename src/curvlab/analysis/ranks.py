@@ -12,7 +12,9 @@ from curvlab.data.vocabulary import vocabulary_of
 from curvlab.files import arriving, atomic_write
 from curvlab.metrics.ranking import HITS, TIES, RankCounts, ranks
 
-FILE, TABLE, RELATIONS = "ranks.csv.gz", "rankings.csv", "relations.csv"
+FILE = "ranks.csv.gz"
+TABLE = "rankings.csv"
+RELATIONS = "relations.csv"
 GROUPS = ("relation", "category", "frequency")
 """Columns of the table of ranks, besides side and type, that split the queries."""
 
@@ -34,7 +36,8 @@ def rank_table(
     relation = graph.edge_type.cpu().numpy()
     train = graph.train_mask.cpu().numpy() & (relation < base)
     category = _categories(ends[:, train], relation[train], base)
-    rows, of_head = part.cpu().numpy(), head_side.cpu().numpy()
+    rows = part.cpu().numpy()
+    of_head = head_side.cpu().numpy()
     head, tail = np.where(relation[rows] < base, ends[:, rows], ends[::-1, rows])
     degree = np.bincount(ends[:, train].ravel(), minlength=int(graph.num_nodes or 0))
     degree = degree[np.where(of_head, head, tail)]
@@ -103,7 +106,8 @@ def ranking_table(
             "adjusted_mean_rank_index": 1 - (mean["rank"] - 1) / (mean["expected"] - 1),
         }
         for k in hits:
-            hit, chance = mean[f"hits{k}"], mean[f"chance{k}"]
+            hit = mean[f"hits{k}"]
+            chance = mean[f"chance{k}"]
             columns |= {f"hits{k}": hit, f"adjusted_hits{k}": (hit - chance) / (1 - chance)}
         tables[ties] = pd.DataFrame(columns)
     return pd.concat(tables, names=["ties"]).reset_index()[

@@ -8,7 +8,8 @@ import pandas as pd
 
 from curvlab.analysis.arrays import load_arrays, save_arrays
 
-FILE, TABLE = "routing.npz", "routing.csv"
+FILE = "routing.npz"
+TABLE = "routing.csv"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,10 @@ from matplotlib.ticker import FixedFormatter, FuncFormatter
 
 from curvlab.files import arriving
 
-NEGATIVE, POSITIVE, INK, MUTED = "#0072b2", "#d55e00", "#222222", "#777777"
+NEGATIVE = "#0072b2"
+POSITIVE = "#d55e00"
+INK = "#222222"
+MUTED = "#777777"
 LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#666666", "#5b2a5e")
 """Distinct for colour-blind readers: those of Okabe and Ito without yellow, a grey and a violet."""
 

@@ -25,7 +25,8 @@ class RecordedStep(nn.Module):
 
     def __init__(self, task: LightningModule, batch: Any) -> None:
         super().__init__()
-        self.task, self.batch = task, batch
+        self.task = task
+        self.batch = batch
 
     def forward(self) -> Tensor:
         loss = type(self.task).training_step(self.task, self.batch, 0)

@@ -76,7 +76,8 @@ class FiniteGuard(Callback):
 
 def check_weights(module: nn.Module) -> None:
     """Check the weights before an evaluation: the last update may have spoilt them."""
-    if bad := first_non_finite(module, lambda: None):
+    bad = first_non_finite(module, lambda: None)
+    if bad:
         raise DivergedError(f"not finite{step_suffix(module)}: {bad}")
 
 

@@ -43,7 +43,8 @@ class GrowingTable:
         if zlib.crc32(text.encode()) != state["checksum"]:
             raise DamagedError(f"{self.path} differs from what its checkpoint says of it")
         self._columns = lines[0] if lines else []
-        self._rows, self._checksum = state["rows"], state["checksum"]
+        self._rows = state["rows"]
+        self._checksum = state["checksum"]
         if self._columns:
             atomic_write(self.path, text)
         return [self._numbers(line) for line in lines[1:]]

@@ -62,7 +62,8 @@ class RunProgress(Callback):
 
     def _print(self, trainer: Trainer, numbers: str) -> None:
         """Print the step and the remaining time."""
-        steps, (start, first) = trainer.global_step, self._started
+        steps = trainer.global_step
+        start, first = self._started
         rate = (monotonic() - start) / max(1, steps - first)
         left = round(rate * max(0, trainer.max_steps - steps))
         line = f"{self.label}  step {steps}/{trainer.max_steps}{numbers}"

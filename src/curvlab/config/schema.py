@@ -10,13 +10,10 @@ a change:
 It also writes `curvlab/models/__init__.pyi`, the names of all models.
 """
 
-import ast
-import collections.abc
 import dataclasses
 import inspect
 import re
 import sys
-import typing
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
@@ -25,17 +22,16 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 from pydoc import locate
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, get_args
 
-import annotated_types
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from curvlab import options as aliases
-from curvlab.checked import UNIONS, Part, describe_type, marks_of, valid
+from curvlab.checked import describe_type, marks_of, valid
 from curvlab.config.folder import CONFIGS
 from curvlab.config.trust import SIGNATURES as FILE
 from curvlab.config.trust import is_known
+from curvlab.config.type_texts import format_type, parse_type
 from curvlab.documentation import (
     constructors,
     docstring,
@@ -66,84 +62,17 @@ MODEL_STUB = Path(__file__).parents[1] / "models" / "__init__.pyi"
 
 MISSING = object()  # in place of a default that is no literal, which the constructor has
 
-BOUNDS = ("Ge", "Gt", "Le", "Lt", "Interval", "Predicate")
-NAMES = (
-    {"Part": Part}
-    | {kind.__name__: kind for kind in (int, float, bool, str, list, tuple, dict, set)}
-    | {
-        name: value
-        for source in (typing, collections.abc, annotated_types, aliases)
-        for name, value in vars(source).items()
-        if not name.startswith("_")
-    }
-)
-
-TYPE_NAMES = {Any: "Any", type(None): "None", ...: "..."} | {
-    kind: kind.__name__
-    for kind in (
-        *(int, float, bool, str, list, tuple, dict, set),
-        *(collections.abc.Sequence, collections.abc.Mapping, collections.abc.Iterable),
-    )
-}
-"""Types by their text in `FILE`; any other type is a `Part`."""
-
-
-def _text(kind: Any) -> str:
-    """Format a type as text, with `Part` for a type that no value of a file has."""
-    origin = get_origin(kind)
-    args = get_args(kind)
-    if origin in UNIONS:
-        return " | ".join(dict.fromkeys(map(_text, args)))
-    if origin is typing.Literal:
-        return f"Literal[{', '.join(map(repr, args))}]"
-    if origin is typing.Annotated:
-        bounds = [
-            f"Predicate({mark.func.__name__})" if hasattr(mark, "func") else repr(mark)
-            for mark in args[1:]
-            if not isinstance(mark, str | Configured)
-        ]
-        return f"Annotated[{', '.join([_text(args[0]), *bounds])}]" if bounds else _text(args[0])
-    name = TYPE_NAMES.get(origin or kind, "Part")
-    return f"{name}[{', '.join(map(_text, args))}]" if args and name != "Part" else name
-
-
-@cache
-def _parse(text: str) -> Any:
-    """Parse a type: names in `NAMES`, constants, `|`, `[...]` and bounds; the text is data."""
-    return _parse_node(ast.parse(text, mode="eval").body)
-
-
-def _parse_node(node: ast.expr) -> Any:
-    match node:
-        case ast.Constant(value):
-            return value
-        case ast.Name(name):
-            return NAMES[name]
-        case ast.Tuple(parts):
-            return tuple(map(_parse_node, parts))
-        case ast.UnaryOp(ast.USub(), ast.Constant(value)):
-            return -value  # type: ignore[operator]
-        case ast.BinOp(left, ast.BitOr(), right):
-            return _parse_node(left) | _parse_node(right)
-        case ast.Subscript(generic, inner):
-            return _parse_node(generic)[_parse_node(inner)]
-        case ast.Call(ast.Name(name), arguments, keyword_nodes) if name in BOUNDS:
-            values = [_parse_node(argument) for argument in arguments]
-            keywords = {node.arg: _parse_node(node.value) for node in keyword_nodes if node.arg}
-            return NAMES[name](*values, **keywords)
-    raise ValueError(f"{ast.unparse(node)} is no type")
-
 
 def _type(kind: Any) -> Any:
     """A type, parsed if it is a text."""
-    return _parse(kind) if isinstance(kind, str) else kind
+    return parse_type(kind) if isinstance(kind, str) else kind
 
 
 @dataclass(frozen=True)
 class Option:
     """One argument of a constructor."""
 
-    kind: Annotated[Any, PlainValidator(_type), PlainSerializer(_text)]
+    kind: Annotated[Any, PlainValidator(_type), PlainSerializer(format_type)]
     default: Any = MISSING  # a literal
     required: bool = False  # without a default: code passes it
     doc: str = ""  # its line in the docstring
@@ -331,7 +260,7 @@ def _arguments(function: Any, *documented: Any) -> dict[str, Option]:
             classes = get_args(get_args(kind)[0])[1]
             spaces = tuple(map(_dotted_name, get_args(classes) or (classes,)))
         options[name] = Option(
-            kind=_text(kind),
+            kind=format_type(kind),
             default=default if _is_literal(default) else MISSING,
             required=default is argument.empty,
             doc=docs.get(name, ""),

@@ -28,9 +28,8 @@ class Vocabulary:
     features: Sequence[str] | None = None
 
     def __repr__(self) -> str:
-        counts = [
-            f"{name}: {len(names)}" for name, names in vars(self).items() if names is not None
-        ]
+        present = {name: names for name, names in vars(self).items() if names is not None}
+        counts = [f"{name}: {len(names)}" for name, names in present.items()]
         return f"Vocabulary({', '.join(counts)})"
 
 

@@ -100,7 +100,8 @@ def _mean_over_ties(hits_so_far: Tensor, hit: Tensor, tied: Tensor) -> Tensor:
     places = hit.shape[1]
     place = torch.arange(places, device=hit.device, dtype=torch.int32)
     edge = tied.new_zeros(len(tied), 1)
-    starts, ends = ~torch.cat([edge, tied], dim=1), ~torch.cat([tied, edge], dim=1)
+    starts = ~torch.cat([edge, tied], dim=1)
+    ends = ~torch.cat([tied, edge], dim=1)
     nearer = torch.where(starts, place, 0).cummax(dim=1).values
     nearer_hits = torch.where(starts, hits_so_far - hit.int(), 0).cummax(dim=1).values
     size = (place + 1 - nearer).double()

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch_geometric.data import Data
-from torch_geometric.nn import ChebConv, GATConv, GCNConv, SAGEConv, SGConv, SimpleConv
+from torch_geometric.nn import ChebConv, GATConv, GCNConv, SGConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import add_self_loops, remove_self_loops
 
@@ -16,15 +16,10 @@ from curvlab.data.transforms.features import StackedHops
 from curvlab.data.transforms.graph import GraphTransform, SparseAdjacency
 from curvlab.errors import UsageError
 from curvlab.graph.sparse_graph import SparseGraph
-from curvlab.graph.sparse_matrix import (
-    SparseMatrix,
-    as_matrix,
-    inverse_roots,
-    neighbourhood_mean,
-    sparse_rows,
-)
+from curvlab.graph.sparse_matrix import SparseMatrix, inverse_roots, sparse_rows
 from curvlab.layers.elementwise import BatchNorm, activation_function, dropout
 from curvlab.layers.feature_linear import FeatureLinear
+from curvlab.layers.graph_convolutions import MatrixGCN, MatrixSAGE, MatrixSGC, MeanSAGE
 from curvlab.models.encoder import FlatEncoder, check_divides
 from curvlab.options import Activation, Dropout, FromData, Passed, PositiveInt
 
@@ -253,14 +248,6 @@ class SIGN(MLP):
         return (StackedHops(options["hops"]),)
 
 
-class MatrixGCN(GCNConv):
-    """`GCNConv` by a product with the normalised adjacency; None for a graph without edges."""
-
-    def forward(self, x: Tensor, adjacency: SparseMatrix | None) -> Tensor:
-        mapped = self.lin(x)
-        return (mapped if adjacency is None else adjacency @ mapped) + self.bias
-
-
 class GCN(GraphNetwork):
     """Graph convolutional network, `D^-1/2 (A + I) D^-1/2 X W + b` in each layer.
 
@@ -396,37 +383,6 @@ class ChebNet(GraphNetwork):
         return edges[:, :0], None
 
 
-class MeanSAGE(nn.Module):
-    """GraphSAGE's layer with the mean, `W_1 mean_{u ~ v} x_u + W_2 x_v + b`, projecting first.
-
-    The bias starts at 0. The initial weights differ from those of `SAGEConv` with the same seed.
-    """
-
-    def __init__(self, in_channels: int, out_channels: int) -> None:
-        super().__init__()
-        self.lin = nn.Linear(in_channels, 2 * out_channels, bias=False)
-        self.bias = nn.Parameter(torch.zeros(out_channels))
-        self.mean = SimpleConv(aggr="mean")
-
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        neighbours, root = self.lin(x).chunk(2, dim=-1)
-        return self.mean(neighbours, edge_index) + root + self.bias
-
-
-class MatrixSAGE(SAGEConv):
-    """`SAGEConv` with the mean of a sparse matrix; it projects first unless that widens."""
-
-    def forward(self, x: Tensor, adjacency: Tensor | SparseMatrix | None) -> Tensor:
-        if adjacency is None:
-            return self.lin_r(x) + self.lin_l.bias
-        adjacency = as_matrix(adjacency)
-        if self.in_channels < self.out_channels:
-            return self.lin_l(neighbourhood_mean(adjacency, x)) + self.lin_r(x)
-        weights = torch.cat([self.lin_l.weight, self.lin_r.weight])
-        neighbours, root = (x @ weights.T).chunk(2, dim=-1)
-        return neighbourhood_mean(adjacency, neighbours) + root + self.lin_l.bias
-
-
 class GraphSAGE(GraphNetwork):
     """GraphSAGE with mean aggregation.
 
@@ -452,19 +408,6 @@ class GraphSAGE(GraphNetwork):
     @classmethod
     def required_transforms(cls, options: Mapping[str, Any]) -> Sequence[GraphTransform]:
         return () if options["project_first"] else (SparseAdjacency(),)
-
-
-class MatrixSGC(SGConv):
-    """`SGConv` by products with a normalised matrix; it projects first unless that widens."""
-
-    def forward(self, x: Tensor, adjacency: SparseMatrix | None) -> Tensor:
-        widens = self.in_channels < self.out_channels
-        if not widens:
-            x = x @ self.lin.weight.T
-        if adjacency is not None:
-            for _ in range(self.K):
-                x = adjacency @ x
-        return self.lin(x) if widens else x + self.lin.bias
 
 
 class SGC(GraphNetwork):

@@ -62,7 +62,9 @@ class _WithPoints(torch.optim.Optimizer):
             state["exp_avg"] = torch.zeros_like(x)
             state["exp_avg_sq"] = torch.zeros_like(manifold.component_inner(x, x))
         at = state["step"] = int(state["step"]) + 1
-        m, v, (beta1, beta2) = state["exp_avg"], state["exp_avg_sq"], group["betas"]
+        m = state["exp_avg"]
+        v = state["exp_avg_sq"]
+        beta1, beta2 = group["betas"]
         r = manifold.egrad2rgrad(x, grad.reshape(x.shape) + group["weight_decay"] * x)
         m.lerp_(r, 1 - beta1)
         v.mul_(beta2).add_(manifold.component_inner(x, r), alpha=1 - beta2)

@@ -127,8 +127,8 @@ class RunDirectory:
             return None
         if folders is None:
             folders = folders_by_hash(outputs, resolved.name)
-        same = [path for path in folders.get(config_hash, ()) if path.name == resolved.name]
-        candidates = [RunDirectory(path) for path in same if path.resolve() != resolved]
+        copies = [path for path in folders.get(config_hash, ()) if path.name == resolved.name]
+        candidates = [RunDirectory(path) for path in copies if path.resolve() != resolved]
         ended = (run for run in candidates if run.conclusion(config_hash))
         interrupted = (run for run in candidates if run.newest and run.config_hash == config_hash)
         return next(ended, None) or (next(interrupted, None) if self.newest is None else None)

@@ -39,14 +39,16 @@ from curvlab.run.reporting import quiet, relative_path, report_run, say
 from curvlab.run.sweep import POLL_SECONDS
 from curvlab.search.space import check_search, defaults, seeds_of, values_by_key
 
-JOURNAL, CHECKSUM_FILE = "study.journal", "study.checksum"
+JOURNAL = "study.journal"
+CHECKSUM_FILE = "study.checksum"
 # Attributes of a trial.
 ERROR = "error"  # why it failed; absent if it was interrupted
 SCORES = "scores"  # the score of each seed
 PLACE = "place"  # its place in the sampler's order, which a repeated trial keeps
 WORKER = "worker"  # the name of its worker's lease
 # Attributes of the study: the command and the commit that ran it last.
-COMMAND, COMMIT = "command", "commit"
+COMMAND = "command"
+COMMIT = "commit"
 ENDS = {TrialState.COMPLETE: "complete", TrialState.PRUNED: "pruned", TrialState.FAIL: "failed"}
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -93,7 +95,8 @@ def _search(
     config: DictConfig, study: optuna.Study, result: Result, place: RunDirectory, worker: str
 ) -> None:
     """Run trials until the budget is spent; write the result if no other worker is running."""
-    folder, options = place.path, config.search
+    folder = place.path
+    options = config.search
     device = choose_device(config.trainer.accelerator, config.trainer.precision)
     prepare_process(config.trainer.threads, device)
     _ = build_data(config).graph  # so that wrong data fail here and not in a trial
@@ -223,7 +226,8 @@ def _write(study: optuna.Study, result: Result, folder: Path) -> None:
     for path in folder.glob(f"worker-*{SUFFIX}"):
         with suppress(HeldError), acquire(path):
             pass
-    trials, ranking = ended(study), best_first(study)
+    trials = ended(study)
+    ranking = best_first(study)
     if not ranking:
         raise UsageError(
             f"none of {len(trials)} trials has a score; the last: {trials[-1].user_attrs[ERROR]}"

@@ -74,7 +74,8 @@ def fits(config: DictConfig) -> bool:
 def check_study(config: DictConfig, overrides: Sequence[str], models: Sequence[str]) -> None:
     """Refuse an invalid study; `models` are the choices of `model=`."""
     for override in overrides:
-        if alternative := ALTERNATIVES.get(_key(override)):
+        alternative = ALTERNATIVES.get(_key(override))
+        if alternative:
             raise UsageError(f"{override}: study= chooses models and spaces itself; {alternative}")
     options = config.study
     unknown = [name for name in options.models if name not in models]

@@ -189,7 +189,8 @@ def board(
         pairs: Pairs `CURVED:FLAT` of models to compare.
         scored: Result of `scored_tables`, if it is used for several tasks.
     """
-    if task not in (tasks := choices(configs, "task")):
+    tasks = choices(configs, "task")
+    if task not in tasks:
         raise UsageError(f"{task} is not a task: there is {', '.join(tasks)}")
     if scored is None:
         scored = scored_tables(configs, results)

@@ -221,15 +221,15 @@ class Claim:
         runs = self.report.collected
         selected = runs[(runs["row"] == row) & (runs["column"] == column)]
         at_protocol = selected[(selected["status"] == "finished") & (selected["deviation"] == "")]
-        missing = len(seeds) - min(len(seeds), at_protocol["seed"].nunique())
+        seeds_to_run = len(seeds) - min(len(seeds), at_protocol["seed"].nunique())
         timed = selected if at_protocol.empty else at_protocol
         timed = timed[timed["seconds"].notna() & (timed["steps"] > 0)]
-        if not missing:
+        if not seeds_to_run:
             return 0.0
         if timed.empty:
             return nan
         seconds = timed["seconds"] * timed.apply(self._longer, axis=1)
-        return missing * float(seconds.median())
+        return seeds_to_run * float(seconds.median())
 
     def _longer(self, run: "pd.Series[Any]") -> float:
         """Length of a run at the table's protocol divided by that of a stored run."""

@@ -139,7 +139,7 @@ def _texts(tables: pd.DataFrame, form: str = "d") -> pd.DataFrame:
     texts = tables.drop(columns=[*rest, "again"], errors="ignore")
     for name, total in zip(OF_PLANNED, rest, strict=True):
         pairs = zip(tables[name], tables[total], strict=True)
-        texts[name] = [f"{done:{form}} of {planned:{form}}" for done, planned in pairs]
+        texts[name] = [f"{part:{form}} of {planned:{form}}" for part, planned in pairs]
     hours = texts["hours"].map(lambda hours: f"{hours:.1f}" if hours else "")
     return texts.assign(hours=hours).astype(str)
 

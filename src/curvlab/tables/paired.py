@@ -42,18 +42,18 @@ class Group:
 
 def group_runs(results: Sequence[Result]) -> list[Group]:
     """Group finished runs of one task and metric, in the order of first appearance."""
-    finished = [result for result in results if result.status == "finished"]
-    if not finished:
+    selection = [result for result in results if result.status == "finished"]
+    if not selection:
         raise UsageError("none of these runs has finished: there is nothing to compare")
-    kinds = {f"{result.task} by {result.config['dataset'].get('metric')}" for result in finished}
+    kinds = {f"{result.task} by {result.config['dataset'].get('metric')}" for result in selection}
     if len(kinds) > 1:
         names = " and ".join(sorted(kinds))
         raise UsageError(f"scores of {names} cannot be compared: give runs of one task and metric")
-    descriptions = pd.DataFrame(map(_describe, finished), dtype=object)
+    descriptions = pd.DataFrame(map(_describe, selection), dtype=object)
     descriptions = descriptions.where(descriptions.notna(), None)
     settings = descriptions.loc[:, descriptions.map(canonical).nunique() > 1].to_dict("records")
     groups: dict[str, Group] = {}
-    for result, setting in zip(finished, settings, strict=True):
+    for result, setting in zip(selection, settings, strict=True):
         group = groups.setdefault(
             canonical(setting), Group({str(k): v for k, v in setting.items()}, {})
         )

@@ -201,7 +201,7 @@ class Report:
 
     def _draws(self, run: pd.DataFrame) -> Iterator[str]:
         spread = run[run["seeds"] >= FEWEST]
-        published = run[run["paper_mean"].notna()]
+        with_paper = run[run["paper_mean"].notna()]
         varying = spread["draw"].isin(VARYING)
         if varying.any():
             draws = _range(spread.loc[varying, "seeds"])
@@ -211,15 +211,15 @@ class Report:
         if fixed.any():
             where = self._columns(spread[fixed])
             yield f"± is over initialisations on one draw of the split: {where}."
-        ours = published["draw"] == "own"
+        ours = with_paper["draw"] == "own"
         if ours.any():
             yield (
                 "One draw of the split, not known to be the paper's, and so without difference, "
-                f"verdict and rank: {self._columns(published[ours])}."
+                f"verdict and rank: {self._columns(with_paper[ours])}."
             )
-        by_next_draw = (published["draw"] == "own_each") & published["within"].notna()
+        by_next_draw = (with_paper["draw"] == "own_each") & with_paper["within"].notna()
         if by_next_draw.any() and not self.spec.report.redrawn:
-            where = self._columns(published[by_next_draw])
+            where = self._columns(with_paper[by_next_draw])
             yield (
                 f"{NEXT_DRAW} takes the paper's number for one more draw, since its draw of the "
                 f"split is not known (ours ± t s √(1 + 1/n)): {where}."
@@ -283,10 +283,10 @@ def _with_shipped(
 
 def _cells_of(runs: pd.DataFrame, at_protocol: bool = False) -> set[tuple[Any, ...]]:
     """Cells with a finished run, of the table's protocol or of any protocol."""
-    finished = runs[runs["status"] == "finished"]
+    finished_runs = runs[runs["status"] == "finished"]
     if at_protocol:
-        finished = finished[finished["deviation"] == ""]
-    return set(finished[CELL].itertuples(index=False, name=None))
+        finished_runs = finished_runs[finished_runs["deviation"] == ""]
+    return set(finished_runs[CELL].itertuples(index=False, name=None))
 
 
 def _order_coordinates(*coordinates: Iterable[Coordinate]) -> list[Coordinate]:

@@ -262,15 +262,15 @@ def one_protocol_per_cell(runs: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFram
     """
     several = runs.groupby(CELL)["protocol"].transform("nunique") > 1
     left_out = []
-    remaining = runs
+    rows = runs
     for cell, of_cell in runs[several].groupby(CELL, sort=False):
-        chosen, reasons = _choose_protocol(of_cell)
-        remaining = remaining.drop(index=of_cell.index.difference(chosen.index))
+        best, reasons = _choose_protocol(of_cell)
+        rows = rows.drop(index=of_cell.index.difference(best.index))
         left_out += [(*cell, count, reason) for count, reason in reasons]
-    repeats = remaining.sort_values("steps").duplicated([*CELL, "seed"], keep="last").sort_index()
-    for cell, copies in remaining[repeats].groupby(CELL, sort=False):
+    repeats = rows.sort_values("steps").duplicated([*CELL, "seed"], keep="last").sort_index()
+    for cell, copies in rows[repeats].groupby(CELL, sort=False):
         left_out.append((*cell, len(copies), "a seed that is there already"))
-    return remaining[~repeats], pd.DataFrame(left_out, columns=[*CELL, "runs", "reason"])
+    return rows[~repeats], pd.DataFrame(left_out, columns=[*CELL, "runs", "reason"])
 
 
 def _choose_protocol(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[tuple[int, str]]]:

@@ -136,13 +136,15 @@ class LorentzianScore(LinkDecoder):
                 "margin=None: the Lorentzian score of links has a margin loss and no other; give "
                 "a margin, or decoder='fermi_dirac'"
             )
-        self.space, self.margin = space, margin
+        self.space = space
+        self.margin = margin
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return 2 * lorentz.inner(x, y) - 2 / self.space.kappa
 
     def pair_scores(self, points: Tensor, pairs: Tensor) -> Tensor:
-        if library := lorentz_maps.LIBRARY.functions(points):
+        library = lorentz_maps.LIBRARY.functions(points)
+        if library:
             return 2 * lorentz_maps.pair_inner(library, points, pairs) - 2 / self.space.kappa
         return super().pair_scores(points, pairs)
 
@@ -164,7 +166,9 @@ class FermiDirac(LinkDecoder):
 
     def __init__(self, space: Manifold, radius: float, temperature: float) -> None:
         super().__init__()
-        self.space, self.radius, self.temperature = space, radius, temperature
+        self.space = space
+        self.radius = radius
+        self.temperature = temperature
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return (self.radius - self.space.sqdist(x, y)) / self.temperature

@@ -142,7 +142,8 @@ class KnowledgeGraphCompletion(SelectedTask):
         self.inverse_relations = inverse_relations
         self.ties = ties
         self.hits = sorted({*HITS, *hits})
-        self.compared, self.loss = training, loss
+        self.compared = training
+        self.loss = loss
         self.sampling: NegativeSampling | None = None
         if training == "negative_sampling":
             self.sampling = NegativeSampling(
@@ -159,7 +160,8 @@ class KnowledgeGraphCompletion(SelectedTask):
             )
         else:
             _check_no_sampling(loss, negatives, subsampling)
-        self.regularizer, self.regularization = regularizer, regularization
+        self.regularizer = regularizer
+        self.regularization = regularization
         self.regularized_rows = regularized_rows
         self._check_training()
         self._evaluated: dict[str, dict[str, Tensor]] = {}
@@ -380,7 +382,8 @@ class KnowledgeGraphCompletion(SelectedTask):
         head = queries.head.unsqueeze(1)
         tail = queries.tail.unsqueeze(1)
         ends = torch.cat([head.where(replaced, tail), queries.negatives], 1)
-        head, tail = ends.where(replaced, head), tail.where(replaced, ends)
+        head = ends.where(replaced, head)
+        tail = tail.where(replaced, ends)
         relation = queries.relation.unsqueeze(1).expand_as(ends)
         triples = Data(head=head.flatten(), relation=relation.flatten(), tail=tail.flatten())
         return self.encoder.triple_scores(triples).view_as(ends)

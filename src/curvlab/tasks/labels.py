@@ -66,7 +66,8 @@ class OneOfMany(Labels):
     """
 
     def __init__(self, classes: int, margin: float | None = None) -> None:
-        self.logits, self.margin = classes, margin
+        self.logits = classes
+        self.margin = margin
         of: dict[str, Any] = {"num_classes": classes, "validate_args": False}
         self.metrics = {
             "accuracy": partial(multiclass_accuracy, average="micro", **of),

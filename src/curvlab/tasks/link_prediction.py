@@ -151,5 +151,6 @@ def link_scores(edges: Tensor, non_edges: Tensor) -> dict[str, Tensor]:
             lambda finite: metric(ranks(finite), joined, validate_args=False), scores
         )
 
-    auc, precision = percent(binary_auroc), percent(binary_average_precision)
+    auc = percent(binary_auroc)
+    precision = percent(binary_average_precision)
     return {"roc_auc": auc, "average_precision": precision, "auc_ap": (auc + precision) / 2}

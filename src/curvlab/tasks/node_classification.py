@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.data.datasets.labelled import GIVEN
+from curvlab.data.datasets.labelled import GIVEN_MASKS
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.vocabulary import vocabulary_of
 from curvlab.errors import UsageError
@@ -308,7 +308,7 @@ def part_masks(graph: Data) -> dict[str, Tensor]:
     every = torch.ones(len(graph.y), dtype=torch.bool, device=graph.y.device)
     labelled = graph.get("labelled", every)
     masks: dict[str, Tensor] = {}
-    for part, given in zip(PARTS, GIVEN, strict=True):
+    for part, given in zip(PARTS, GIVEN_MASKS, strict=True):
         mask = graph.get(f"{part}_mask", graph.get(given))
         if mask is None:
             continue

@@ -55,7 +55,7 @@ FILTERS: dict[FilterPair, tuple[Filter, Filter]] = {
 }
 """Functions of a Laplacian eigenvalue, for pixels below 0.5 and for the others.
 
-PolyFormer, Table 10, whose last two rows are swapped: these fit the text and the printed numbers.
+PolyFormer, Table 10, whose last two rows are swapped: these fit the text and the published numbers.
 """
 
 
@@ -91,10 +91,9 @@ class FilterImages(CheckedFields):
             edge_index, images, scored = generated_grid(self.side, self.image)
         else:
             edge_index, images, scored = _read(self.download()[0], self.image)
-        below, others = (
-            apply_filter(edge_index, images.astype(np.float64), f) for f in FILTERS[self.filter]
-        )
-        target = np.where(images < 0.5, below, others)
+        signal = images.astype(np.float64)
+        below, above = (apply_filter(edge_index, signal, f) for f in FILTERS[self.filter])
+        target = np.where(images < 0.5, below, above)
         return Data(
             x=torch.from_numpy(images.astype(np.float32)[:, None]),
             target=torch.from_numpy(target.astype(np.float32)),
@@ -116,10 +115,11 @@ def generated_grid(side: int, image: int) -> tuple[torch.Tensor, np.ndarray, np.
     """Edges of a grid, a smooth image from 0 to 1 drawn by the seed `image`, and scored pixels."""
     generator = np.random.default_rng(image)
     y, x = np.mgrid[:side, :side] / side
-    waves = generator.normal(size=(12, 2)) * 2, generator.uniform(0, 2 * np.pi, 12)
+    waves = generator.normal(size=(12, 2)) * 2
+    phases = generator.uniform(0, 2 * np.pi, 12)
     field = sum(
         np.cos(2 * np.pi * (kx * x + ky * y) + phase)
-        for (kx, ky), phase in zip(*waves, strict=True)
+        for (kx, ky), phase in zip(waves, phases, strict=True)
     )
     field += 0.3 * generator.normal(size=field.shape)
     ranks = (field - field.min()) / (field.max() - field.min())

@@ -28,8 +28,10 @@ from curvlab.options import NonNegativeFloat, PositiveFloat, Seed, Share
 NODES = Annotated[int, Interval(ge=10, le=20000)]
 """Points of a graph: all pairs are drawn."""
 
-CLASSES, FEATURES = 4, 64
-FEATURE_DEGREE, FEATURE_BETA = 8.0, 3.0  # of features: mean number of a node, inverse temperature
+CLASSES = 4
+FEATURES = 64
+FEATURE_DEGREE = 8.0  # mean number of features of a node
+FEATURE_BETA = 3.0  # inverse temperature of the features
 
 
 class GeometricGraph(Generated):
@@ -38,10 +40,10 @@ class GeometricGraph(Generated):
     Edges are drawn with the probability above, with the `mu` that makes `mean_degree` the mean of
     the expected degrees; the largest component is kept. Features `x`, 0 or 1, are a graph between
     nodes and features in the same space (the bipartite S1 model); a share `correlation` of the
-    nodes is at its own point there, the others at new ones. Classes have centres at random points:
-    a node is of class c with probability proportional to `d_ic^-homophily`. Source: Aliakbarisani
-    et al. 2024, arXiv:2406.02772, which correlates features with edges by hidden degrees and angles
-    instead.
+    nodes is at its own point there, the others are at new ones. Classes have centres at random
+    points: a node is of class c with probability proportional to `d_ic^-homophily`. Source:
+    Aliakbarisani et al. 2024, arXiv:2406.02772, which correlates features with edges by hidden
+    degrees and angles instead.
 
     Args:
         mean_degree: mean of the expected degrees.
@@ -72,7 +74,8 @@ class GeometricGraph(Generated):
         generator = np.random.default_rng(self.seed)
         points = self.points(nodes, generator)
         hidden = self.hidden_degrees(nodes, generator)
-        pairs = i, j = np.stack(np.triu_indices(nodes, k=1))
+        pairs = np.stack(np.triu_indices(nodes, k=1))
+        i, j = pairs
         distance = self.distances(points, points)[i, j]
         mean = self.mean_degree / (nodes - 1)
         p = self.probabilities(distance, hidden[i] * hidden[j], self.beta, mean)
@@ -96,7 +99,7 @@ class GeometricGraph(Generated):
         """Distances `[len(a), len(b)]`, the space having the volume 1."""
 
     def hidden_degrees(self, count: int, generator: np.random.Generator) -> np.ndarray:  # noqa: ARG002
-        """Hidden degrees `[count]` of mean about 1: here all alike."""
+        """Hidden degrees `[count]` of mean about 1: here all are equal."""
         return np.ones(count)
 
     def probabilities(
@@ -112,7 +115,7 @@ class GeometricGraph(Generated):
         return expit(shift - log_chi)
 
     def _features(self, points: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        """Which features a node has, `[nodes, features]` of 0 and 1."""
+        """The features of the nodes, `[nodes, features]` of 0 and 1."""
         count = len(points)
         elsewhere = generator.random(count) >= self.correlation
         places = np.where(elsewhere[:, None], self.points(count, generator), points)
@@ -132,7 +135,7 @@ class HyperbolicGraph(GeometricGraph):
     (S1); Krioukov et al. 2010, arXiv:1006.5169 (H2).
 
     Args:
-        exponent: exponent of the density of degrees; the larger, the more alike they are.
+        exponent: exponent of the density of degrees; the larger, the less degrees differ.
     """
 
     exponent: Annotated[float, Gt(2)] = 2.7
@@ -147,9 +150,9 @@ class HyperbolicGraph(GeometricGraph):
         return np.minimum(difference, 1 - difference)
 
     def hidden_degrees(self, count: int, generator: np.random.Generator) -> np.ndarray:
-        """Pareto, with mean 1."""
-        least = (self.exponent - 2) / (self.exponent - 1)
-        return least * (1 - generator.random(count)) ** (-1 / (self.exponent - 1))
+        """Hidden degrees of a Pareto distribution with mean 1."""
+        minimum = (self.exponent - 2) / (self.exponent - 1)
+        return minimum * (1 - generator.random(count)) ** (-1 / (self.exponent - 1))
 
 
 class SphericalGraph(GeometricGraph):
@@ -183,7 +186,7 @@ class FlatGraph(GeometricGraph):
         return generator.random((count, 2))
 
     def distances(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Euclidean distances."""
+        """Euclidean distances; the square has the area 1."""
         return cdist(a, b)
 
 

@@ -11,7 +11,8 @@ from torch_geometric.data import Data
 from curvlab.data.datasets.graph_tables import TableGraph
 from curvlab.data.readers.endings import refuse_ending, say_unread
 from curvlab.data.readers.lists import edge_columns, read_header
-from curvlab.data.readers.tables import Separator, check_file, read_table
+from curvlab.data.readers.tables import check_file, read_table
+from curvlab.data.readers.texts import Separator
 from curvlab.errors import UsageError
 from curvlab.options import UserFile
 
@@ -26,9 +27,9 @@ class GraphFolder(TableGraph):
 
     A table is a text (`.csv`, `.tsv`, `.txt`, ..., each perhaps with `.gz`), whose separator,
     encoding, comments and header are found and reported, or `.parquet`. A line of `edges.csv` has
-    two ids, any texts, and perhaps a weight. `nodes.csv` names its columns in the first line: `id`,
-    perhaps `label` (a class; empty for a node without) and `split` (train, val, test, or empty),
-    all others are features.
+    two ids, any texts, and perhaps a weight. The first line of `nodes.csv` names its columns: `id`,
+    perhaps `label` (a class; empty for a node without one) and `split` (train, val, test, or
+    empty); all others are features.
 
     Args:
         path: path of the folder, or of a table of edges by any name.
@@ -60,8 +61,8 @@ class GraphFolder(TableGraph):
         if nodes is not None and not nodes.headed:
             nodes = nodes.with_header()
         array = features_of(files["features"]) if "features" in files else None
-        table, said = read_header(read_table(files["edges"], self.separator), self.header, nodes)
-        edges, line = edge_columns(table, self.ends, self.weighted, said)
+        table, form = read_header(read_table(files["edges"], self.separator), self.header, nodes)
+        edges, line = edge_columns(table, self.ends, self.weighted, form)
         self.remarks.append(line)
         return self.from_tables(edges, nodes, array, self.id)
 
@@ -75,8 +76,8 @@ class GraphFolder(TableGraph):
     @property
     def _folder(self) -> Path:
         """The folder of the graph; the path itself if it is a table by another name."""
-        named = self.place.is_file() and self.place.name in EDGES
-        return self.place.parent if named else self.place
+        is_table = self.place.is_file() and self.place.name in EDGES
+        return self.place.parent if is_table else self.place
 
     def _files(self) -> dict[str, Path]:
         """The existing files, by `edges`, `nodes` and `features`."""
@@ -93,12 +94,14 @@ class GraphFolder(TableGraph):
             )
         else:
             for name, endings in ENDINGS.items():
-                there = [path for end in endings if (path := place / f"{name}.{end}").exists()]
-                if len(there) > 1:
+                paths = [place / f"{name}.{end}" for end in endings]
+                paths = [path for path in paths if path.exists()]
+                if len(paths) > 1:
                     raise UsageError(
-                        f"{place} has {there[0].name} and {there[1].name}: take one of them away."
+                        f"{place} has {paths[0].name} and {paths[1].name}: take one of them away."
                     )
-                files.update(zip([name], there, strict=False))
+                if paths:
+                    files[name] = paths[0]
         if self.nodes is not None:
             files["nodes"] = Path(self.nodes).expanduser()
         if "edges" not in files:
@@ -118,15 +121,16 @@ def features_of(path: Path) -> np.ndarray:
         if not isinstance(array, np.ndarray):
             with array:
                 names = array.files
-                array = load_npz(path).toarray() if "format" in names else array[names[0]]
-            if "format" not in names and len(names) > 1:
+                is_sparse = "format" in names
+                array = load_npz(path).toarray() if is_sparse else array[names[0]]
+            if not is_sparse and len(names) > 1:
                 raise ValueError(f"{len(names)} arrays")
         if array.ndim != 2 or not array.shape[1] or array.dtype.kind not in "biuf":
             raise ValueError(f"{array.dtype} of shape {list(array.shape)}")
     except Exception as error:  # damaged archives and pickles can raise nearly anything
-        why = " ".join(str(error).split())[:120]
+        reason = " ".join(str(error).split())[:120]
         raise UsageError(
-            f"{path} is not an array of features ({why}): write numbers [nodes, features] by "
+            f"{path} is not an array of features ({reason}): write numbers [nodes, features] by "
             "numpy.save, numpy.savez or scipy.sparse.save_npz."
         ) from error
     return np.asarray(array)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.data.datasets.labelled import GIVEN
+from curvlab.data.datasets.labelled import GIVEN_MASKS
 from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.readers.lists import named_columns
 from curvlab.data.readers.tables import MISSING, Table
@@ -37,9 +37,9 @@ class TableGraph(OwnGraph, ABC):
     r"""A graph with an optional table of nodes: ids, classes, a split, and feature columns.
 
     A missing number is the mean of its column. A column of texts becomes one of 0 and 1 for each
-    text, and is left out with more than 50 different texts, or no text twice. Missing are empty
-    fields, NA, N/A, NaN, NULL, None, \N, a dot and a hyphen, in labels too. Columns `train_mask`,
-    `val_mask` and `test_mask` are a split, as in a `Data`.
+    text, and is left out if it has more than 50 different texts, or no text twice. Empty fields,
+    NA, N/A, NaN, NULL, None, \N, a dot and a hyphen are missing values, in labels too. Columns
+    `train_mask`, `val_mask` and `test_mask` are a split, as in a `Data`.
 
     Args:
         label: column of the classes; null: one named `label`, `class`, `y` or `category`.
@@ -77,48 +77,48 @@ class TableGraph(OwnGraph, ABC):
         ids = pd.Index(nodes.ids(roles["id"]))
         nodes.refuse(ids.duplicated(), roles["id"], "is a second line: keep one line per node")
         _, ends, weight = self._number(edges, ids.drop_duplicates(), array)
-        known = self.known or Vocabulary()
+        vocabulary = self.known or Vocabulary()
         labels = None
         classes = None
         masks = {}
         if "label" in roles:
-            labels, classes = encode_classes(nodes, roles["label"], known.classes)
-            if ignored := nodes.said_missing(roles["label"]):
+            labels, classes = encode_classes(nodes, roles["label"], vocabulary.classes)
+            ignored = nodes.missing_texts(roles["label"])
+            if ignored:
                 self.remarks.append(f"{roles['label']}: texts that are no label:{ignored}")
         if "split" in roles and labels is not None:
             parts = nodes.values(roles["split"]).str.casefold().map(PARTS)
             remedy = "is not a part: write train, val, test or nothing"
             nodes.refuse(parts.isna(), roles["split"], remedy)
-            masks = {n: torch.tensor((parts == n).to_numpy()).unsqueeze(1) for n in GIVEN}
+            for name in GIVEN_MASKS:
+                masks[name] = torch.tensor((parts == name).to_numpy()).unsqueeze(1)
         masks = masks or self._masks(nodes, labels)
         columns = self._feature_columns(nodes, roles)
         if columns and array is not None:
             nodes.faults.append(
-                f"{self.what} has features in the column {columns[0]!r} of its nodes and in a "
+                f"{self.title} has features in the column {columns[0]!r} of its nodes and in a "
                 f"file: keep one, for instance by ignore=[{','.join(columns[:3])}]"
             )
-        encoded = self._encode(nodes, columns, known.features)
+        encoded = self._encode(nodes, columns, vocabulary.features)
         nodes.check()
-        self.remarks.extend(
-            f"{name}: one value for each class of {roles['label']!r}; if it says the class, leave "
-            f"it out by dataset.source.ignore=[{name}]"
-            for name in columns
-            if "label" in roles and _is_copy(nodes, name, roles["label"])
-        )
+        if "label" in roles:
+            self._report_copies(nodes, columns, roles["label"])
         if masks and "split" not in roles:
             roles["split"] = "train_mask, val_mask, test_mask"
-        said = f"nodes: {', '.join(f'{r} {name!r}' for r, name in roles.items())}"
-        said += f" ({'; '.join(nodes.form)})" if nodes.form else ""
+        self.remarks.insert(1, _summary(nodes, roles, [] if encoded.empty else columns))
         if not encoded.empty:
             array = encoded.to_numpy()
-            said += f"; features {shorten(', '.join(columns), 160, placeholder=' ...')}"
-        unused = [*map(str, nodes.frame.columns.drop([*roles.values(), *columns], errors="ignore"))]
-        unused = [name for name in unused if name not in mask_columns(nodes).values()]
-        if unused:
-            said += f"; not used: {shorten(', '.join(unused), 160, placeholder=' ...')}"
-        self.remarks.insert(1, said)
         features = tuple(map(str, encoded)) or None
         return self.assemble(ids, ends, weight, array, features, labels, classes, masks)
+
+    def _report_copies(self, nodes: Table, columns: Sequence[str], label: str) -> None:
+        """Remark on each column of features that seems to say the class."""
+        for name in columns:
+            if _is_copy(nodes, name, label):
+                self.remarks.append(
+                    f"{name}: one value for each class of {label!r}; if it says the class, leave "
+                    f"it out by dataset.source.ignore=[{name}]"
+                )
 
     def _roles(self, nodes: Table, edges: Table, id_column: str | None) -> dict[str, str]:
         """Columns of ids, and optionally of classes and a split, by `id`, `label` and `split`."""
@@ -128,12 +128,11 @@ class TableGraph(OwnGraph, ABC):
         for key, columns in options.items():
             nodes.has(columns, key)
         for key, columns in (("features", self.features or ()), ("ignore", self.ignore)):
-            nodes.faults.extend(
-                f"label={label} is the column of classes, and {key} names it, too: take it out of "
-                f"{key}, or name another by label=COLUMN"
-                for name in columns
-                if name == label
-            )
+            if label in columns:
+                nodes.faults.append(
+                    f"label={label} is the column of classes, and {key} names it, too: take it out "
+                    f"of {key}, or name another by label=COLUMN"
+                )
         nodes.faults.extend(
             f"features and ignore both name {name!r}: take it out of one of them"
             for name in {*(self.features or ())}.intersection(self.ignore)
@@ -143,19 +142,20 @@ class TableGraph(OwnGraph, ABC):
         if nodes.frame.empty or id_column not in {None, *nodes.frame}:
             nodes.check()
         free = nodes.frame.columns.drop([*self.ignore, *(self.features or ())], errors="ignore")
-        named = named_columns(free, self.names_of_no_role)
+        by_name = named_columns(free, self.names_of_no_role)
         roles = {
-            "id": id_column or named.get("id") or self._column_of_ids(nodes, edges),
-            "label": self.label or named.get("label", ""),
-            "split": named.get("split", ""),
+            "id": id_column or by_name.get("id") or self._column_of_ids(nodes, edges),
+            "label": self.label or by_name.get("label", ""),
+            "split": by_name.get("split", ""),
         }
         return {role: str(name) for role, name in roles.items() if name in nodes.frame}
 
     def _column_of_ids(self, nodes: Table, edges: Table) -> str:
-        """A column without repetitions that has at least half of the edges' ids, `name` first."""
+        """A column, preferably `name`, that has at least half of the edges' ids, none twice."""
         ends = pd.Series(pd.unique(pd.concat([edges.texts("source"), edges.texts("target")])))
         shares = {"": 0.5}
-        for column in sorted(nodes.frame, key=lambda name: str(name).casefold() != "name"):
+        name_first = sorted(nodes.frame, key=lambda name: str(name).casefold() != "name")
+        for column in name_first:
             texts = nodes.texts(column)
             if texts.is_unique or str(column).casefold() == "name":
                 shares[str(column)] = float(ends.isin(texts).mean())
@@ -174,7 +174,7 @@ class TableGraph(OwnGraph, ABC):
     def _number(
         self, edges: Table, ids: pd.Index | None, array: np.ndarray | None
     ) -> tuple[pd.Index, np.ndarray, np.ndarray | None]:
-        """Ids of the nodes, the edges by their numbers and their weights; notes what is wrong."""
+        """Ids of the nodes, the edges by their numbers, and their weights; faults are noted."""
         texts_of = {column: edges.ids(column) for column in ("source", "target")}
         remedy = "not in the table of nodes: add a line for it there, or remove the edge"
         if ids is None and array is not None:
@@ -199,9 +199,8 @@ class TableGraph(OwnGraph, ABC):
         names = []
         no_features = [*roles.values(), *self.ignore, *mask_columns(nodes).values()]
         for name in nodes.frame.columns.drop(no_features, errors="ignore"):
-            if name in self.names_of_no_role[:1] or re.fullmatch(
-                r"(column|Unnamed:) \d+", str(name)
-            ):
+            has_no_name = re.fullmatch(r"(column|Unnamed:) \d+", str(name))
+            if has_no_name or name in self.names_of_no_role[:1]:
                 continue
             counts = nodes.texts(name)[~nodes.blank(name)].value_counts()
             free = len(counts) > MOST_TEXTS or bool(counts.max() == 1 and len(counts) > 2)
@@ -216,18 +215,20 @@ class TableGraph(OwnGraph, ABC):
 
     def _masks(self, nodes: Table, labels: Tensor | None) -> dict[str, Tensor]:
         """The split of columns `train_mask`, `val_mask` and `test_mask`, if there are all three."""
-        columns = {p: name for p, name in mask_columns(nodes).items() if name not in self.ignore}
+        every = mask_columns(nodes)
+        columns = {part: name for part, name in every.items() if name not in self.ignore}
         if not columns or labels is None:
             return {}
-        if missing := [part for part in GIVEN if part not in columns]:
+        lacking = [part for part in GIVEN_MASKS if part not in columns]
+        if lacking:
             nodes.faults.append(
                 f"{nodes.path} has a column {next(iter(columns.values()))!r} and none that is "
-                f"called {missing[0].removeprefix('given_')}_mask: add it, or drop the split by "
+                f"called {lacking[0].removeprefix('given_')}_mask: add it, or drop the split by "
                 f"ignore=[{','.join(map(str, columns.values()))}]"
             )
             return {}
         masks = {}
-        for part in GIVEN:
+        for part in GIVEN_MASKS:
             inside = nodes.parsed(columns[part])
             wrong = ~inside.isin([0, 1]) & ~nodes.blank(columns[part])
             nodes.refuse(wrong, columns[part], "is not true or false: write one of them")
@@ -235,26 +236,31 @@ class TableGraph(OwnGraph, ABC):
         return masks
 
     def _encode(
-        self, nodes: Table, columns: Sequence[str], known: Sequence[str] | None
+        self, nodes: Table, columns: Sequence[str], vocabulary: Sequence[str] | None
     ) -> pd.DataFrame:
         """Columns of numbers as float64, with those of one-hot texts called `COLUMN=TEXT`."""
         encoded: dict[str, np.ndarray] = {}
-        if known is not None:
-            present = {*nodes.frame}
-            columns = [*dict.fromkeys(n if n in present else n.partition("=")[0] for n in known)]
+        if vocabulary is not None:
+            names = [n if n in nodes.frame else n.partition("=")[0] for n in vocabulary]
+            columns = [*dict.fromkeys(names)]
         for name in columns:
             if name not in nodes.frame:
                 nodes.faults.append(
                     f"{nodes.path} has no column {name!r}, which is a feature of the graph that "
                     "the model was trained on: give the same columns"
                 )
-            elif name not in known if known is not None else self.one_hot and nodes.is_text(name):
+                continue
+            if vocabulary is not None:
+                is_one_hot = name not in vocabulary
+            else:
+                is_one_hot = self.one_hot and nodes.is_text(name)
+            if is_one_hot:
                 encoded |= self._one_hot(nodes, name)
             else:
                 encoded[name] = self._fill(nodes, name)
-        if known is not None:
+        if vocabulary is not None:
             zeros = np.zeros(len(nodes.frame))
-            encoded = {name: encoded.get(name, zeros) for name in known}
+            encoded = {name: encoded.get(name, zeros) for name in vocabulary}
         return pd.DataFrame(encoded, index=nodes.frame.index, dtype=np.float64)
 
     def _one_hot(self, nodes: Table, name: str) -> dict[str, np.ndarray]:
@@ -263,11 +269,11 @@ class TableGraph(OwnGraph, ABC):
         if not self.fill:
             nodes.refuse(blank, name, f"is missing: write a text, or ignore=[{name}]")
         values = sorted(texts[~blank].unique())
-        missing = ""
+        remark = ""
         if blank.any():
-            missing = f", {int(blank.sum()):,} nodes without one{nodes.said_missing(name)}"
+            remark = f", {int(blank.sum()):,} nodes without one{nodes.missing_texts(name)}"
         self.remarks.append(
-            f"{name}: {len(values)} texts as one-hot columns{missing} "
+            f"{name}: {len(values)} texts as one-hot columns{remark} "
             "(dataset.source.one_hot=false refuses texts)"
         )
         return {f"{name}={value}": (texts == value).to_numpy(np.float32) for value in values}
@@ -280,40 +286,58 @@ class TableGraph(OwnGraph, ABC):
             mean = 0.0 if blank.all() else float(np.nanmean(numbers))
             numbers = np.where(blank, mean, numbers)
             self.remarks.append(
-                f"{name}: {int(blank.sum()):,} missing{nodes.said_missing(name)}, filled by the "
+                f"{name}: {int(blank.sum()):,} missing{nodes.missing_texts(name)}, filled by the "
                 f"mean {mean:.4g} of all nodes (dataset.source.fill=false refuses them)"
             )
         return numbers
 
 
+def _summary(nodes: Table, roles: Mapping[str, str], features: Sequence[str]) -> str:
+    """The roles of the columns of nodes, those of features, and those without a use."""
+    summary = f"nodes: {', '.join(f'{role} {name!r}' for role, name in roles.items())}"
+    if nodes.form:
+        summary += f" ({'; '.join(nodes.form)})"
+    if features:
+        summary += f"; features {shorten(', '.join(features), 160, placeholder=' ...')}"
+    has_use = {*roles.values(), *features, *mask_columns(nodes).values()}
+    unused = [str(name) for name in nodes.frame if name not in has_use]
+    if unused:
+        summary += f"; not used: {shorten(', '.join(unused), 160, placeholder=' ...')}"
+    return summary
+
+
 def mask_columns(nodes: Table) -> dict[str, str]:
     """Columns that are true for the nodes of a part, by part."""
-    names = ((str(name).casefold(), name) for name in nodes.frame)
-    return {MASKS[folded]: str(name) for folded, name in names if folded in MASKS}
+    columns = {}
+    for name in nodes.frame:
+        folded = str(name).casefold()
+        if folded in MASKS:
+            columns[MASKS[folded]] = str(name)
+    return columns
 
 
 def _is_copy(nodes: Table, column: str, label: str) -> bool:
-    """Whether a column has one value for each class, another one for another."""
+    """Whether a column has one value for each class, and different ones for different classes."""
     pairs = pd.DataFrame({"value": nodes.values(column), "class": nodes.values(label)})
     pairs = pairs[pairs["class"].ne("")].drop_duplicates()
     return len(pairs) == pairs["value"].nunique() == pairs["class"].nunique()
 
 
 def encode_classes(
-    nodes: Table, column: str, known: Sequence[str] | None = None
+    nodes: Table, column: str, vocabulary: Sequence[str] | None = None
 ) -> tuple[Tensor, tuple[str, ...]]:
     """Classes `[nodes]` by number, -1 where there is none, and their names."""
     texts = nodes.values(column)
     kind = nodes.frame[column].dtype
     counts = texts[texts != ""].value_counts()
-    if known is None and len(counts) > 1 and counts.max() == 1:
+    if vocabulary is None and len(counts) > 1 and counts.max() == 1:
         nodes.faults.append(
             f"the labels of {nodes.path} are {len(counts)} classes of one node each, as an id or a "
             f"number to be predicted has: leave the column out by ignore=[{column}], or name "
             "another by label=COLUMN"
         )
-    names = list(known or map(str, getattr(kind, "categories", sorted(counts.index))))
-    if known is None and pd.to_numeric(pd.Series(names), errors="coerce").notna().all():
+    names = list(vocabulary or map(str, getattr(kind, "categories", sorted(counts.index))))
+    if vocabulary is None and pd.to_numeric(pd.Series(names), errors="coerce").notna().all():
         names.sort(key=float)
     numbers = np.asarray(pd.Index(names).get_indexer(pd.Index(texts)), dtype=np.int64)
     strange = (numbers < 0) & texts.ne("")

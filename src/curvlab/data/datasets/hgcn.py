@@ -43,16 +43,18 @@ class AirportGraph(LabelledGraph, kw_only=True):
         return data
 
     def read(self, paths: list[Path]) -> Data:
-        allowed = {
+        stand_ins = {
             "networkx.classes.graph.Graph": _Node,
             "networkx.classes.reportviews.NodeView": _Node,
             "builtins.dict": dict,
         }
-        graph = read_pickle(paths[0], allowed)
+        graph = read_pickle(paths[0], stand_ins)
         number = {node: position for position, node in enumerate(graph._node)}
         values = np.array([attributes["feat"] for attributes in graph._node.values()])
-        pairs = [(number[v], number[u]) for v, others in graph._adj.items() for u in others]
-        edges = [pair for pair in pairs if pair[0] <= pair[1]]
+        edges = []
+        for node, neighbours in graph._adj.items():
+            pairs = [(number[node], number[neighbour]) for neighbour in neighbours]
+            edges += [pair for pair in pairs if pair[0] <= pair[1]]
         classes = np.digitize(values[:, NUM_FEATURES], POPULATION_EDGES)
         return Data(
             x=torch.from_numpy(values[:, : NUM_FEATURES + 1]),

@@ -62,19 +62,20 @@ class PyGKnowledgeGraph(KnowledgeGraph, kw_only=True):
     dataset: Callable[..., InMemoryDataset]
 
     def read(self, paths: list[Path]) -> Data:
-        # This also says what is wrong with a file, where the class would not.
+        # read_triples names the fault of a damaged file, which the class does not.
         parts = [read_triples(path) for path in paths]
         with pyg_root({f"{self.folder}/{path.name}": path for path in paths}) as root:
             data, entities = self.number_triples(str(root / Path(self.folder).parts[0]), parts)
         relations = [*pd.concat(parts).relation.unique()]
         data.relation_names = sorted(relations) if self.alphabetical else relations
-        names = tuple(pd.unique(entities)), tuple(data.relation_names)
-        data.vocabulary = Vocabulary(entities=names[0], relations=names[1])
+        data.vocabulary = Vocabulary(
+            entities=tuple(pd.unique(entities)), relations=tuple(data.relation_names)
+        )
         return data
 
     @abstractmethod
     def number_triples(self, root: str, parts: Sequence[pd.DataFrame]) -> tuple[Data, np.ndarray]:
-        """The triples as the class numbers them, with masks, and entities in its order."""
+        """Return the triples as the class numbers them, with masks, and entities in its order."""
 
 
 class SplitObjects(PyGKnowledgeGraph):

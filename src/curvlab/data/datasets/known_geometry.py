@@ -38,7 +38,7 @@ class KnownGraph(Generated):
 
 
 class BalancedTree(KnownGraph):
-    """Every node above the last level has as many children: hyperbolic, Gromov's delta is 0.
+    """A tree whose inner nodes have equally many children: hyperbolic, Gromov's delta is 0.
 
     Args:
         branching: children of a node.
@@ -67,8 +67,8 @@ class NoisyTree(BalancedTree):
         free = np.sort(list(nx.non_edges(tree)))
         free = free[np.lexsort(free.T[::-1])]
         extra = min(round(self.noise * tree.number_of_edges()), len(free))
-        chosen = np.random.default_rng(self.seed).choice(len(free), extra, replace=False)
-        tree.add_edges_from(free[chosen].tolist())
+        sample = np.random.default_rng(self.seed).choice(len(free), extra, replace=False)
+        tree.add_edges_from(free[sample].tolist())
         return tree
 
 

@@ -15,7 +15,7 @@ from curvlab.data.files.cleaning import clean
 from curvlab.data.files.sources import Downloaded
 from curvlab.options import Incidental
 
-GIVEN = ("given_train", "given_val", "given_test")
+GIVEN_MASKS = ("given_train", "given_val", "given_test")
 
 
 class LabelledGraph(Downloaded, ABC, kw_only=True):
@@ -33,7 +33,7 @@ class LabelledGraph(Downloaded, ABC, kw_only=True):
 
     @abstractmethod
     def read(self, paths: list[Path]) -> Data:
-        """The raw graph, optionally with given splits and `labelled [nodes]`."""
+        """Return the raw graph, optionally with given splits and `labelled [nodes]`."""
 
     def load(self) -> Data:
         data = super().load()
@@ -50,7 +50,7 @@ class LabelledGraph(Downloaded, ABC, kw_only=True):
             "num_features": data.num_features,
             "num_classes": len(counts),
             "class_counts": counts,
-            "given_sizes": [int(data[name][:, 0].sum()) for name in GIVEN if name in data],
+            "given_sizes": [int(data[name][:, 0].sum()) for name in GIVEN_MASKS if name in data],
             "raw_edges": data.raw_edges,
             "homophily": data.homophily,
         }
@@ -64,8 +64,8 @@ class LabelledGraph(Downloaded, ABC, kw_only=True):
 
     def process(self, paths: list[Path]) -> Data:
         raw = self.read(paths)
-        kept = ("x", "y", "edge_index", "num_nodes", "labelled", "without_edges", *GIVEN)
-        raw = Data(**{name: raw[name] for name in kept if name in raw})
+        names = ("x", "y", "edge_index", "num_nodes", "labelled", "without_edges", *GIVEN_MASKS)
+        raw = Data(**{name: raw[name] for name in names if name in raw})
         data = clean(raw, self.statistics["num_classes"])
         edges = raw.edge_index
         if "labelled" in raw:
@@ -77,7 +77,8 @@ class LabelledGraph(Downloaded, ABC, kw_only=True):
 
 
 def class_counts(data: Data) -> list[int]:
-    """Number of nodes of each class, or with each label."""
+    """The number of nodes of each class, or with each label."""
     if data.y.dim() == 2:
         return data.y.sum(dim=0).tolist()
-    return torch.bincount(data.y[data.labelled] if "labelled" in data else data.y).tolist()
+    labels = data.y[data.labelled] if "labelled" in data else data.y
+    return torch.bincount(labels).tolist()

@@ -11,10 +11,11 @@ from scipy.io import loadmat
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.data.datasets.labelled import GIVEN, LabelledGraph
+from curvlab.data.datasets.labelled import GIVEN_MASKS, LabelledGraph
 from curvlab.data.files.pickles import RestrictedUnpickler
 
-EDGES, NODES = "large_twitch_edges.csv", "large_twitch_features.csv"
+EDGES = "large_twitch_edges.csv"
+NODES = "large_twitch_features.csv"
 
 
 class TwitchGamers(LabelledGraph):
@@ -38,7 +39,8 @@ class TwitchGamers(LabelledGraph):
         features = torch.from_numpy(x.to_numpy(np.float64))
         features = (features - features.mean(0)) / features.std(0)
         edge_index = torch.from_numpy(edges.to_numpy(np.int64).T.copy())
-        return Data(x=features.float(), y=y, edge_index=edge_index, **read_splits(splits, len(y)))
+        masks = read_splits(splits, len(y))
+        return Data(x=features.float(), y=y, edge_index=edge_index, **masks)
 
 
 class Pokec(LabelledGraph):
@@ -66,8 +68,8 @@ def read_splits(path: Path, nodes: int) -> dict[str, Tensor]:
         np.lib.format.read_magic(file)
         np.lib.format.read_array_header_1_0(file)
         splits = RestrictedUnpickler(file, encoding="latin1").load()
-    masks = {name: torch.zeros(nodes, len(splits), dtype=torch.bool) for name in GIVEN}
+    masks = {name: torch.zeros(nodes, len(splits), dtype=torch.bool) for name in GIVEN_MASKS}
     for column, split in enumerate(splits):
-        for name, part in zip(GIVEN, ("train", "valid", "test"), strict=True):
+        for name, part in zip(GIVEN_MASKS, ("train", "valid", "test"), strict=True):
             masks[name][np.asarray(split[part], dtype=np.int64), column] = True
     return masks

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import index_to_mask, scatter
 
-from curvlab.data.datasets.labelled import GIVEN, LabelledGraph
+from curvlab.data.datasets.labelled import GIVEN_MASKS, LabelledGraph
 from curvlab.data.files.cleaning import check_statistics
 from curvlab.data.files.disk_graph import DiskGraph, write_disk_graph
 from curvlab.options import DatasetFiles
@@ -33,7 +33,7 @@ class OGBGraph(LabelledGraph, kw_only=True):
     Nodes without features get the mean of their edges'; without a label they are in no part.
 
     Args:
-        dataset: OGB's name of it, for instance `ogbn-arxiv`.
+        dataset: OGB's name of the graph, for instance `ogbn-arxiv`.
         binary: read arrays from files of NumPy, which OGB has for sets that are too large for text.
         both_directions: each edge is listed once and counts in both directions.
     """
@@ -51,9 +51,10 @@ class OGBGraph(LabelledGraph, kw_only=True):
             warnings.simplefilter("ignore")  # of mapped arrays, which cannot be written
             arrays = _binary(folder / "raw", mmap_mode) if self.binary else _text(folder / "raw")
             raw = {name: torch.from_numpy(array) for name, array in arrays.items()}
-            parts = [
-                _table(*folder.glob(f"split/*/{p}.csv.gz")) for p in ("train", "valid", "test")
-            ]
+            parts = []
+            for part in ("train", "valid", "test"):
+                (path,) = folder.glob(f"split/*/{part}.csv.gz")
+                parts.append(_table(path))
         y = raw["node_label"]
         edges = raw["edge_index"]
         features = raw.get("edge_feat")
@@ -68,14 +69,14 @@ class OGBGraph(LabelledGraph, kw_only=True):
             data.labelled = ~y.isnan()
             y = y.nan_to_num(-1)
         data.y = y.long()
-        for name, part in zip(GIVEN, parts, strict=True):
-            mask = index_to_mask(torch.from_numpy(part.ravel()), len(y))
+        for name, nodes in zip(GIVEN_MASKS, parts, strict=True):
+            mask = index_to_mask(torch.from_numpy(nodes.ravel()), len(y))
             data[name] = (mask & data.get("labelled", mask)).unsqueeze(1)
         return data
 
     @property
     def to_disk(self) -> Callable[[Path], DiskGraph] | None:
-        """Writes a graph in OGB's binary format piece by piece; None for other formats."""
+        """The function that writes a binary graph piece by piece; None for other formats."""
         return self._to_disk if self.binary else None
 
     def _to_disk(self, folder: Path) -> DiskGraph:
@@ -83,7 +84,9 @@ class OGBGraph(LabelledGraph, kw_only=True):
             check_statistics(self.name, {"num_edges": graph.num_edges}, self.statistics)
 
         data = self._read(self.download(), "r")
-        data.given, data.raw_edges, data.homophily = self.given, data.num_edges, nan
+        data.given = self.given
+        data.raw_edges = data.num_edges
+        data.homophily = nan
         facts = {**self.facts(data)}
         del facts["num_edges"], facts["homophily"]
         check_statistics(self.name, facts, self.statistics)
@@ -96,7 +99,8 @@ def unpack_archive(archive: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
     # Next to the archive, since a folder for temporary files can be too small for it.
     with TemporaryDirectory(dir=archive.parent, prefix=".unpacked-") as place:
         with ZipFile(archive) as files:  # which lets no member out of the folder
-            files.extractall(place, [n for n in files.namelist() if n.endswith(suffixes)])
+            members = [name for name in files.namelist() if name.endswith(suffixes)]
+            files.extractall(place, members)
         yield Path(place) / archive.stem
 
 
@@ -108,7 +112,10 @@ def _text(raw: Path) -> dict[str, np.ndarray]:
     """The arrays of a set whose files are tables."""
     names = ("edge", "node-feat", "edge-feat", "node-label")
     paths = {name: raw / f"{name}.csv.gz" for name in names}
-    arrays = {n.replace("-", "_"): _table(path) for n, path in paths.items() if path.exists()}
+    arrays = {}
+    for name, path in paths.items():
+        if path.exists():
+            arrays[name.replace("-", "_")] = _table(path)
     arrays["edge_index"] = arrays.pop("edge").T
     return arrays
 
@@ -125,7 +132,7 @@ def _binary(raw: Path, mmap_mode: Literal["r"] | None) -> dict[str, np.ndarray]:
 
 
 def mean_of_edges(edge_index: Tensor, edge_attr: Tensor, num_nodes: int) -> Tensor:
-    """Mean of the features of a node's edges, `[nodes, features]` (float32); 0 if it has none."""
+    """Means of the features of a node's edges, `[nodes, features]` (float32); 0 without edges."""
     columns = (  # in double precision, in which a copy of all features at once would not fit
         scatter(column.double(), edge_index[0], 0, num_nodes, "mean") for column in edge_attr.T
     )

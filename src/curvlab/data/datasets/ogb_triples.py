@@ -31,16 +31,19 @@ class OGBTriples(KnowledgeGraph):
 
     def read(self, paths: list[Path]) -> Data:
         with unpack_archive(paths[0], (".csv.gz", ".pt")) as folder:
-            names = {
-                path.name.split(".")[0]: _names(path) for path in folder.glob("mapping/*2*.csv.gz")
-            }
-            (relations,) = (names.pop(name) for name in [*names] if name.startswith("rel"))
+            names = {}
+            for path in folder.glob("mapping/*2*.csv.gz"):
+                names[path.name.split(".")[0]] = _names(path)
+            (file_of_relations,) = (name for name in names if name.startswith("rel"))
+            relations = names.pop(file_of_relations)
             starts = {"": 0}  # without types
             entities: list[str] = []
-            for file, known in sorted(names.items()):
+            for file, names_of_type in sorted(names.items()):
                 kind = file.removesuffix("_entidx2name")
                 starts[kind] = len(entities)
-                entities += known if len(names) == 1 else [f"{kind}:{name}" for name in known]
+                if len(names) > 1:
+                    names_of_type = [f"{kind}:{name}" for name in names_of_type]
+                entities += names_of_type
             parts = []
             for name in ("train", "valid", "test"):
                 (path,) = folder.glob(f"split/*/{name}.pt")
@@ -62,13 +65,14 @@ def _names(path: Path) -> list[str]:
 
 def _number(triples: dict[str, Any], starts: dict[str, int]) -> Data:
     """A part's triples and negatives; entities are numbered from the start of their type."""
-    ends, negatives = [], []
+    ends = []
+    negatives = []
     for end in ("head", "tail"):
         start = torch.tensor([starts[kind] for kind in triples.get(f"{end}_type", [""])])
         ends.append(torch.as_tensor(triples[end]) + start)
         if f"{end}_neg" in triples:
-            others = torch.as_tensor(triples[f"{end}_neg"]).int()
-            negatives.append(others + start.int().unsqueeze(1))
+            entities = torch.as_tensor(triples[f"{end}_neg"]).int()
+            negatives.append(entities + start.int().unsqueeze(1))
     data = Data(edge_index=torch.stack(ends), edge_type=torch.as_tensor(triples["relation"]))
     data.negatives = torch.stack(negatives[::-1]) if negatives else None
     return data

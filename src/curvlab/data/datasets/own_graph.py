@@ -17,7 +17,7 @@ from torch_geometric.utils import coalesce
 
 from curvlab.checked import CheckedFields
 from curvlab.checksums import checksum
-from curvlab.data.datasets.labelled import GIVEN, class_counts
+from curvlab.data.datasets.labelled import GIVEN_MASKS, class_counts
 from curvlab.data.files.cache import cached_graph, content_key
 from curvlab.data.files.cleaning import check_features, check_labels
 from curvlab.data.vocabulary import Vocabulary, vocabulary_of
@@ -46,7 +46,7 @@ class OwnGraph(CheckedFields, ABC):
         directed: edges go from the first end to the second, for models that can use it.
         known: names that a trained model has for classes and features.
         name: name of the data set, in the name of the entry on disk.
-        data_dir: folder of what is kept; None: nothing is.
+        data_dir: folder of the cache; None: no cache.
     """
 
     revision: ClassVar[int] = 3  # 3: ids and labels as they are written, features in float64
@@ -61,17 +61,17 @@ class OwnGraph(CheckedFields, ABC):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.place = Path(self.path or "path=None").expanduser()
-        self.what = str(self.place)
+        self.title = str(self.place)
         self.remarks: list[str] = []
         self.counts: dict[str, int] = {}
 
     @abstractmethod
     def download(self) -> list[Path]:
-        """Return where the files are."""
+        """Return the paths of the files."""
 
     @abstractmethod
     def read(self) -> Data:
-        """Read the files into a graph, by `assembled`."""
+        """Read the files into a graph, by `assemble`."""
 
     def assemble(
         self,
@@ -89,18 +89,21 @@ class OwnGraph(CheckedFields, ABC):
         `columns` name features, `labels` are -1 where there is none, `masks` `[nodes, splits]`.
         """
         data = simple_graph(ends, len(ids), weight, self.directed)
-        known = torch.tensor([True])
+        is_labelled = torch.tensor([True])
         if labels is not None:
             data.y = labels
-            known = labels >= 0
-            if not bool(known.all()):
-                data.labelled = known
-        splits = max((mask.shape[1] for mask in (masks or {}).values()), default=0)
-        for name, mask in (masks or {}).items():
-            data[name] = mask.expand(-1, splits) & known.unsqueeze(1)
+            is_labelled = labels >= 0
+            if not bool(is_labelled.all()):
+                data.labelled = is_labelled
+        masks = masks or {}
+        splits = max((mask.shape[1] for mask in masks.values()), default=0)
+        for name, mask in masks.items():
+            data[name] = mask.expand(-1, splits) & is_labelled.unsqueeze(1)
             data.given = "given"
-        if masks and bool((torch.stack([data[name] for name in masks]).sum(0) > 1).any()):
-            raise UsageError(f"{self.what} has a node in two parts of its split: keep one.")
+        if masks:
+            parts_of_node = torch.stack([data[name] for name in masks]).sum(0)
+            if bool((parts_of_node > 1).any()):
+                raise UsageError(f"{self.title} has a node in two parts of its split: keep one.")
         if x is not None:
             data.x = torch.tensor(x, dtype=torch.float64)  # until it is scaled
         data.vocabulary = Vocabulary(nodes=tuple(ids), classes=classes, features=columns)
@@ -118,6 +121,7 @@ class OwnGraph(CheckedFields, ABC):
         return data
 
     def _check(self) -> Data:
+        """Read the graph, and refuse features and labels that cannot be trained on."""
         self.remarks = []
         data = self.read()
         data.remarks = self.remarks
@@ -135,19 +139,21 @@ class OwnGraph(CheckedFields, ABC):
         says = [f"{data.num_nodes:,} nodes", f"{edges:,} {'directed ' if directed else ''}edges"]
         says[1] += f" (merged or left out: {merged})" if merged else ""
         says += ["weighted"] if "edge_weight" in data else []
-        lines = [f"{self.what}: {', '.join(says)}, {data.num_features or 'no'} features"]
+        lines = [f"{self.title}: {', '.join(says)}, {data.num_features or 'no'} features"]
         lines += self.remarks
         if data.y is not None:
             counts = class_counts(data)
             names = vocabulary_of(data).classes or range(len(counts))
-            shown = ", ".join(f"{name} {n:,}" for name, n in zip(names, counts, strict=False))
+            class_sizes = ", ".join(f"{name} {n:,}" for name, n in zip(names, counts, strict=False))
             unknown = int((~data.labelled).sum()) if "labelled" in data else 0
-            without = f"; {unknown:,} nodes without a label" if unknown else ""
-            sizes = " / ".join(f"{int(data[name][:, 0].sum()):,}" for name in GIVEN if name in data)
+            remark = f"; {unknown:,} nodes without a label" if unknown else ""
+            sizes = " / ".join(
+                f"{int(data[name][:, 0].sum()):,}" for name in GIVEN_MASKS if name in data
+            )
+            split = f"its own, {sizes}" if sizes else "none of its own"
             lines += [
-                f"{len(counts)} classes: {shorten(shown, 160, placeholder=' ...')}{without}",
-                f"split: {f'its own, {sizes}' if sizes else 'none of its own'}; classes and split "
-                "are used by task=node_classification",
+                f"{len(counts)} classes: {shorten(class_sizes, 160, placeholder=' ...')}{remark}",
+                f"split: {split}; classes and split are used by task=node_classification",
             ]
         return "\n  ".join(lines)
 
@@ -158,7 +164,7 @@ class OwnGraph(CheckedFields, ABC):
     @property
     def disk_key(self) -> str:
         """A key of the cached graph from its files, options and reader."""
-        not_options = ("path", "nodes", "place", "what", "name", "data_dir", "remarks", "counts")
+        not_options = ("path", "nodes", "place", "title", "name", "data_dir", "remarks", "counts")
         options = {name: value for name, value in vars(self).items() if name not in not_options}
         return content_key(self.name, checksum(self.download()), options, self.revision)
 
@@ -166,9 +172,9 @@ class OwnGraph(CheckedFields, ABC):
 def say_once(report: str, say: Callable[[str], None]) -> None:
     """Say a report, once per command."""
     mark = content_key("report", report)
-    printed = os.environ.get(REPORTED, "")
-    if mark not in printed:
-        os.environ[REPORTED] = f"{printed} {mark}"  # for processes that this one starts, too
+    marks = os.environ.get(REPORTED, "")
+    if mark not in marks:
+        os.environ[REPORTED] = f"{marks} {mark}"  # for processes that this one starts, too
         say(report)
 
 
@@ -183,9 +189,9 @@ def simple_graph(ends: np.ndarray, nodes: int, weight: np.ndarray | None, direct
     if weight is not None:
         values = torch.from_numpy(weight[proper])
     arcs, values = coalesce(arcs, values, num_nodes=nodes, reduce="sum")
-    both = torch.cat([arcs, arcs.flip(0)], dim=1)
+    both_ways = torch.cat([arcs, arcs.flip(0)], dim=1)
     back = torch.zeros_like(values) if directed else values
-    index, total = coalesce(both, torch.cat([values, back]), num_nodes=nodes, reduce="sum")
+    index, total = coalesce(both_ways, torch.cat([values, back]), num_nodes=nodes, reduce="sum")
     if not index.shape[1]:
         raise UsageError(
             f"none of the graph's {ends.shape[1]} edges joins two nodes: there is nothing to learn "

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch_geometric.data import Data, InMemoryDataset
 
-from curvlab.data.datasets.labelled import GIVEN, LabelledGraph
+from curvlab.data.datasets.labelled import GIVEN_MASKS, LabelledGraph
 from curvlab.data.files.pickles import read_pickle
 from curvlab.data.files.sources import pyg_root
 
@@ -24,7 +24,7 @@ class PyGGraph(LabelledGraph, kw_only=True):
         with pyg_root({f"{self.folder}/{path.name}": path for path in paths}) as root:
             (data,) = self.dataset(root=str(root / Path(self.folder).parts[0]))
         if self.given is not None:
-            for name in GIVEN:
+            for name in GIVEN_MASKS:
                 mask = data[f"{name.removeprefix('given_')}_mask"]
                 data[name] = mask.reshape(len(mask), -1)
         return data

@@ -17,7 +17,7 @@ from torch_geometric.data.storage import BaseStorage, EdgeStorage, GlobalStorage
 from torch_geometric.utils import is_undirected
 
 from curvlab.checksums import raw_files
-from curvlab.data.datasets.labelled import GIVEN
+from curvlab.data.datasets.labelled import GIVEN_MASKS
 from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.files.sources import pyg_root
 from curvlab.data.readers.tables import MISSING, check_file
@@ -32,8 +32,8 @@ SAVE = "save it by torch.save(data, 'graph.pt') with data a torch_geometric.data
 class PyGObject(OwnGraph):
     """A `Data` in a file, or a dataset class of PyTorch Geometric with one graph.
 
-    Used are `edge_index`, `x`, `y`, the masks `train_mask`, `val_mask`, `test_mask` (`[nodes]` or
-    `[nodes, splits]`) as its own split, `edge_weight` where it is asked for, and names of nodes
+    It reads `edge_index`, `x`, `y`, the masks `train_mask`, `val_mask`, `test_mask` (`[nodes]` or
+    `[nodes, splits]`) as the graph's split, `edge_weight` if `weighted`, and names of nodes
     (`node_ids`, a list) and classes (`class_names`). Every edge goes both ways but for `directed`.
     A file is read without running any code that it may hold.
 
@@ -57,7 +57,7 @@ class PyGObject(OwnGraph):
         super().__post_init__()
         self.options = dict(self.options or {})
         self.version = torch_geometric.__version__ if self.target else None
-        self.what = self.target or self.what
+        self.title = self.target or self.title
 
     def download(self) -> list[Path]:
         if self.target is None:
@@ -75,24 +75,27 @@ class PyGObject(OwnGraph):
 
     def read(self) -> Data:
         files = self.download()
-        return self._graph(self._made(self.target, files) if self.target else load_saved(files[0]))
+        raw = self._make(self.target, files) if self.target else load_saved(files[0])
+        return self._graph(raw)
 
-    def _made(self, target: str, files: list[Path]) -> Data:
+    def _make(self, target: str, files: list[Path]) -> Data:
         located = locate(target)
         if not (inspect.isclass(located) and issubclass(located, Dataset)):
-            known = torch_geometric.datasets.__all__
-            refuse(f"data set class target={target}", target.rpartition(".")[2], known)
+            names = torch_geometric.datasets.__all__
+            refuse(f"data set class target={target}", target.rpartition(".")[2], names)
         dataset_class: Any = located
         takes_root = "root" in inspect.signature(located).parameters
         with pyg_root({str(path.relative_to(self.place)): path for path in files}) as folder:
             root = {"root": str(folder)} if takes_root else {}
             try:
                 (graph,) = dataset_class(**root, **(self.options or {}))
-            except Exception as error:  # its network, its files and its arguments fail in own ways
-                why = " ".join(str(error).split())[:160]
+            except (
+                Exception
+            ) as error:  # its network, its files and its arguments raise errors of their own
+                reason = " ".join(str(error).split())[:160]
                 raise UsageError(
                     f"{target} with options={self.options} gives not one graph "
-                    f"({type(error).__name__}: {why}): correct the options, the files or the "
+                    f"({type(error).__name__}: {reason}): correct the options, the files or the "
                     "connection."
                 ) from error
         return graph
@@ -100,11 +103,12 @@ class PyGObject(OwnGraph):
     def _graph(self, raw: Data) -> Data:
         x, y, weight, ends = (raw.get(name) for name in ("x", "y", "edge_weight", "edge_index"))
         weight = raw.get("weight") if weight is None else weight
-        used = {"x", "edge_index", "edge_weight", "weight", self.label or "y", "num_nodes"}
-        used |= {"node_ids", "class_names", "train_mask", "val_mask", "test_mask"}
-        if left := [str(name) for name in raw.to_dict() if name not in used]:
+        read_names = {"x", "edge_index", "edge_weight", "weight", self.label or "y", "num_nodes"}
+        read_names |= {"node_ids", "class_names", "train_mask", "val_mask", "test_mask"}
+        unused = [str(name) for name in raw.to_dict() if name not in read_names]
+        if unused:
             self.remarks.append(
-                f"not used: {', '.join(left)} (dataset.source.label=NAME takes one as classes)"
+                f"not used: {', '.join(unused)} (dataset.source.label=NAME takes one as classes)"
             )
         if weight is not None and not self.weighted:
             self.remarks.append(
@@ -114,36 +118,36 @@ class PyGObject(OwnGraph):
             y, raw = self._named_classes(raw)
         if self.weighted and (weight is None or not bool((weight > 0).all())):
             raise UsageError(
-                f"{self.what} has no edge_weight, or one that is not positive: add it, or drop "
+                f"{self.title} has no edge_weight, or one that is not positive: add it, or drop "
                 "weighted=True."
             )
         nodes = int(raw.num_nodes or 0)
-        wrong = ends is None or ends.dim() != 2 or len(ends) != 2 or ends.is_floating_point()
-        if wrong or not ends.numel() or not 0 <= int(ends.min()) <= int(ends.max()) < nodes:
+        if not _are_edges(ends, nodes):
             raise UsageError(
-                f"{self.what}: edge_index [2, edges] must have numbers of nodes, 0 to {nodes - 1}: "
-                "correct edge_index, x or num_nodes."
+                f"{self.title}: edge_index [2, edges] must have numbers of nodes, 0 to "
+                f"{nodes - 1}: correct edge_index, x or num_nodes."
             )
         if self.weighted and not self.directed and is_undirected(ends, weight, nodes):
-            once = ends[0] <= ends[1]  # weights of repeated edges are added
-            ends = ends[:, once]
-            weight = weight[once]
+            is_first = ends[0] <= ends[1]  # weights of repeated edges are added
+            ends = ends[:, is_first]
+            weight = weight[is_first]
         labels = None
         classes = None
-        given = dict[str, Tensor]()
+        split = dict[str, Tensor]()
         if y is not None:
-            labels, classes = self._classes(raw, y.reshape(-1).nan_to_num(-1).clamp(min=-1))
-            masks = {name: raw.get(f"{name.removeprefix('given_')}_mask") for name in GIVEN}
-            if all(mask is not None for mask in masks.values()):
-                given = {name: mask.bool().reshape(nodes, -1) for name, mask in masks.items()}
+            numbers = y.reshape(-1).nan_to_num(-1).clamp(min=-1)
+            labels, classes = self._classes(raw, numbers)
+            split = _split_of(raw, nodes)
+        ids = pd.Index(map(str, raw.get("node_ids", range(nodes))))
+        features = None if x is None else x.to_dense().double().reshape(len(x), -1).numpy()
         return self.assemble(
-            pd.Index(map(str, raw.get("node_ids", range(nodes)))),
+            ids,
             ends.long().numpy(),
             weight.reshape(-1).double().numpy() if self.weighted else None,
-            None if x is None else x.to_dense().double().reshape(len(x), -1).numpy(),
+            features,
             labels=labels,
             classes=classes,
-            masks=given,
+            masks=split,
         )
 
     def _named_classes(self, raw: Data) -> tuple[Tensor, Data]:
@@ -152,8 +156,8 @@ class PyGObject(OwnGraph):
         if values is None or len(values) != raw.num_nodes:
             has = ", ".join(str(name) for name in raw.to_dict())
             raise UsageError(
-                f"label={self.label} names no attribute with a value for each node of {self.what}: "
-                f"it has {has}."
+                f"label={self.label} names no attribute with a value for each node of "
+                f"{self.title}: it has {has}."
             )
         if isinstance(values, Tensor):
             return values, raw
@@ -166,19 +170,41 @@ class PyGObject(OwnGraph):
     def _classes(self, raw: Data, numbers: Tensor) -> tuple[Tensor, tuple[str, ...]]:
         """Labels by the numbers that a trained model has for the classes, and their names."""
         if not torch.equal(numbers, numbers.trunc()):
-            raise UsageError(f"{self.what}: y is not whole: number the classes from 0.")
+            raise UsageError(f"{self.title}: y is not whole: number the classes from 0.")
         if len(numbers) != raw.num_nodes:
-            raise UsageError(f"{self.what}: y has {len(numbers)} values for {raw.num_nodes} nodes.")
-        known = self.known.classes if self.known else None
-        names = raw.get("class_names", known or range(int(numbers.max()) + 1))
-        classes = tuple(map(str, names))
-        if strange := [name for name in classes if name not in (known or classes)]:
             raise UsageError(
-                f"{self.what}: {strange[0]!r} is a class that the model was not trained on."
+                f"{self.title}: y has {len(numbers)} values for {raw.num_nodes} nodes."
             )
-        if known is None:
+        trained_classes = self.known.classes if self.known else None
+        names = raw.get("class_names", trained_classes or range(int(numbers.max()) + 1))
+        classes = tuple(map(str, names))
+        if trained_classes is None:
             return numbers.long(), classes
-        return torch.tensor([*map(known.index, classes), -1])[numbers.long()], tuple(known)
+        unknown = [name for name in classes if name not in trained_classes]
+        if unknown:
+            raise UsageError(
+                f"{self.title}: {unknown[0]!r} is a class that the model was not trained on."
+            )
+        number_of_class = torch.tensor([*map(trained_classes.index, classes), -1])
+        return number_of_class[numbers.long()], tuple(trained_classes)
+
+
+def _are_edges(ends: Tensor | None, nodes: int) -> bool:
+    """Whether a tensor has numbers of nodes, `[2, edges]`, of at least one edge."""
+    if ends is None or ends.dim() != 2 or len(ends) != 2 or ends.is_floating_point():
+        return False
+    return ends.numel() > 0 and 0 <= int(ends.min()) <= int(ends.max()) < nodes
+
+
+def _split_of(raw: Data, nodes: int) -> dict[str, Tensor]:
+    """The masks `[nodes, splits]` of a graph that has all three of them."""
+    masks = {}
+    for name in GIVEN_MASKS:
+        mask = raw.get(f"{name.removeprefix('given_')}_mask")
+        if mask is None:
+            return {}
+        masks[name] = mask.bool().reshape(nodes, -1)
+    return masks
 
 
 def load_saved(path: Path) -> Data:
@@ -187,7 +213,7 @@ def load_saved(path: Path) -> Data:
         with warnings.catch_warnings(), torch.serialization.safe_globals(PARTS):
             warnings.simplefilter("ignore")
             raw = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # what damaged bytes do to the reader is anybody's guess
+    except Exception as error:  # damaged bytes can make the reader raise anything
         raise UsageError(
             f"{path} is not a complete file of torch.save, or holds objects that could run code "
             f"({type(error).__name__}): {SAVE} of tensors, texts and numbers."

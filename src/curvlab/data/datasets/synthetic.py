@@ -38,9 +38,9 @@ class SyntheticWeb(Generated):
         grandparents = np.stack([parent[parent[below]], below], axis=1)
         closing = np.concatenate([siblings, grandparents])
         extra = min(round(self.cycle_fraction * len(tree)), len(closing))
-        chosen = generator.permutation(len(closing))[:extra]
+        sample = generator.permutation(len(closing))[:extra]
         # The tree comes first, so that numbering by first appearance keeps the numbers.
-        edge_index, num_nodes = undirected_graph(np.concatenate([tree, closing[chosen]]))
+        edge_index, num_nodes = undirected_graph(np.concatenate([tree, closing[sample]]))
         return Data(edge_index=edge_index, num_nodes=num_nodes)
 
 

@@ -10,7 +10,8 @@ from curvlab.options import PositiveInt, Seed
 
 CHILDREN = (2, 6)  # fewest and most, of a node above the last level
 INFECTION = 0.618  # probability that an exposed node is infected
-SUSCEPTIBLE, RESISTANT = (0.244, 0.84), (0.62, 0.75)  # mean and deviation of features
+SUSCEPTIBLE = (0.244, 0.84)  # mean and deviation of the features of susceptible nodes
+RESISTANT = (0.62, 0.75)  # and of the others
 
 
 class SyntheticDisease(Generated):

@@ -32,8 +32,8 @@ class SyntheticLarge(Generated):
     Args:
         num_nodes: number of nodes.
         mean_degree: mean number of neighbours, before duplicates and loops are left out.
-        exponent: exponent of the density of degrees, `p(d) ~ d^-exponent`; up to 2 degrees have no
-            mean.
+        exponent: exponent of the density of degrees, `p(d) ~ d^-exponent`; above 2, so that degrees
+            have a mean.
         classes: number of classes, at most `num_nodes`.
         homophily: probability that an edge joins two nodes of a class.
         features: number of features.
@@ -85,7 +85,7 @@ class SyntheticLarge(Generated):
 
     @property
     def _count(self) -> int:
-        """Number of edges that are drawn."""
+        """The number of edges to draw."""
         return round(self.num_nodes * self.mean_degree / 2)
 
     def _classes(self, generator: np.random.Generator) -> np.ndarray:
@@ -101,12 +101,12 @@ class SyntheticLarge(Generated):
         means = generator.standard_normal((self.classes, self.features), dtype=np.float32)
         means *= self.signal / np.linalg.norm(means, axis=1, keepdims=True)
         for first in range(0, len(y), rows):
-            some = y[first : first + rows]
-            noise = generator.standard_normal((len(some), self.features), dtype=np.float32)
-            yield noise + means[some]
+            block = y[first : first + rows]
+            noise = generator.standard_normal((len(block), self.features), dtype=np.float32)
+            yield noise + means[block]
 
     def _edges(self, y: np.ndarray, generator: np.random.Generator) -> Iterator[np.ndarray]:
-        """Ends of the edges as drawn, `[2, some]`, `num_nodes * mean_degree / 2` in all."""
+        """Ends of the edges as drawn, `[2, count]`, `num_nodes * mean_degree / 2` in all."""
         propensity = (1 - generator.random(self.num_nodes)) ** (-1 / (self.exponent - 1))
         # In the order of classes, every class is an interval of the running total.
         order = np.argsort(y, kind="stable")
@@ -115,15 +115,15 @@ class SyntheticLarge(Generated):
         upper = total[ends - 1]
         lower = np.concatenate([[0.0], upper[:-1]])
 
-        def drawn(low: np.ndarray | float, high: np.ndarray | float, some: int) -> np.ndarray:
-            position = low + (high - low) * generator.random(some)
+        def draw(low: np.ndarray | float, high: np.ndarray | float, count: int) -> np.ndarray:
+            position = low + (high - low) * generator.random(count)
             return order[np.searchsorted(total[:-1], position, side="right")]
 
         for first in range(0, self._count, DRAWN_EDGES):
-            some = min(DRAWN_EDGES, self._count - first)
-            source = drawn(0.0, total[-1], some)
-            elsewhere = generator.random(some) >= self.homophily
-            shift = generator.integers(1, self.classes, some)
+            count = min(DRAWN_EDGES, self._count - first)
+            source = draw(0.0, total[-1], count)
+            elsewhere = generator.random(count) >= self.homophily
+            shift = generator.integers(1, self.classes, count)
             target_class = (y[source] + elsewhere * shift) % self.classes
-            target = drawn(lower[target_class], upper[target_class], some)
+            target = draw(lower[target_class], upper[target_class], count)
             yield np.stack([source, target])

@@ -51,17 +51,19 @@ class SyntheticKnowledgeGraph(Generated):
         ]
         above = group
         kinds = [2, 3]
-        while bool((lower := above > 0).any()):
+        lower = above > 0
+        while bool(lower.any()):
             above = torch.where(lower, (above - 1) // 2, 0)
             parts += [(entity[lower], kind, above[lower] * size) for kind in kinds]
             kinds = [3]
+            lower = above > 0
         parts += [(entity, 3 + n, group * size + (place + n) % size) for n in (1, 2)]
         # The number of the relation of each triple, and of its part.
         heads, _, tails = zip(*parts, strict=True)
         relation = torch.cat([torch.full_like(head, kind) for head, kind, _ in parts])
-        drawn = torch.randperm(len(relation), generator=torch.Generator().manual_seed(self.seed))
+        order = torch.randperm(len(relation), generator=torch.Generator().manual_seed(self.seed))
         bounds = torch.tensor(PARTS).cumsum(0)[:-1] * len(relation)
-        part_of = torch.bucketize(drawn.to(bounds.dtype), bounds, right=True)
+        part_of = torch.bucketize(order.to(bounds.dtype), bounds, right=True)
         data = Data(
             edge_index=torch.stack([torch.cat(heads), torch.cat(tails)]),
             edge_type=relation,

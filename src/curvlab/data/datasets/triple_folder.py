@@ -1,7 +1,7 @@
 """A user's knowledge graph: a folder of files of triples."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
@@ -17,7 +17,7 @@ from curvlab.data.datasets.own_graph import say_once
 from curvlab.data.datasets.triples import MASKS, check_names, check_triples
 from curvlab.data.readers.endings import refuse_ending, say_unread
 from curvlab.data.readers.lists import triple_table
-from curvlab.data.readers.tables import Separator
+from curvlab.data.readers.texts import Separator
 from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
 from curvlab.options import Fraction, Seed, UserFile
@@ -83,11 +83,11 @@ class TripleFolder(CheckedFields):
                     f"{files[part]} has the triples already: leave "
                     f"{PARTS[part]}_share=None, or take the file away."
                 )
-        drawn = {part for part, share in shares.items() if share is not None}
-        missing = [f"{PARTS[part]}.txt" for part in PARTS.keys() - files.keys() - drawn]
-        if missing:
+        to_draw = {part for part, share in shares.items() if share is not None}
+        lacking = [f"{PARTS[part]}.txt" for part in PARTS.keys() - files.keys() - to_draw]
+        if lacking:
             raise UsageError(
-                f"{self.folder} lacks {' and '.join(sorted(missing))} "
+                f"{self.folder} lacks {' and '.join(sorted(lacking))} "
                 "(or .tsv, .csv, .nt, .gz): path=FOLDER names a folder with train.txt, valid.txt "
                 "and test.txt, one triple per line; valid_share=0.1 and test_share=0.1 draw "
                 "triples of train.txt, or of the one file that path names."
@@ -99,13 +99,14 @@ class TripleFolder(CheckedFields):
             return {"train": self.folder}
         files = dict[str, Path]()
         for part, name in PARTS.items():
-            there = [path for end in ENDINGS if (path := self.folder / f"{name}{end}").is_file()]
-            if len(there) > 1 and there[1].name != f"{there[0].name}.gz":
+            paths = [self.folder / f"{name}{end}" for end in ENDINGS]
+            paths = [path for path in paths if path.is_file()]
+            if len(paths) > 1 and paths[1].name != f"{paths[0].name}.gz":
                 raise UsageError(
-                    f"{self.folder} has {there[0].name} and {there[1].name}: take one of them away."
+                    f"{self.folder} has {paths[0].name} and {paths[1].name}: take one of them away."
                 )
-            if there:
-                files[part] = there[0]
+            if paths:
+                files[part] = paths[0]
         return files
 
     @property
@@ -119,20 +120,20 @@ class TripleFolder(CheckedFields):
         data = numbered_graph(triples)
         check_triples(data)
         entities = data.vocabulary.entities
-        known = data.edge_index[:, data.train_mask].unique()
-        unseen = ~torch.isin(data.edge_index, known)
+        trained = data.edge_index[:, data.train_mask].unique()
+        unseen = ~torch.isin(data.edge_index, trained)
         if unseen.any():
             log.warning(
                 "%d validation and test triples have one of %d entities that no training triple "
                 "has, for instance %r: their embeddings are not trained",
                 int(unseen.any(dim=0).sum()),
-                len(entities) - len(known),
+                len(entities) - len(trained),
                 entities[int(data.edge_index[unseen].min())],
             )
         return data
 
     def report(self, triples: pd.DataFrame) -> str:
-        """What was understood of the files, and their sizes."""
+        """Say how the files were read, and their sizes."""
         sizes = " / ".join(f"{int((triples.part == part).sum()):,}" for part in PARTS)
         entities = pd.unique(triples[["head", "tail"]].to_numpy(object).ravel())
         counts = f"{len(entities):,} entities, {triples.relation.nunique():,} relations"
@@ -149,8 +150,11 @@ class TripleFolder(CheckedFields):
         columns = None if self.columns is None else tuple(self.columns)
         form = (columns, self.separator, self.header)
         shares = {"test": self.test_share, "val": self.valid_share}
-        given = checksum([*files.values()]), form, tuple(shares.items()), self.seed
-        return _read(tuple(files.items()), *given, self.remove_inverses)
+        content = checksum([*files.values()])
+        shares_of_parts = tuple(shares.items())
+        return _read(
+            tuple(files.items()), content, form, shares_of_parts, self.seed, self.remove_inverses
+        )
 
 
 @lru_cache(maxsize=1)
@@ -166,34 +170,42 @@ def _read(
     columns, separator, header = form
     tables = {part: triple_table(path, columns, separator, header) for part, path in files}
     parts = {part: check_names(table) for part, (table, _) in tables.items()}
-    said = "; ".join(dict.fromkeys(said for _, said in tables.values()))
-    if header is None and _begin_alike([*parts.values()]) and "header read" not in said:
+    texts = [text for _, text in tables.values()]
+    form_text = "; ".join(dict.fromkeys(texts))
+    if header is None and _begin_alike([*parts.values()]) and "header read" not in form_text:
         parts = {part: triples.iloc[1:] for part, triples in parts.items()}
-        said += " (guess: each file's first line is a header, dataset.source.header=false)"
+        form_text += " (guess: each file's first line is a header, dataset.source.header=false)"
     if "train" in parts:
         every = parts["train"]
         train = parts["train"] = every.drop_duplicates(ignore_index=True)
-        if repeated := len(every) - len(train):
+        repeated = len(every) - len(train)
+        if repeated:
             log.warning("%d training triples repeat another one: each counts once", repeated)
         if remove_inverses:
-            whole = pd.concat([parts[p].assign(part=p) for p in PARTS if p in parts])
-            gone = redundant_relations(whole)
-            log.warning("relations taken out: %s", ", ".join(map(repr, gone)) or "none")
-            parts = {p: t[~t["relation"].isin(gone)] for p, t in parts.items()}
+            redundant = redundant_relations(_joined(parts))
+            log.warning("relations taken out: %s", ", ".join(map(repr, redundant)) or "none")
+            for part, rows in parts.items():
+                parts[part] = rows[~rows["relation"].isin(redundant)]
         total = len(parts["train"])
         for part, share in shares:
             if share is not None:
                 train = parts["train"].reset_index(drop=True)
-                taken = draw_triples(train, round(share * total), f"{PARTS[part]}_share", seed)
-                parts = {**parts, "train": train[~taken], part: train[taken]}
-    triples = pd.concat([parts[part].assign(part=part) for part in PARTS if part in parts])
+                is_drawn = draw_triples(train, round(share * total), f"{PARTS[part]}_share", seed)
+                parts["train"] = train[~is_drawn]
+                parts[part] = train[is_drawn]
+    triples = _joined(parts)
     if remove_inverses:
         triples = triples[~trained_inverses(triples)["same"]]
         if {*triples.part} != {*parts}:
             raise UsageError("remove_inverses=True leaves a part without triples: drop it.")
     triples = triples.reset_index(drop=True)
-    triples.attrs["said"] = said
+    triples.attrs["said"] = form_text
     return triples
+
+
+def _joined(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The triples of all parts, in the order of `PARTS`, with a column `part`."""
+    return pd.concat([parts[part].assign(part=part) for part in PARTS if part in parts])
 
 
 def numbered_graph(triples: pd.DataFrame) -> Data:
@@ -213,34 +225,36 @@ def numbered_graph(triples: pd.DataFrame) -> Data:
 
 def _begin_alike(parts: Sequence[pd.DataFrame]) -> bool:
     """Whether all files have one first line, whose names are in no other line."""
+    if len(parts) < 2:
+        return False
     first = parts[0].iloc[0]
-    return len(parts) > 1 and all(
-        len(part) > 1
-        and part.iloc[0].equals(first)
-        and not part.iloc[1:].isin({*first}).any(axis=None)
-        for part in parts
-    )
+    for part in parts:
+        if len(part) < 2 or not part.iloc[0].equals(first):
+            return False
+        if part.iloc[1:].isin({*first}).any(axis=None):
+            return False
+    return True
 
 
-def draw_triples(triples: pd.DataFrame, wanted: int, option: str, seed: int) -> np.ndarray:
-    """Training triples `[triples]` for another part, `wanted` or fewer."""
-    wanted = max(1, wanted)
+def draw_triples(triples: pd.DataFrame, count: int, option: str, seed: int) -> np.ndarray:
+    """Training triples `[triples]` for another part, `count` or fewer."""
+    count = max(1, count)
     order = np.random.default_rng(seed).permutation(len(triples))
-    drawn = triples.iloc[order]
-    ends = pd.Series(drawn[["head", "tail"]].to_numpy(object).ravel())
-    first = ~np.column_stack(
-        [ends.duplicated().to_numpy().reshape(-1, 2), drawn.relation.duplicated()]
-    )
-    chosen = order[~first.any(axis=1)][-wanted:]  # triples after the first of each of their names
-    taken = np.isin(np.arange(len(triples)), chosen)
-    if not taken.any():
+    shuffled = triples.iloc[order]
+    ends = pd.Series(shuffled[["head", "tail"]].to_numpy(object).ravel())
+    ends_repeat = ends.duplicated().to_numpy().reshape(-1, 2).all(axis=1)
+    can_be_spared = ends_repeat & shuffled.relation.duplicated().to_numpy()
+    sample = order[can_be_spared][-count:]  # triples after the first of each of their names
+    is_drawn = np.isin(np.arange(len(triples)), sample)
+    if not is_drawn.any():
         raise UsageError(
             f"{option}=FRACTION: no training triple can be spared, since each has an "
             f"entity or a relation of its own: write a {option.removesuffix('_share')}.txt."
         )
-    if lacking := wanted - len(chosen):
+    lacking = count - len(sample)
+    if lacking:
         log.warning("%d triples less than wanted could be drawn for %s", lacking, option)
-    return taken
+    return is_drawn
 
 
 INVERSE = 0.8
@@ -248,14 +262,14 @@ INVERSE = 0.8
 
 
 def relation_pairs(triples: pd.DataFrame, inverse: bool = True) -> pd.DataFrame:
-    """Pairs of relations `relation`, `other`, of which `other` is the inverse, or the copy.
+    """Pairs of relations, `relation` and `other`, of which `other` is the inverse, or the copy.
 
     That is, it has 80 % of the pairs of the first one, reversed, of training or of another part,
     and five times as many as chance would have.
     """
     ends = ["tail", "head"] if inverse else ["head", "tail"]
-    known = triples[["head", "tail", "relation"]].drop_duplicates()
-    joined = triples.merge(known.set_axis([*ends, "other"], axis=1), on=["head", "tail"])
+    all_triples = triples[["head", "tail", "relation"]].drop_duplicates()
+    joined = triples.merge(all_triples.set_axis([*ends, "other"], axis=1), on=["head", "tail"])
     joined = joined[joined["relation"] != joined["other"]]
     shares = list[pd.DataFrame]()
     for parts in (tuple(PARTS), ("val", "test")):
@@ -267,7 +281,7 @@ def relation_pairs(triples: pd.DataFrame, inverse: bool = True) -> pd.DataFrame:
         )
     pairs = pd.concat(shares)
     entities = triples[["head", "tail"]].stack().nunique()
-    density = pairs["other"].map(known["relation"].value_counts()).astype(float) / entities**2
+    density = pairs["other"].map(all_triples["relation"].value_counts()).astype(float) / entities**2
     likely = (pairs["share"] >= INVERSE) & (pairs["share"] > 5 * density)
     pairs = pairs[likely].sort_values("share", ascending=False)
     return pairs.drop_duplicates(["relation", "other"], ignore_index=True)
@@ -280,10 +294,14 @@ def redundant_relations(triples: pd.DataFrame) -> list[str]:
     for one, other in pairs[["relation", "other"]].itertuples(index=False):
         partners.setdefault(one, set()).add(other)
         partners.setdefault(other, set()).add(one)
-    kept, gone = set[str](), list[str]()
+    kept_names = set[str]()
+    redundant = list[str]()
     for name in triples["relation"].value_counts().index:  # the largest stays
-        (gone.append if partners.get(name, set()) & kept else kept.add)(name)
-    return gone
+        if partners.get(name, set()) & kept_names:
+            redundant.append(name)
+        else:
+            kept_names.add(name)
+    return redundant
 
 
 def trained_inverses(triples: pd.DataFrame) -> pd.DataFrame:
@@ -293,11 +311,11 @@ def trained_inverses(triples: pd.DataFrame) -> pd.DataFrame:
     train = rows.loc[rows["part"].eq("train"), columns].drop_duplicates()
     mirrored = train.set_axis(["tail", "head", "other"], axis=1)
     joined = rows[rows["part"].ne("train")].merge(mirrored, on=["head", "tail"])
-    same = joined["relation"] == joined["other"]
-    same &= joined["head"] != joined["tail"]
+    is_symmetric = joined["relation"] == joined["other"]
+    is_symmetric &= joined["head"] != joined["tail"]
     pairs = relation_pairs(triples)[["relation", "other"]].assign(inverse=True)
     inverse = joined.merge(pairs, on=["relation", "other"])
-    inverses = {"same": joined.loc[same, "index"], "other": inverse["index"]}
+    inverses = {"same": joined.loc[is_symmetric, "index"], "other": inverse["index"]}
     marks = {name: np.isin(np.arange(len(rows)), places) for name, places in inverses.items()}
     return pd.DataFrame(marks, index=triples.index)
 
@@ -310,14 +328,14 @@ def warn_of_inverses(triples: pd.DataFrame) -> None:
     if not count or marks.any(axis=1).mean() < 0.05:
         return
     pairs = relation_pairs(triples)
-    named = [
+    examples = [
         f"{one!r} and {other!r}" for one, other in zip(pairs.relation, pairs.other, strict=True)
     ]
-    which = f"inverse relations such as {named[0]}" if named else "symmetric relations"
+    relations = f"inverse relations such as {examples[0]}" if examples else "symmetric relations"
     log.warning(
         "%d of %d test triples are in training the other way round (%s), which makes them easy: "
         "dataset.source.remove_inverses=true takes such relations and triples out",
         count,
         int(test.sum()),
-        which,
+        relations,
     )

@@ -38,7 +38,7 @@ def read_triples(
 
 
 def check_names(table: Table, strip: str | None = None) -> pd.DataFrame:
-    """Triples of a table whose names are all there, without blanks around them."""
+    """The triples of a table, without blanks around names; a missing name is refused."""
     frame = table.frame.fillna("").apply(lambda names: names.str.strip(strip))
     for column in frame:
         table.refuse(frame[column].eq(""), column, "is not a name: write one")
@@ -75,7 +75,8 @@ def triple_numbers(head: Tensor, relation: Tensor, tail: Tensor, entities: int) 
 
 def join_parts(parts: Sequence[Data]) -> Data:
     """The triples of training, validation and test, with masks."""
-    part_of = torch.arange(len(parts)).repeat_interleave(torch.tensor([p.num_edges for p in parts]))
+    sizes = torch.tensor([part.num_edges for part in parts])
+    part_of = torch.arange(len(parts)).repeat_interleave(sizes)
     return Data(
         edge_index=torch.cat([part.edge_index for part in parts], dim=1),
         edge_type=torch.cat([part.edge_type for part in parts]),
@@ -101,8 +102,8 @@ class KnownTails:
         counts = torch.where(self.pairs[place] == pair, self.counts[place], 0)
         query = torch.arange(len(pair), device=pair.device).repeat_interleave(counts)
         first = (counts.cumsum(0) - counts).repeat_interleave(counts)
-        within = torch.arange(len(query), device=pair.device) - first
-        return query, self.tails[self.starts[place].repeat_interleave(counts) + within]
+        offset = torch.arange(len(query), device=pair.device) - first
+        return query, self.tails[self.starts[place].repeat_interleave(counts) + offset]
 
     def to(self, device: torch.device | str) -> "KnownTails":
         moved = copy.copy(self)

@@ -1,4 +1,4 @@
-"""A disk cache of tensors that are expensive to compute, by key."""
+"""A disk cache of tensors that are expensive to compute."""
 
 import hashlib
 import json
@@ -29,7 +29,8 @@ def content_key(name: str, *facts: Any) -> str:
 def fingerprint(data: Data, attributes: Sequence[str]) -> str:
     """SHA-256 over a graph's number of nodes and the named tensor attributes, dense or CSR."""
     digest = hashlib.sha256(f"{data.num_nodes}".encode())
-    for name, tensor in sorted(dense_parts({name: data[name] for name in attributes}).items()):
+    tensors = dense_parts({name: data[name] for name in attributes})
+    for name, tensor in sorted(tensors.items()):
         digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}".encode())
         flat = tensor.detach().cpu().contiguous().reshape(-1)
         digest.update(flat.view(torch.uint8).numpy().data)  # bytes, since NumPy has no bfloat16
@@ -57,7 +58,7 @@ def get_or_compute(
 
 
 def dense_parts(values: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Dense tensors of a graph or an entry by name; a sparse tensor is given by its parts."""
+    """Dense tensors of a graph or an entry by name; of a sparse one, its parts."""
     tensors = {name: value for name, value in values.items() if isinstance(value, Tensor)}
     dense = {name: tensor for name, tensor in tensors.items() if tensor.layout == torch.strided}
     for name in tensors.keys() - dense.keys():
@@ -69,7 +70,7 @@ def dense_parts(values: Mapping[str, Any]) -> dict[str, Tensor]:
 def cached_graph(
     folder: str | Path, key: str, compute: Callable[[], Data], revision: int = 1
 ) -> Data:
-    """`get_or_compute` for a graph: its tensors, its vocabulary, and numbers and texts."""
+    """`get_or_compute` for a graph, with its tensors, vocabulary, numbers and texts."""
 
     def pack() -> dict[str, Any]:
         content = dict(compute().to_dict())
@@ -83,4 +84,7 @@ def cached_graph(
     content = get_or_compute(folder, key, pack, revision)
     if "vocabulary" in content:
         content["vocabulary"] = Vocabulary(**content["vocabulary"])
-    return Data(**{n: v.to_dense() if isinstance(v, Tensor) else v for n, v in content.items()})
+    for name, value in content.items():
+        if isinstance(value, Tensor):
+            content[name] = value.to_dense()
+    return Data(**content)

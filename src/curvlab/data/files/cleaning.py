@@ -82,34 +82,40 @@ def check_labels(data: Data, num_classes: int | None = None) -> None:
         )
     if len(y) != nodes:
         raise UsageError(f"the graph has {nodes} nodes but {len(y)} labels.")
-    known = data.get("labelled", torch.ones(nodes, dtype=torch.bool, device=y.device))
+    is_labelled = data.get("labelled", torch.ones(nodes, dtype=torch.bool, device=y.device))
     if y.dim() == 2:
         fits = ((y == 0) | (y == 1)).all(dim=1)
         classes = "0 and 1"
     else:
-        fits = (y >= 0) & (y == (y.trunc() if y.is_floating_point() else y))
-        fits &= y < (num_classes or y.max() + 1)
-        classes = f"0 ... {num_classes - 1 if num_classes else ''}".strip()
-    wrong = known & ~fits
+        fits = (y >= 0) & (y < (num_classes or y.max() + 1))
+        if y.is_floating_point():
+            fits &= y == y.trunc()
+        classes = f"0 ... {num_classes - 1}" if num_classes else "0 ..."
+    wrong = is_labelled & ~fits
     if wrong.any():
         raise UsageError(
             f"{int(wrong.sum())} nodes have labels that are not among {classes}, the first is node "
             f"{int(wrong.nonzero()[0])}: number the classes from 0, and leave nodes without a "
             "label out of the graph."
         )
-    y = y[known]
-    if not len(y) or (y.dim() == 1 and bool((y == y[0]).all())):
-        what = f"all {len(y)} nodes are of class {int(y[0])}" if len(y) else "no node has a label"
-        raise UsageError(f"{what}, so that there is nothing to tell apart: choose another dataset.")
+    y = y[is_labelled]
+    reason = ""
+    if not len(y):
+        reason = "no node has a label"
+    elif y.dim() == 1 and bool((y == y[0]).all()):
+        reason = f"all {len(y)} nodes are of class {int(y[0])}"
+    if reason:
+        raise UsageError(
+            f"{reason}, so that there is nothing to tell apart: choose another dataset."
+        )
 
 
 def check_statistics(name: str, actual: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     """Refuse the graph of this name if known statistics are not the expected ones (None: any)."""
-    differing = [
-        f"{key}={actual[key]} instead of {value}"
-        for key, value in expected.items()
-        if key in actual and value is not None and actual[key] != value
-    ]
+    differing = []
+    for key, value in expected.items():
+        if key in actual and value is not None and actual[key] != value:
+            differing.append(f"{key}={actual[key]} instead of {value}")
     if differing:
         raise UsageError(
             f"{name} is not the graph that its configuration describes: it has "

@@ -1,4 +1,4 @@
-"""Graphs on disk, as arrays that are written sequentially and read in blocks, with checksums."""
+"""Graphs on disk: arrays with checksums, written sequentially and read in blocks."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import torch
 from torch_geometric.data import Data
 
 from curvlab.checksums import DamagedError, add_checksum, file_checksum, read_json
-from curvlab.data.datasets.labelled import GIVEN
+from curvlab.data.datasets.labelled import GIVEN_MASKS
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write, name_in_errors
 
@@ -40,7 +40,11 @@ class ArrayFolder:
 
     @classmethod
     def open(cls, folder: Path) -> Self | None:
-        """The content of a folder; None where there is none, a `UsageError` where it is damaged."""
+        """Return the content of a folder, None if it has none.
+
+        Raises:
+            UsageError: a file is damaged.
+        """
         instance = cls(folder)
         if not (folder / MANIFEST).exists():
             return None
@@ -48,11 +52,12 @@ class ArrayFolder:
             content = read_json(folder / MANIFEST)
         except DamagedError as error:
             raise instance.damage_error(MANIFEST) from error
-        instance.arrays, instance.facts = content["arrays"], content["facts"]
+        instance.arrays = content["arrays"]
+        instance.facts = content["facts"]
         for name, entry in instance.arrays.items():
             path = instance.path(name)
-            size = int(np.prod(entry["shape"]))
-            if not path.exists() or path.stat().st_size != size * np.dtype(entry["dtype"]).itemsize:
+            size = int(np.prod(entry["shape"])) * np.dtype(entry["dtype"]).itemsize
+            if not path.exists() or path.stat().st_size != size:
                 raise instance.damage_error(path.name)
         return instance
 
@@ -62,7 +67,8 @@ class ArrayFolder:
     @contextmanager
     def writing(self, name: str, dtype: type, *row: int) -> Iterator[Append]:
         """Write an array sequentially: yields a function that appends blocks of rows."""
-        rows, checksum = 0, 0
+        rows = 0
+        checksum = 0
         self.folder.mkdir(parents=True, exist_ok=True)
         with name_in_errors(self.path(name)), self.path(name).open("wb") as file:
 
@@ -93,7 +99,9 @@ class ArrayFolder:
         entry = self.arrays[name]
         length, *row = entry["shape"]
         dtype = np.dtype((entry["dtype"], tuple(row)))
-        count = int((length if stop is None else stop) - start)
+        if stop is None:
+            stop = length
+        count = int(stop - start)
         return np.fromfile(self.path(name), dtype, count, offset=int(start) * dtype.itemsize)
 
     def open_array(self, name: str) -> np.ndarray:
@@ -119,8 +127,8 @@ class DiskGraph(ArrayFolder):
     """A graph in a folder, written and read with little memory.
 
     Its arrays are `offsets` `[nodes + 1]` and `neighbours` `[2 edges]`, by the node that an edge
-    starts from, ascending; `features` `[nodes, features]`; and of the nodes with a label `nodes`,
-    `labels` and splits.
+    starts from, ascending; `features` `[nodes, features]`; and, of the nodes with a
+    label, `nodes`, `labels` and splits.
     """
 
     @classmethod
@@ -152,7 +160,9 @@ class DiskGraph(ArrayFolder):
 
     def labelled_nodes(self) -> Data:
         """The nodes with a label, ascending, as a graph for splits: `y` and given splits."""
-        masks = {name: torch.from_numpy(self.read(name)) for name in GIVEN if name in self.arrays}
+        masks = {
+            name: torch.from_numpy(self.read(name)) for name in GIVEN_MASKS if name in self.arrays
+        }
         if masks:
             masks["given"] = self.facts["given"]
         y = torch.from_numpy(self.read("labels"))
@@ -166,10 +176,11 @@ class DiskGraph(ArrayFolder):
                     append(chunk[first : first + CHUNK_ROWS])
 
     def write_labels(
-        self, nodes: np.ndarray, labels: np.ndarray, given: Mapping[str, np.ndarray]
+        self, nodes: np.ndarray, labels: np.ndarray, masks: Mapping[str, np.ndarray]
     ) -> None:
         """Write labels of the nodes that have one, ascending, and the splits they are in."""
-        for name, array in {"nodes": nodes, "labels": labels.astype(np.int64), **given}.items():
+        arrays = {"nodes": nodes, "labels": labels.astype(np.int64), **masks}
+        for name, array in arrays.items():
             with self.writing(name, array.dtype.type, *array.shape[1:]) as append:
                 append(array)
 
@@ -182,11 +193,11 @@ class DiskGraph(ArrayFolder):
                 if chunk.size and not 0 <= chunk.min() <= chunk.max() < num_nodes:
                     raise UsageError(f"the graph has edges to nodes outside 0 ... {num_nodes - 1}.")
                 proper = chunk[:, chunk[0] != chunk[1]].astype(np.int32).T
-                for both in (proper, proper[:, ::-1]):
-                    bucket = both[:, 0] // BUCKET_NODES
+                for arcs in (proper, proper[:, ::-1]):
+                    bucket = arcs[:, 0] // BUCKET_NODES
                     order = np.argsort(bucket, kind="stable")
                     cuts = np.searchsorted(bucket[order], np.arange(1, len(files)))
-                    for file, part in zip(files, np.split(both[order], cuts), strict=True):
+                    for file, part in zip(files, np.split(arcs[order], cuts), strict=True):
                         file.write(part.tobytes())
         total = 0
         with (
@@ -210,12 +221,15 @@ def write_disk_graph(
     """Write a graph whose tensors are in memory or mapped; `check` refuses it by its edges."""
     nodes = int(data.num_nodes or 0)
     graph = DiskGraph.create(folder)
-    graph.write_edges((part.numpy() for part in data.edge_index.split(CHUNK_EDGES, 1)), nodes)
+    chunks = data.edge_index.split(CHUNK_EDGES, 1)
+    graph.write_edges((chunk.numpy() for chunk in chunks), nodes)
     check(graph)
     graph.write_features([data.x.numpy()], data.num_features)
-    known = data.get("labelled")
-    labelled = np.arange(nodes) if known is None else known.nonzero().flatten().numpy()
-    given = {name: data[name].numpy()[labelled] for name in GIVEN if name in data}
-    graph.write_labels(labelled, data.y.numpy()[labelled], given)
+    is_labelled = data.get("labelled")
+    labelled = np.arange(nodes)
+    if is_labelled is not None:
+        labelled = is_labelled.nonzero().flatten().numpy()
+    masks = {name: data[name].numpy()[labelled] for name in GIVEN_MASKS if name in data}
+    graph.write_labels(labelled, data.y.numpy()[labelled], masks)
     graph.declare(given=data.get("given"))
     return graph

@@ -20,6 +20,10 @@ def _empty_array(*_: Any) -> Any:
     return _reconstruct(np.ndarray, (0,), b"b")
 
 
+def _load_tensor(content: bytes) -> Any:
+    return torch.load(io.BytesIO(content), weights_only=True)
+
+
 _NUMPY = {
     "multiarray._reconstruct": _empty_array,
     "numeric._frombuffer": np.empty(0).__reduce_ex__(5)[0],
@@ -27,12 +31,11 @@ _NUMPY = {
 ARRAYS = {
     "numpy.ndarray": "an array",  # not the class: it would take a file's bytes for addresses
     "numpy.dtype": np.dtype,
-    **{f"numpy.{core}.{name}": f for core in ("core", "_core") for name, f in _NUMPY.items()},
+    **{f"numpy.core.{name}": function for name, function in _NUMPY.items()},
+    **{f"numpy._core.{name}": function for name, function in _NUMPY.items()},
     **{f"scipy.sparse.{module}.csr_matrix": csr_matrix for module in ("csr", "_csr")},
     "torch._utils._rebuild_tensor_v2": torch._utils._rebuild_tensor_v2,
-    "torch.storage._load_from_bytes": lambda content: torch.load(
-        io.BytesIO(content), weights_only=True
-    ),
+    "torch.storage._load_from_bytes": _load_tensor,
     "_codecs.encode": codecs.encode,
     "collections.OrderedDict": OrderedDict,
     "collections.defaultdict": defaultdict,
@@ -45,21 +48,21 @@ class RestrictedUnpickler(pickle.Unpickler):
     """Unpickles with a stand-in for each allowed `module.name` and nothing else."""
 
     def __init__(
-        self, file: Any, allowed: Mapping[str, Any] = ARRAYS, encoding: str = "ASCII"
+        self, file: Any, stand_ins: Mapping[str, Any] = ARRAYS, encoding: str = "ASCII"
     ) -> None:
         super().__init__(file, encoding=encoding)
-        self.allowed = allowed
+        self.stand_ins = stand_ins
 
     def find_class(self, module: str, name: str) -> Any:
-        """The stand-in for what the file names."""
-        if f"{module}.{name}" not in self.allowed:
+        """Return the stand-in for a class or function that the file names."""
+        if f"{module}.{name}" not in self.stand_ins:
             raise pickle.UnpicklingError(
                 f"it asks for {module}.{name}, which its data does not need"
             )
-        return self.allowed[f"{module}.{name}"]
+        return self.stand_ins[f"{module}.{name}"]
 
 
-def read_pickle(path: Path, allowed: Mapping[str, Any] = ARRAYS, encoding: str = "ASCII") -> Any:
+def read_pickle(path: Path, stand_ins: Mapping[str, Any] = ARRAYS, encoding: str = "ASCII") -> Any:
     """Unpickle a file, with the given classes and nothing else."""
     with path.open("rb") as file:
-        return RestrictedUnpickler(file, allowed, encoding).load()
+        return RestrictedUnpickler(file, stand_ins, encoding).load()

@@ -46,8 +46,8 @@ class GraphSource(Protocol):
 def graph_bytes(num_nodes: int, num_edges: int, num_features: int) -> int:
     """Memory in bytes that a graph takes at least, by its number of undirected edges.
 
-    Next to the features in float32 those are 100 bytes an edge: its two directions as pairs of
-    int64 (32), and again with their places while they are sorted, or for mini-batches.
+    Features take 4 bytes a number, an edge 100 bytes: its two directions as pairs of int64 (32),
+    and again with their places while they are sorted, or for mini-batches.
     """
     return 4 * num_nodes * num_features + 100 * num_edges
 
@@ -91,30 +91,31 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
 
     @property
     def variant(self) -> str:
-        """Options that the result depends on, for its name."""
+        """Options that the cached graph depends on, as a part of its name."""
         return ""
 
     def download(self) -> list[Path]:
-        return [
-            fetch(
-                f"{self.folder}/{file.get('name', PurePosixPath(file['path']).name)}",
+        paths = []
+        for file in self.files:
+            name = file.get("name", PurePosixPath(file["path"]).name)
+            path = fetch(
+                f"{self.folder}/{name}",
                 None if self.url is None else f"{self.url}/{file['path']}",
                 file["sha256"],
                 self.data_dir,
                 self.mirror,
                 file.get("git_blob"),
             )
-            for file in self.files
-        ]
+            paths.append(path)
+        return paths
 
     @property
     def memory_bytes(self) -> int:
-        """See `graph_bytes`; of statistics that are unknown, nothing."""
-        nodes, edges, raw_edges, features = (
-            self.statistics.get(name) or 0
-            for name in ("num_nodes", "num_edges", "raw_edges", "num_features")
-        )
-        return graph_bytes(nodes, edges or raw_edges // 2, features)
+        """See `graph_bytes`; statistics that are unknown count as 0."""
+        statistics = self.statistics
+        nodes = statistics.get("num_nodes") or 0
+        edges = statistics.get("num_edges") or (statistics.get("raw_edges") or 0) // 2
+        return graph_bytes(nodes, edges, statistics.get("num_features") or 0)
 
     @abstractmethod
     def read(self, paths: list[Path]) -> Data:
@@ -122,10 +123,10 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
 
     @abstractmethod
     def facts(self, data: Data) -> Mapping[str, Any]:
-        """Numbers of a graph that `statistics` are compared with."""
+        """Return the numbers of a graph that `statistics` are compared with."""
 
     def process(self, paths: list[Path]) -> Data:
-        """Read the graph that is cached."""
+        """Read the graph, as it is cached."""
         return self.read(paths)
 
     def load(self) -> Data:
@@ -138,7 +139,7 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
                 return self.process(paths)
             except UsageError as error:
                 raise UsageError(f"{self.name}: {error}") from error
-            except Exception as error:  # what a malformed file does to its reader is unknown
+            except Exception as error:  # a malformed file can make its reader raise anything
                 clear_frames(error.__traceback__)  # closes the files that the reader left open
                 raise UsageError(
                     f"the raw files of {self.name} in {paths[0].parent} cannot be read "
@@ -173,11 +174,11 @@ def fetch(
     git_blob: str | None = None,
 ) -> Path:
     """The verified path of a raw file: in the data folder, or fetched from mirror or network."""
-    known = {"SHA-256": sha256, "git blob hash": git_blob}
+    checksums = {"SHA-256": sha256, "git blob hash": git_blob}
     target = Path(data_dir) / path
-    tried = "no mirror is set"
+    mirror_result = "no mirror is set"
     if target.exists():
-        _verify(target, known, f"delete it ({target}) and run again to fetch a fresh copy")
+        _verify(target, checksums, f"delete it ({target}) and run again to fetch a fresh copy")
         return target
     if mirror is not None:
         folder = Path(mirror).expanduser()
@@ -188,34 +189,38 @@ def fetch(
             )
         if (folder / path).exists():
             remedy = "repair the mirror, or unset CURVLAB_MIRROR to download it"
-            _verify(folder / path, known, remedy)
+            _verify(folder / path, checksums, remedy)
             with arriving(target) as partial:
                 shutil.copyfile(folder / path, partial)
             log.info("copied %s from the mirror %s", path, mirror)
             return target
-        tried = f"the mirror {mirror} does not have it"
+        mirror_result = f"the mirror {mirror} does not have it"
     remedy = "put it there by hand, or below the folder CURVLAB_MIRROR"
     if url is None:
-        raise UsageError(f"{target} is missing, {tried} and it cannot be downloaded: {remedy}.")
+        raise UsageError(
+            f"{target} is missing, {mirror_result} and it cannot be downloaded: {remedy}."
+        )
     fetch_url: Callable[..., None] = pooch.HTTPDownloader(timeout=TIMEOUT_SECONDS)
     log.info("downloading %s from %s", path, url)
     try:
         with arriving(target) as partial:
             fetch_url(url, str(partial), None)
-            _verify(partial, known, f"{url} has changed or the connection altered it")
+            _verify(partial, checksums, f"{url} has changed or the connection altered it")
     except requests.RequestException as error:
         status = getattr(error.response, "status_code", None)
         reason = f"HTTP status {status}" if status else "no connection"
         raise UsageError(
-            f"{target} is missing, {tried}, {url} could not be had ({reason}): {remedy}."
+            f"{target} is missing, {mirror_result}, {url} could not be had ({reason}): {remedy}."
         ) from error
     return target
 
 
-def _verify(path: Path, known: Mapping[str, str | None], remedy: str) -> None:
-    """Compare a file with its known checksums, by their kind."""
-    for kind, expected in known.items():
-        actual = expected and CHECKSUMS[kind](path)
+def _verify(path: Path, checksums: Mapping[str, str | None], remedy: str) -> None:
+    """Compare a file with its checksums, by their kind; None where one is unknown."""
+    for kind, expected in checksums.items():
+        if expected is None:
+            continue
+        actual = CHECKSUMS[kind](path)
         if actual != expected:
             raise UsageError(
                 f"{path} is corrupt: its {kind} is {actual}, expected {expected}; {remedy}."

@@ -31,7 +31,7 @@ QUEUES = 2**16
 
 
 def check_shared_memory(workers: int) -> None:
-    """Refuse workers whose queues find no room, where torch's loader leaves a traceback.
+    """Refuse workers whose queues have no room; torch's loader would raise an obscure error.
 
     Raises:
         UsageError: shared memory is full.
@@ -132,9 +132,11 @@ class MiniBatchDataModule(GraphDataModule):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.transforms = [transform.for_batches() for transform in self.transforms]
-        self._pass, self._round = 0, 0
+        self._pass = 0
+        self._round = 0
         self._rounds: list[tuple[Tensor, ...]] | None = None
-        self._rank, self._processes = 0, 1
+        self._rank = 0
+        self._processes = 1
 
     def prepare_batches(self) -> None:
         """Prepare the data that batches are cut from, once, before workers start."""
@@ -142,11 +144,11 @@ class MiniBatchDataModule(GraphDataModule):
 
     @abstractmethod
     def batch(self, nodes: Tensor) -> Data:
-        """The batch made from one part, with `train_nodes`."""
+        """Make the batch of one part, with `train_nodes`."""
 
     @abstractmethod
     def rounds(self, number: int, batches: int) -> list[tuple[Tensor, ...]]:
-        """Parts of pass `number`, `[rounds][batches]`."""
+        """Return the parts of pass `number`, `[rounds][batches]`."""
 
     @property
     def train_mask(self) -> Tensor:
@@ -161,7 +163,7 @@ class MiniBatchDataModule(GraphDataModule):
         first = self._rank * self.accumulate
         while self._rounds is None or self._round == len(self._rounds):
             if self._rounds is not None:
-                self._pass = self._pass + 1
+                self._pass += 1
                 self._round = 0
             self._rounds = self.rounds(self._pass, batches)
         self._round += 1
@@ -176,7 +178,8 @@ class MiniBatchDataModule(GraphDataModule):
         return MiniBatches(self, self.steps_per_epoch, pinned=on_gpu)
 
     def evaluation_batch(self, batch: Data) -> Data:
-        return self._whole_on(next(v.device for _, v in batch if isinstance(v, Tensor)))
+        device = next(value.device for _, value in batch if isinstance(value, Tensor))
+        return self._whole_on(device)
 
     def transfer_batch_to_device(
         self,
@@ -199,7 +202,8 @@ class MiniBatchDataModule(GraphDataModule):
         return {"pass": self._pass, "round": self._round}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._pass, self._round = state_dict["pass"], state_dict["round"]
+        self._pass = state_dict["pass"]
+        self._round = state_dict["round"]
         self._rounds = None
 
     def _whole_on(self, device: torch.device) -> Data:
@@ -224,7 +228,7 @@ class SubgraphDataModule(MiniBatchDataModule):
 
     @abstractmethod
     def evaluation_parts(self, nodes: Tensor) -> list[Tensor]:
-        """Parts whose subgraphs, made by `batch`, evaluate the nodes; each node is in one part."""
+        """Return parts whose subgraphs, made by `batch`, evaluate each node once."""
 
     def evaluate_parts(
         self, function: Callable[[Data, Tensor], Tensor], nodes: Tensor, device: torch.device
@@ -274,12 +278,13 @@ class PartitionDataModule(SubgraphDataModule):
         return data
 
     def evaluation_parts(self, nodes: Tensor) -> list[Tensor]:
-        asked = torch.zeros(self.num_nodes, dtype=torch.bool)
-        asked[nodes] = True
+        is_evaluated = torch.zeros(self.num_nodes, dtype=torch.bool)
+        is_evaluated[nodes] = True
         rounds = random_rounds(self.num_nodes, self.size, 1, self.seed, EVALUATION)
-        return [part.sort().values for (part,) in rounds if asked[part].any()]
+        return [part.sort().values for (part,) in rounds if is_evaluated[part].any()]
 
     def rounds(self, number: int, batches: int) -> list[tuple[Tensor, ...]]:
         """See `random_rounds`; at least one part of every round has a training node."""
         rounds = random_rounds(self.num_nodes, self.size, batches, self.seed, number)
-        return [parts for parts in rounds if any(self.train_mask[part].any() for part in parts)]
+        train_mask = self.train_mask
+        return [parts for parts in rounds if any(train_mask[part].any() for part in parts)]

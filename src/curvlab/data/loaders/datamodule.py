@@ -43,7 +43,11 @@ def to_default_dtype(data: Data) -> Data:
     dtype = torch.get_default_dtype()
     if dtype == torch.float32:
         return data
-    return data.clone().apply(lambda t: t.to(dtype) if t.dtype == torch.float32 else t)
+
+    def convert(tensor: Tensor) -> Tensor:
+        return tensor.to(dtype) if tensor.dtype == torch.float32 else tensor
+
+    return data.clone().apply(convert)
 
 
 class GraphDataModule(CheckedFields, LightningDataModule):
@@ -53,7 +57,7 @@ class GraphDataModule(CheckedFields, LightningDataModule):
         source: source that loads the graph.
         transforms: transforms, applied in order, once; random ones draw from `seed`.
         steps_per_epoch: optimiser steps between two validations.
-        seed: seed of the run: of random transforms, and of a split that does not fix a seed.
+        seed: seed of the run: of random transforms, and of a split whose `draw` is null.
         cache_dir: folder of the disk cache of expensive transforms; None: no cache.
         split: split that adds the parts, `split(graph, seed)`; None for tasks that use all nodes.
         one_logit: separate two classes by one logit (sets scored by ROC-AUC).
@@ -78,7 +82,7 @@ class GraphDataModule(CheckedFields, LightningDataModule):
 
     @property
     def graph(self) -> Data:
-        """The prepared graph, on whichever device it is; prepared at the first access."""
+        """The prepared graph, on its present device; the first access prepares it."""
         if self._graph is None:
             self._graph = self._prepare()
         return self._graph
@@ -172,7 +176,7 @@ class GraphDataModule(CheckedFields, LightningDataModule):
         device: torch.device,
         dataloader_idx: int,  # noqa: ARG002 - Lightning's signature
     ) -> Data:
-        """Move the graph when it is elsewhere; `Data.to` works in place, so only once."""
+        """Move the graph if it is on another device; `Data.to` moves it in place, hence once."""
         return batch if batch.edge_index.device == device else batch.to(device)
 
     def _prepare(self) -> Data:
@@ -186,7 +190,7 @@ class GraphDataModule(CheckedFields, LightningDataModule):
                 data = apply_transform(transform, data, self.cache_dir)
         for transform in self.transforms:
             remember(data, transform.resolve(data))
-        if data.x is not None and data.x.dtype == torch.float64:  # columns of your own graph
+        if data.x is not None and data.x.dtype == torch.float64:  # columns of a user's graph
             data.x = data.x.to(torch.get_default_dtype())
         check_graph(data)
         self._check_edges(data)
@@ -194,10 +198,10 @@ class GraphDataModule(CheckedFields, LightningDataModule):
 
     def _check_edges(self, data: Data) -> None:
         """Refuse weights and directions that no transform of the model reads."""
-        for name, what in (("edge_weight", "weighted"), ("edge_forward", "directed")):
+        for name, option in (("edge_weight", "weighted"), ("edge_forward", "directed")):
             if name in data and not any(name in t.reads for t in self.transforms):
                 raise UsageError(
-                    f"the graph's edges are {what}, which this model does not see: choose one with "
-                    "a normalised adjacency, such as hypformer, sgformer or gprgnn, or drop "
-                    f"{what}=True."
+                    f"the graph's edges are {option}, which this model does not see: choose one "
+                    "with a normalised adjacency, such as hypformer, sgformer or gprgnn, or drop "
+                    f"{option}=True."
                 )

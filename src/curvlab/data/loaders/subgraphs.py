@@ -18,14 +18,17 @@ class Subgraphs:
     """Subgraphs of one graph on CPU, in time proportional to the degrees of their nodes.
 
     Row i of everything that has a row per node is the i-th of its nodes. Matrices of nodes by nodes
-    are rebuilt from the subgraph's own edges. Subgraphs lack what is `without`.
+    are rebuilt from the subgraph's own edges. Subgraphs lack the attributes `without`.
     """
 
     def __init__(
         self, graph: Data, transforms: Sequence[GraphTransform] = (), without: Sequence[str] = ()
     ) -> None:
         tensors = {name: value for name, value in graph if isinstance(value, Tensor)}
-        dense = {name for t in transforms if t.of_pairs for name in t.writes}
+        dense = set[str]()
+        for transform in transforms:
+            if transform.of_pairs:
+                dense.update(transform.writes)
         sparse = {name for name, value in tensors.items() if value.layout != torch.strided}
         matrices = sparse | dense.intersection(tensors)
         self._transforms = [t for t in transforms if matrices.intersection(t.writes)]
@@ -69,25 +72,28 @@ class Subgraphs:
         """
         number, first, sources = self._lookup(1)
         hops = [seeds]
-        drawn = []
+        edge_places = []
         owners = []
-        met = len(seeds)
-        self._number[seeds] = torch.arange(met)
+        total = len(seeds)
+        self._number[seeds] = torch.arange(total)
         for fan_out in fan_outs:
             targets = hops[-1]
             degree = first[targets + 1] - first[targets]
-            many = degree > fan_out
-            places, owner = _all_places(first[targets[~many]], degree[~many])
-            some = first[targets[many]].unsqueeze(1) + distinct_integers(degree[many], fan_out)
-            drawn.append(torch.cat([places, some.flatten()]))
-            repeated = targets[many].repeat_interleave(fan_out)
-            owners.append(torch.cat([targets[~many][owner], repeated]))
-            source = sources[drawn[-1]]
+            is_large = degree > fan_out
+            places, owner = _all_places(first[targets[~is_large]], degree[~is_large])
+            subsets = first[targets[is_large]].unsqueeze(1) + distinct_integers(
+                degree[is_large], fan_out
+            )
+            edge_places.append(torch.cat([places, subsets.flatten()]))
+            repeated = targets[is_large].repeat_interleave(fan_out)
+            owners.append(torch.cat([targets[~is_large][owner], repeated]))
+            source = sources[edge_places[-1]]
             hops.append(source[self._number[source] < 0].unique())
-            count = met + len(hops[-1])
-            self._number[hops[-1]] = torch.arange(met, count)
-            met = count
-        nodes, places = torch.cat(hops), torch.cat(drawn)
+            first_new = total
+            total += len(hops[-1])
+            self._number[hops[-1]] = torch.arange(first_new, total)
+        nodes = torch.cat(hops)
+        places = torch.cat(edge_places)
         source = self._number[sources[places]]
         target = self._number[torch.cat(owners)]
         self._number[nodes] = -1
@@ -97,16 +103,21 @@ class Subgraphs:
         return data
 
     def _lookup(self, end: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The edges by their source (0) or target (1): numbers, where nodes begin, other ends."""
+        """The edges by their source (0) or target (1).
+
+        Returns:
+            Numbers of the edges, the place at which each node's begin, and their other ends.
+        """
         if end not in self._lookups:
             ends = self._graph.edge_index
             order = ends[end].argsort(stable=True)
             counts = torch.bincount(ends[end], minlength=self._nodes)
-            self._lookups[end] = order, F.pad(counts.cumsum(0), (1, 0)), ends[1 - end][order]
+            first = F.pad(counts.cumsum(0), (1, 0))
+            self._lookups[end] = (order, first, ends[1 - end][order])
         return self._lookups[end]
 
     def _select(self, nodes: Tensor, source: Tensor, target: Tensor, edges: Tensor) -> Data:
-        """Rows of nodes and edges, and the matrices of these edges."""
+        """Take rows of nodes and edges, and rebuild the matrices of these edges."""
         data = filter_data(self._graph, nodes, source, target, edges)
         data.num_nodes = len(nodes)
         for transform in self._transforms:
@@ -120,13 +131,13 @@ def distinct_integers(below: Tensor, count: int) -> Tensor:
     For j = bound - count, ..., bound - 1 draw t from 0 to j; take t, or j where t is taken (Bentley
     and Floyd 1987).
     """
-    chosen = below.new_full((len(below), count), -1)
+    integers = below.new_full((len(below), count), -1)
     for i in range(count):
         j = below - count + i
         t = (torch.rand(len(below), dtype=torch.float64) * (j + 1)).long()
-        taken = (chosen[:, :i] == t.unsqueeze(1)).any(1)
-        chosen[:, i] = torch.where(taken, j, t)
-    return chosen
+        is_repeated = (integers[:, :i] == t.unsqueeze(1)).any(1)
+        integers[:, i] = torch.where(is_repeated, j, t)
+    return integers
 
 
 def _all_places(first: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:

@@ -46,8 +46,8 @@ class TokenStore:
         nodes = graph.read("nodes")
         self.order = np.random.default_rng(0).permutation(len(nodes))  # of the labelled nodes
         self.nodes = nodes[self.order]
-        chosen = {name: getattr(spec, name) for name in SPEC}
-        self.facts: dict[str, Any] = {**chosen, "graph": graph.arrays}
+        options = {name: getattr(spec, name) for name in SPEC}
+        self.facts: dict[str, Any] = {**options, "graph": graph.arrays}
         stored = ArrayFolder.open(folder)
         if stored is not None and stored.facts != self.facts:
             raise stored.damage_error(MANIFEST)
@@ -59,7 +59,7 @@ class TokenStore:
         return TOKENS in self.arrays.arrays
 
     def tokens(self) -> Tensor:
-        """The tokens, mapped from the file; changes of them stay in memory."""
+        """The tokens, mapped from the file; changes stay in memory."""
         tokens = torch.from_numpy(self.arrays.open_array(TOKENS))
         return tokens.view(torch.bfloat16) if self.spec.dtype == "bfloat16" else tokens
 
@@ -77,9 +77,10 @@ class TokenStore:
             )
         self.graph.verify()
         features = self.graph.num_features
-        done = sum(entry["shape"][1] for entry in self.arrays.arrays.values())
-        missing = np.arange(done // (self.spec.orders + 1), features)
-        for part in np.array_split(missing, -(-len(missing) // columns) or 1):
+        columns_on_disk = sum(entry["shape"][1] for entry in self.arrays.arrays.values())
+        to_compute = np.arange(columns_on_disk // (self.spec.orders + 1), features)
+        blocks = -(-len(to_compute) // columns) or 1
+        for part in np.array_split(to_compute, blocks):
             if len(part):
                 self._compute_columns(int(part[0]), int(part[-1]) + 1)
                 self.arrays.declare(**self.facts)
@@ -157,7 +158,7 @@ class TokenStore:
 
 
 def _row_blocks(rows: int, row_bytes: int) -> Iterator[slice]:
-    """Rows that take `BLOCK_BYTES` together."""
+    """Slices of rows that take `BLOCK_BYTES` together."""
     step = max(1, BLOCK_BYTES // max(1, row_bytes))
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
@@ -207,7 +208,7 @@ class TokenDataModule(MiniBatchDataModule):
         train = self.graph.train_mask.nonzero().squeeze(-1)
         cut = train.tensor_split(step_parts(len(train), self.size, batches))
         order = pass_generator(self.seed, number).permutation(len(cut))
-        return [tuple(cut[i] for i in some) for some in order.reshape(-1, batches)]
+        return [tuple(cut[i] for i in row) for row in order.reshape(-1, batches)]
 
     def _prepare(self) -> Data:
         store = self._store()
@@ -237,8 +238,10 @@ class TokenDataModule(MiniBatchDataModule):
             )
         folder = Path(self.cache_dir) / "graphs" / key
         graph = DiskGraph.open(folder)
-        if graph is not None and (store := self._tokens_of(graph)).complete:
-            return store
+        if graph is not None:
+            store = self._tokens_of(graph)
+            if store.complete:
+                return store
         folder.parent.mkdir(parents=True, exist_ok=True)
         lease = folder.with_name(f"{key}.lease")  # the folder is deleted before it is written
 
@@ -246,12 +249,13 @@ class TokenDataModule(MiniBatchDataModule):
             log.info("%s is at work in %s: waiting", holder, folder)
 
         with acquire(lease, wait):
-            store = self._tokens_of(DiskGraph.open(folder) or self._written(folder))
+            graph = DiskGraph.open(folder) or self._write_graph(folder)
+            store = self._tokens_of(graph)
             if not store.complete:
                 store.compute(1e9 * self.memory_gb)
         return store
 
-    def _written(self, folder: Path) -> DiskGraph:
+    def _write_graph(self, folder: Path) -> DiskGraph:
         to_disk = getattr(self.source, "to_disk", None)
         if to_disk is not None:
             return to_disk(folder)

@@ -42,7 +42,7 @@ class TripleDataModule(MiniBatchDataModule):
             (Wang et al. 2014); `both` replaces the two.
         filtered: a batch has `known`, numbers of all training triples (`triple_numbers`).
         subsampling: a batch has `weight` `[triples]`, n^(-1/2) of the number n of training triples
-            with the same head and relation or the same relation and tail (Sun et al. 2019).
+            with the same head and relation, or the same relation and tail (Sun et al. 2019).
     """
 
     size: PositiveInt = 512
@@ -130,10 +130,12 @@ class TripleDataModule(MiniBatchDataModule):
         pair, _ = self._pairs
         generator = pass_generator(self.seed, number)
         steps = step_parts(len(pair), self.size, batches)
-        order = generator.permutation(len(pair) // (2 if self.shuffle == "sides" else 1))
+        items = len(pair) // 2 if self.shuffle == "sides" else len(pair)
+        order = generator.permutation(items)
         if self.shuffle == "pairs":
             _, group = np.unique(pair.numpy(), return_inverse=True)
-            order = order[np.argsort(generator.permutation(group.max() + 1)[group[order]])]
+            rank_of_group = generator.permutation(group.max() + 1)
+            order = order[np.argsort(rank_of_group[group[order]])]
         parts = torch.from_numpy(order).tensor_split(steps)
         if self.shuffle == "sides":  # the second half of the triples is the inverse of the first
             parts = tuple(torch.cat([part, part + len(order)]) for part in parts)
@@ -152,11 +154,11 @@ class TripleDataModule(MiniBatchDataModule):
             share = 0.5 if self.corruption == "uniform" else 0.0
             return torch.full((self.num_relations,), share)
         head, relation, tail = self.train_triples
-        of_ends = []
+        inverse_means = []
         for end in (head, tail):
             pairs = torch.stack([relation, end]).unique(dim=1)[0]
-            of_ends.append(1 / pairs.bincount(minlength=self.num_relations))
-        per_head, per_tail = of_ends  # both lack the factor of the relation's triples
+            inverse_means.append(1 / pairs.bincount(minlength=self.num_relations))
+        per_head, per_tail = inverse_means  # both lack the factor of the relation's triples
         return per_head / (per_head + per_tail)
 
     @cached_property
@@ -173,6 +175,11 @@ class TripleDataModule(MiniBatchDataModule):
 def add_inverses(data: Data) -> Data:
     """A knowledge graph and the inverse of every triple: (t, r + relations, h) in the same part."""
     names = data.relation_names
+    negatives = {}
+    for part in MASKS:
+        key = f"{part}_negatives"
+        if key in data:
+            negatives[key] = data[key]
     return Data(
         edge_index=torch.cat([data.edge_index, data.edge_index.flip(0)], dim=1),
         edge_type=torch.cat([data.edge_type, data.edge_type + len(names)]),
@@ -181,5 +188,5 @@ def add_inverses(data: Data) -> Data:
         inverse_relations=True,
         vocabulary=vocabulary_of(data),
         **{mask: data[mask].repeat(2) for mask in MASKS.values()},
-        **{key: data[key] for key in map("{}_negatives".format, MASKS) if key in data},
+        **negatives,
     )

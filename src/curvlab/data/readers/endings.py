@@ -46,7 +46,7 @@ def ending_of(path: str | Path) -> str:
 
 
 def reader_name(path: str | Path, options: Iterable[str] = ()) -> str:
-    """The data set that reads a path; empty if it is neither a place nor a known ending.
+    """The data set that reads a path; empty if it does not exist and no reader has its ending.
 
     Args:
         path: Path of a folder or file.
@@ -58,18 +58,21 @@ def reader_name(path: str | Path, options: Iterable[str] = ()) -> str:
         has_triples = any((place / name).exists() for name in TRIPLES)
         has_edges = any(place.glob("edges.*"))
         return "kg_folder" if has_triples and not has_edges else "graph_folder"
-    named = next((name for name, endings in READERS.items() if ending in endings), "")
-    refused = "://" in str(path) or ending in WAYS_OUT
-    if named in ("", "graph_folder") and place.is_file() and {*TRIPLE_OPTIONS} & {*options}:
+    reader = next((name for name, endings in READERS.items() if ending in endings), "")
+    is_refused = "://" in str(path) or ending in WAYS_OUT
+    if reader in ("", "graph_folder") and place.is_file() and {*TRIPLE_OPTIONS} & {*options}:
         return "kg_folder"
-    return named or ("graph_folder" if place.is_file() or refused else "")
+    if reader:
+        return reader
+    return "graph_folder" if place.is_file() or is_refused else ""
 
 
 def refuse_ending(path: str | Path) -> None:
     """Refuse an address and a file that no reader takes, with the way out."""
     if ":/" in str(path):
         raise UsageError(f"{path} is an address: download the file, and give its path.")
-    if way := WAYS_OUT.get(ending_of(path)):
+    way = WAYS_OUT.get(ending_of(path))
+    if way:
         raise UsageError(f"{path} is not read as a graph: {way}.")
 
 

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from textwrap import shorten
 
 import numpy as np
 import pandas as pd
 
-from curvlab.data.readers.tables import Table, check_file, read_table, read_text, split_lines
+from curvlab.data.readers.tables import Table, check_file, read_table
+from curvlab.data.readers.texts import read_text, split_lines
 from curvlab.errors import UsageError
 
 ROLES = {
@@ -79,14 +80,15 @@ def plain_name(name: str) -> str:
     return re.sub(r"[\W_]", "", str(name)).casefold()
 
 
-def named_columns(columns: Iterable[str], without: Sequence[str] = ()) -> dict[str, str]:
+def named_columns(columns: Iterable[str], excluded_names: Sequence[str] = ()) -> dict[str, str]:
     """Columns by role, found by name; the first existing name of a role counts."""
     plain = {plain_name(name): name for name in reversed([*columns])}
-    candidates = {
-        role: [plain[n] for n in names if n in plain and n not in without]
-        for role, names in ROLES.items()
-    }
-    return {role: names[0] for role, names in candidates.items() if names}
+    roles = {}
+    for role, names in ROLES.items():
+        candidates = [name for name in names if name in plain and name not in excluded_names]
+        if candidates:
+            roles[role] = plain[candidates[0]]
+    return roles
 
 
 def named_ends(columns: Sequence[str]) -> list[str]:
@@ -95,17 +97,25 @@ def named_ends(columns: Sequence[str]) -> list[str]:
     for name in columns:
         spaced = re.sub(r"([a-z])([A-Z0-9])|([A-Za-z])(\d)", r"\1\3 \2\4", str(name))
         words[name] = re.sub(r"[\W_]+", " ", spaced).casefold().split()
-    for first, second in ((a, b) for a in columns for b in columns if a != b):
-        if len(words[first]) != len(words[second]):
-            continue
-        pairs = [(a, b) for a, b in zip(words[first], words[second], strict=True) if a != b]
-        if len(pairs) == 1 and pairs[0][1] in ENDS.get(pairs[0][0], ()):
+    for first, second in permutations(columns, 2):
+        if _are_ends(words[first], words[second]):
             return [first, second]
     return []
 
 
+def _are_ends(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether two names differ in one word, which is that of an edge's first and second end."""
+    if len(first) != len(second):
+        return False
+    pairs = [(a, b) for a, b in zip(first, second, strict=True) if a != b]
+    if len(pairs) != 1:
+        return False
+    ((word, counterpart),) = pairs
+    return counterpart in ENDS.get(word, ())
+
+
 def read_header(table: Table, header: bool | None, nodes: Table | None = None) -> tuple[Table, str]:
-    """Take the first line of a list of edges for a header if it is one; say what was understood.
+    """Take the first line of a list of edges for a header if it is one; say how it was read.
 
     It is a header if its words are those of two ends, if it has texts above numbers, or if its two
     names are in no other line.
@@ -113,8 +123,9 @@ def read_header(table: Table, header: bool | None, nodes: Table | None = None) -
     if table.headed or table.frame.empty:  # by its format
         return table, ""
     first = [*table.frame.iloc[0].fillna("").str.strip()]
-    if header is None and (named := _commented_header(table)):
-        frame = table.frame.rename(columns=dict(zip(table.frame.columns, named, strict=False)))
+    names = _commented_header(table) if header is None else []
+    if names:
+        frame = table.frame.rename(columns=dict(zip(table.frame.columns, names, strict=False)))
         return table.replace(frame=frame, headed=True), "header in a comment"
     below = table.frame.iloc[1:]
     if header is None and _numbers_rows(first, below):
@@ -181,19 +192,23 @@ def _pairs_are_rare(below: pd.DataFrame) -> bool:
 def _commented_header(table: Table) -> list[str]:
     """Names in the last comment, if they name two ends and are as many as the columns."""
     for line in table.comments[-1:]:
+        if not line.strip():
+            continue
         separator = table.form[0].split()[1]
-        for by in (separator, "tab", "comma", "space"):
-            names = [*map(str.strip, split_lines([line.strip()], by)[0])] if line.strip() else []
+        for name in (separator, "tab", "comma", "space"):
+            (fields,) = split_lines([line.strip()], name)
+            names = [field.strip() for field in fields]
             if 1 < len(names) <= table.frame.shape[1] and named_ends(names):
                 return names
     return []
 
 
 def edge_columns(
-    table: Table, ends: Sequence[str | int] | None, weighted: bool, said: str
+    table: Table, ends: Sequence[str | int] | None, weighted: bool, header: str
 ) -> tuple[Table, str]:
-    """A table of columns `source`, `target` and perhaps `weight`, and what was understood."""
-    frame, guess = table.frame, ""
+    """A table of columns `source`, `target` and perhaps `weight`, and how it was read."""
+    frame = table.frame
+    guess = ""
     if frame.shape[1] < 2 or frame.empty:
         raise UsageError(
             f"{table.path} has no edges: write two ids in every line, as in a,b, or name another "
@@ -203,18 +218,17 @@ def edge_columns(
     frame = frame.loc[:, [not _is_arrow(frame[name]) for name in frame]]
     numbering = _row_numbers(table)
     if ends is not None:
-        chosen = table.names_of(ends)
-        table.has(chosen, "ends")
-        if len({*chosen}) != 2:
-            table.faults.append(f"ends={chosen} must name two columns of {table.path}")
+        end_columns = table.names_of(ends)
+        table.has(end_columns, "ends")
+        if len({*end_columns}) != 2:
+            table.faults.append(f"ends={end_columns} must name two columns of {table.path}")
         table.check()
     else:
         _refuse_blanks_in_names(table)
-        chosen = named_ends([*frame]) if table.headed else []
-        guess = ""
-        if not chosen:
-            chosen, guess = _shared_columns(frame.drop(columns=numbering))
-    rest = [str(name) for name in frame if name not in chosen]
+        end_columns = named_ends([*frame]) if table.headed else []
+        if not end_columns:
+            end_columns, guess = _shared_columns(frame.drop(columns=numbering))
+    rest = [str(name) for name in frame if name not in end_columns]
     if "relation" in named_columns(rest):
         raise UsageError(
             f"{table.path} has a column of relations, as a knowledge graph has: use "
@@ -222,18 +236,19 @@ def edge_columns(
             "dataset.source.test_share=0.1 dataset.source.valid_share=0.1, which draw their parts."
         )
     rest = [name for name in rest if name not in numbering]
-    numbers = [c for c in rest if not (table.blank(c).all() or table.is_text(c))]
-    named = named_columns(rest).get("weight")
-    weight = [named] if named else numbers[:1]
-    form = "; ".join(filter(None, (said, *table.form)))
-    line = f"edges: {_shown(chosen[0])} - {_shown(chosen[1])}{guess}{f' ({form})' if form else ''}"
-    line += f"; weight: {_shown(weight[0]) if weighted and weight else 'none'}"
+    weight = _weight_columns(table, rest)
+    source, target = map(_format_name, end_columns)
+    form = "; ".join(filter(None, (header, *table.form)))
+    line = f"edges: {source} - {target}{guess}"
+    if form:
+        line += f" ({form})"
+    line += f"; weight: {_format_name(weight[0]) if weighted and weight else 'none'}"
     unused = [name for name in rest if not weighted or name not in weight]
     if unused:
         line += f"; not used: {shorten(', '.join(unused), 160, placeholder=' ...')}"
     if weight and not weighted:
-        line += f" (dataset.source.weighted=true takes {_shown(weight[0])} as weights)"
-    frame = frame[[*chosen, *weight]] if weighted else frame[chosen]
+        line += f" (dataset.source.weighted=true takes {_format_name(weight[0])} as weights)"
+    frame = frame[[*end_columns, *weight]] if weighted else frame[end_columns]
     if weighted and not weight:
         table.faults.append(
             f"weighted=True, but {table.path} has no third column: write the weight there, or "
@@ -241,6 +256,17 @@ def edge_columns(
         )
     names = ["source", "target", "weight"][: frame.shape[1]]
     return table.replace(frame=frame.set_axis(names, axis=1)), line
+
+
+def _weight_columns(table: Table, columns: Sequence[str]) -> list[str]:
+    """The column of weights among these, by its name, or else the first one of numbers."""
+    by_name = named_columns(columns).get("weight")
+    if by_name:
+        return [by_name]
+    for name in columns:
+        if not table.blank(name).all() and not table.is_text(name):
+            return [name]
+    return []
 
 
 def _refuse_blanks_in_names(table: Table) -> None:
@@ -318,7 +344,8 @@ def hydra_list(names: Sequence[str]) -> str:
 
 def hydra_text(text: str) -> str:
     """Format a text for the command line, in quotes if necessary."""
-    if numbered := re.fullmatch(r"column (\d+)", text):
+    numbered = re.fullmatch(r"column (\d+)", text)
+    if numbered:
         return numbered[1]
     if re.fullmatch(r"[A-Za-z_./~][\w./~+-]*", text, re.ASCII) and text.casefold() not in NO_TEXTS:
         return text
@@ -328,7 +355,7 @@ def hydra_text(text: str) -> str:
 NO_TEXTS = ("null", "true", "false", "nan", "inf")
 
 
-def _shown(name: str) -> str:
+def _format_name(name: str) -> str:
     return name if re.fullmatch(r"column \d+", name) else repr(name)
 
 
@@ -338,56 +365,61 @@ def triple_table(
     separator: str | None = None,
     header: bool | None = None,
 ) -> tuple[Table, str]:
-    """A table of columns `head`, `relation` and `tail`, and what was understood.
+    """A table of columns `head`, `relation` and `tail`, and how it was read.
 
     `columns` are these three in the order of the file, or the file's columns for them.
     """
-    if (table := _read_n_triples(path)) is not None:
+    table = _read_n_triples(path)
+    if table is not None:
         return table, "N-Triples"
     table = read_table(path, separator, plain=True)
     if table.frame.empty:
         raise UsageError(f"{path} is empty: it must have at least one triple.")
     first = [*table.frame.iloc[0].fillna("").str.strip()]
-    given = columns or ()
-    order = [*map(str, given)]
+    by_user = columns or ()
+    order = [*map(str, by_user)]
     by_name = bool(order) and sorted(order) != sorted(TRIPLE)
     roles = triple_roles(first)
     if header is None:
-        below = table.frame.iloc[1:]
-        repeated = (
-            bool(roles) and below.iloc[:, roles["relation"]].eq(first[roles["relation"]]).any()
-        )
-        header = (bool(roles) and not repeated) or (by_name and {*order} <= {*first})
-    said = "header read" if header else "no header"
+        header = by_name and {*order} <= {*first}
+        if roles and not header:
+            place = roles["relation"]
+            below = table.frame.iloc[1:, place]
+            header = not bool(below.eq(first[place]).any())
+    header_text = "header read" if header else "no header"
     table = table.with_header() if header else table
     names = [*map(str, table.frame)]
     if by_name:
-        chosen = table.names_of(given)
-        table.has(chosen, "columns")
+        triple_columns = table.names_of(by_user)
+        table.has(triple_columns, "columns")
         table.check()
     elif not order and header and roles:
-        chosen = [names[roles[role]] for role in TRIPLE]
+        triple_columns = [names[roles[role]] for role in TRIPLE]
     elif len(names) != 3:
         raise UsageError(
             f"{path} has {len(names)} columns: write head, relation and tail in every line, or "
             "name three by columns=[HEAD,RELATION,TAIL], as 1, 2, 3 without a header."
         )
     else:
-        chosen = [names[(order or [*TRIPLE]).index(role)] for role in TRIPLE]
-    unused = [name for name in names if name not in chosen]
-    said = f"{' - '.join(map(_shown, chosen))} ({'; '.join((said, *table.form))})"
-    said += f"; not used: {', '.join(unused)}" if unused else ""
-    frame = table.frame[chosen].set_axis([*TRIPLE], axis=1)
-    return table.replace(frame=frame), said
+        triple_columns = [names[(order or [*TRIPLE]).index(role)] for role in TRIPLE]
+    unused = [name for name in names if name not in triple_columns]
+    form = "; ".join((header_text, *table.form))
+    line = f"{' - '.join(map(_format_name, triple_columns))} ({form})"
+    if unused:
+        line += f"; not used: {', '.join(unused)}"
+    frame = table.frame[triple_columns].set_axis([*TRIPLE], axis=1)
+    return table.replace(frame=frame), line
 
 
 def triple_roles(names: Sequence[str]) -> dict[str, int]:
     """Positions of head, relation and tail among names of columns, or nothing."""
-    positions = {
-        role: [i for i, name in enumerate(names) if plain_name(name) in usual.split()]
-        for role, usual in TRIPLE.items()
-    }
-    return {role: at[0] for role, at in positions.items()} if all(positions.values()) else {}
+    roles = {}
+    for role, usual in TRIPLE.items():
+        places = [i for i, name in enumerate(names) if plain_name(name) in usual.split()]
+        if not places:
+            return {}
+        roles[role] = places[0]
+    return roles
 
 
 def _read_n_triples(path: Path) -> Table | None:

@@ -8,7 +8,8 @@ import networkx as nx
 import pandas as pd
 
 from curvlab.data.readers.endings import ending_of
-from curvlab.data.readers.tables import Table, blank_comments, find_separator, read_text
+from curvlab.data.readers.tables import Table
+from curvlab.data.readers.texts import SEPARATORS, blank_comments, find_separator, read_text
 from curvlab.data.readers.words import join_names
 from curvlab.errors import UsageError
 
@@ -20,7 +21,7 @@ HEADER = re.compile(r"#.*\n# GMT .*\n#.*\n")
 
 
 def read_networkx(path: Path, directed: bool) -> tuple[Table, Table, list[str]]:
-    """Tables of edges and of nodes (ids in `id`), and what was understood."""
+    """Tables of edges and of nodes (ids in `id`), and remarks on how they were read."""
     text, _ = read_text(path)
     ending = ending_of(path)
     says = list[str]()
@@ -32,15 +33,15 @@ def read_networkx(path: Path, directed: bool) -> tuple[Table, Table, list[str]]:
         elif ending in (".net", ".paj"):
             graph = _parse_pajek(text, says)
         elif ending == ".gexf":
-            graph = _named(nx.read_gexf(path), says)
+            graph = _label_nodes(nx.read_gexf(path), says)
         else:
             graph = nx.read_graphml(path)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     except Exception as error:  # each format fails in its own way
-        why = " ".join(str(error).split())[:160] or type(error).__name__
+        reason = " ".join(str(error).split())[:160] or type(error).__name__
         raise UsageError(
-            f"{path} is not read as {ending.removeprefix('.')} ({why}): correct the file, or "
+            f"{path} is not read as {ending.removeprefix('.')} ({reason}): correct the file, or "
             "write it again by networkx."
         ) from error
     if directed and not graph.is_directed():
@@ -48,7 +49,7 @@ def read_networkx(path: Path, directed: bool) -> tuple[Table, Table, list[str]]:
     pairs = [(str(a), str(b), facts) for a, b, facts in graph.edges(data=True)]
     facts = pd.DataFrame([facts for *_, facts in pairs], index=range(len(pairs)))
     facts = facts.drop(columns=["id", "key"], errors="ignore")
-    facts = facts.rename(columns=lambda name: f"{name} " if name in ("source", "target") else name)
+    facts = facts.rename(columns={name: f"{name} " for name in ("source", "target")})
     ends = pd.DataFrame([pair[:2] for pair in pairs], columns=["source", "target"], dtype=str)
     rows = pd.DataFrame([facts for _, facts in graph.nodes(data=True)], index=range(len(graph)))
     rows = rows.drop(columns="id", errors="ignore")
@@ -59,9 +60,10 @@ def read_networkx(path: Path, directed: bool) -> tuple[Table, Table, list[str]]:
 
 def _parse_gml(text: str, says: list[str]) -> nx.Graph:
     """GML by the labels of its nodes, else by their ids; repeated edges are kept."""
-    many = re.sub(r"\bgraph\s*\[", "graph [ multigraph 1", text, count=1)
-    many = text if re.search(r"\bmultigraph\b", text) else many
-    tries = [(form, label) for label in ("label", "id") for form in (text, many)]
+    multigraph = text
+    if not re.search(r"\bmultigraph\b", text):
+        multigraph = re.sub(r"\bgraph\s*\[", "graph [ multigraph 1", text, count=1)
+    tries = [(form, label) for label in ("label", "id") for form in (text, multigraph)]
     for form, label in tries:
         try:
             graph = nx.parse_gml(form.split("\n"), label=label)
@@ -81,10 +83,13 @@ def _parse_neighbours(text: str, directed: bool, says: list[str]) -> nx.Graph:
     text = text[by_networkx.end() :] if by_networkx else blank_comments(text)[0]
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     separator, _ = find_separator(lines, quoted=False)
-    mark = {"tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}.get(separator)
-    mark = mark if mark is not None and any(mark in line for line in lines) else None
+    mark = None if separator == "space" else SEPARATORS[separator]
+    if mark is not None and not any(mark in line for line in lines):
+        mark = None
     rows = [[name.strip() for name in line.split(mark)] for line in lines]
-    if by_networkx and {name for row in rows for name in row} - {row[0] for row in rows}:
+    nodes_of_lines = {row[0] for row in rows}
+    has_other_names = any(name not in nodes_of_lines for row in rows for name in row)
+    if by_networkx and has_other_names:
         rows = join_names(line.split() for line in lines)  # networkx writes a line for each node
         says.append("names have blanks, and each node has a line (guess: write tabs between names)")
     graph = nx.DiGraph() if directed else nx.MultiGraph()
@@ -115,7 +120,7 @@ def _parse_pajek(text: str, says: list[str]) -> nx.Graph:
     return graph
 
 
-def _named(graph: Any, says: list[str]) -> nx.Graph:
+def _label_nodes(graph: Any, says: list[str]) -> nx.Graph:
     """Call the nodes of GEXF by their labels if those are all there and differ."""
     labels = {node: facts.pop("label", "") for node, facts in graph.nodes(data=True)}
     if all(labels.values()) and len({*labels.values()}) == len(labels):

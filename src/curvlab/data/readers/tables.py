@@ -3,9 +3,7 @@
 pandas parses; errors name file and line.
 """
 
-import codecs
 import csv
-import gzip
 import io
 import re
 import warnings
@@ -14,20 +12,23 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from curvlab.data.readers.texts import (
+    DECIMAL_COMMA,
+    NAMES_OF_SEPARATORS,
+    SAMPLE,
+    SEPARATORS,
+    blank_comments,
+    find_separator,
+    read_text,
+    split_lines,
+)
 from curvlab.data.readers.words import split_pairs
 from curvlab.errors import FAULT, UsageError
-
-Separator = Literal["tab", "semicolon", "comma", "bar", "space"]
-
-SEPARATORS = {"tab": "\t", "semicolon": ";", "comma": ",", "bar": "|", "space": " "}
-"""Separators between columns; those that are least likely within a text come first."""
-
-NAMES_OF_SEPARATORS = {mark: name for name, mark in SEPARATORS.items()}
 
 NO_TABLES = {
     "%%matrixmarket": "is in the format Matrix Market: read it by scipy.io.mmread and write its "
@@ -46,18 +47,12 @@ NO_TABLES = {
 }
 """What to do with a text that is no table, by its first characters."""
 
-SAMPLE = 1000
-"""Lines by which a separator is chosen."""
-
-COMMENTS = ("#", "%")
 
 MISSING = frozenset(
     {"", "NULL", "Null", "null", "None", "none", r"\N", ".", "-"}
     | {"NA", "na", "<NA>", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "NaT"}
 )
 """Texts of a missing value in columns of numbers, labels and texts; never of an id."""
-
-DECIMAL_COMMA = r"[+-]?\d+(?:,\d+)?(?:[eE][+-]?\d+)?"
 
 
 @dataclass(frozen=True)
@@ -89,21 +84,27 @@ class Table:
         rows = np.flatnonzero(wrong)
         if len(rows):
             value = str(self.frame[column].astype(object).fillna("").iloc[rows[0]])[:40]
-            more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
+            remainder = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
             place = f"{self.unit} {self.frame.index[rows[0]]}, column {column!r}"
-            self.faults.append(f"{self.path}, {place}: {value!r}{more} {remedy}")
+            self.faults.append(f"{self.path}, {place}: {value!r}{remainder} {remedy}")
 
     def names_of(self, columns: Sequence[str | int]) -> list[str]:
-        """Names of columns that are given by name or number, from 1."""
+        """Names of columns that a user gives by name or number, from 1."""
         names = dict(enumerate(map(str, self.frame), 1))
-        return [names.get(c, f"column {c}") if isinstance(c, int) else c for c in columns]
+        by_name = []
+        for column in columns:
+            if isinstance(column, int):
+                by_name.append(names.get(column, f"column {column}"))
+            else:
+                by_name.append(column)
+        return by_name
 
     def has(self, columns: Sequence[str], key: str) -> None:
         """Note a fault for each missing column that an option names."""
-        shown = ", ".join(map(str, self.frame.columns[:12]))
+        columns_text = ", ".join(map(str, self.frame.columns[:12]))
         strange = [name for name in columns if name not in self.frame]
         self.faults.extend(
-            f"{key}=[{name}] names a column, but {self.path} has {shown}" for name in strange
+            f"{key}=[{name}] names a column, but {self.path} has {columns_text}" for name in strange
         )
 
     def check(self) -> None:
@@ -131,16 +132,18 @@ class Table:
     def blank(self, column: Hashable) -> np.ndarray:
         """Where a column has no value `[rows]`; in a column with `+`, `-` is a value."""
         texts = self.texts(column)
-        signs = {"-"} if texts.eq("+").any() else set()
-        return texts.isin(self.missing - signs).to_numpy(dtype=bool)
+        texts_of_none = self.missing
+        if texts.eq("+").any():
+            texts_of_none = texts_of_none - {"-"}
+        return texts.isin(texts_of_none).to_numpy(dtype=bool)
 
-    def said_missing(self, column: Hashable) -> str:
+    def missing_texts(self, column: Hashable) -> str:
         """The texts of a column's missing values, as ` (NA, -)`; empty without texts."""
         texts = sorted({*map(str, self.texts(column)[self.blank(column)])} - {""})
         return f" ({', '.join(texts[:5])})" if texts else ""
 
     def parsed(self, column: Hashable) -> "pd.Series[Any]":
-        """A column as numbers, true as 1 and false as 0; NaN where it has another text.
+        """A column as numbers, true as 1 and false as 0; NaN in place of any other text.
 
         If all values are numbers with a comma, the comma is a decimal mark. In a file whose
         separator is a comma it separates thousands.
@@ -148,11 +151,11 @@ class Table:
         values = self.frame[column]
         if not pd.api.types.is_numeric_dtype(values) and values.dtype.kind not in "mM":
             texts = self.values(column)
-            given = texts[texts.ne("")]
+            filled = texts[texts.ne("")]
             truth = texts.str.casefold().map({"": np.nan, "true": 1.0, "false": 0.0})
-            values = truth if truth[given.index].notna().all() else texts
-            commas = given.str.contains(",", regex=False).any()
-            if commas and given.str.fullmatch(DECIMAL_COMMA).all():
+            values = truth if truth[filled.index].notna().all() else texts
+            has_commas = filled.str.contains(",", regex=False).any()
+            if has_commas and filled.str.fullmatch(DECIMAL_COMMA).all():
                 mark = "" if "separator comma" in self.form else "."
                 values = texts.str.replace(",", mark, regex=False)
         return pd.to_numeric(values, errors="coerce")
@@ -164,11 +167,11 @@ class Table:
     def numbers(self, column: Hashable, remedy: str, blank: bool = False) -> np.ndarray:
         """A column as float64 numbers, finite in float32; NaN where `blank` allows none."""
         parsed = self.parsed(column)
-        missing = self.blank(column)
-        numbers = np.where(missing, np.nan, parsed.to_numpy(np.float64, na_value=np.nan))
+        is_blank = self.blank(column)
+        numbers = np.where(is_blank, np.nan, parsed.to_numpy(np.float64, na_value=np.nan))
         with np.errstate(over="ignore"):
             wrong = ~np.isfinite(numbers.astype(np.float32))
-        wrong &= ~missing | (not blank)
+        wrong &= ~is_blank | (not blank)
         self.refuse(wrong, column, f"is not a finite number: {remedy}")
         return numbers
 
@@ -176,113 +179,22 @@ class Table:
         """The table whose first line names the columns."""
         names = [*self.frame.iloc[0].fillna("").str.strip()] if len(self.frame) else []
         names = [name or f"column {i}" for i, name in enumerate(names, 1)]
-        if twice := [name for name, count in Counter(names).items() if count > 1]:
-            raise UsageError(f"{self.path} has two columns {twice[0]!r}: rename one.")
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        if repeated:
+            raise UsageError(f"{self.path} has two columns {repeated[0]!r}: rename one.")
         return self.replace(frame=self.frame.iloc[1:].set_axis(names, axis=1), headed=True)
 
     def replace(self, **changes: Any) -> "Table":
         return Table(**{**vars(self), **changes})
 
 
-def check_file(path: Path, what: str) -> None:
-    """Refuse a missing or empty file, with a sentence on `what` it should be."""
+def check_file(path: Path, description: str) -> None:
+    """Refuse a missing or empty file, with a sentence on what it should be."""
     if not path.is_file() or not path.stat().st_size:
         state = "is empty" if path.exists() else "is not there"
         if path.is_dir():
             state = "is a folder"
-        raise UsageError(f"{path} {state}: give the path of {what}.")
-
-
-def read_text(path: Path) -> tuple[str, str]:
-    """The text of a file, perhaps compressed by gzip, and its encoding."""
-    raw = path.read_bytes()
-    try:
-        while raw[:2] == b"\x1f\x8b":
-            raw = gzip.decompress(raw)
-        encoding = _wide_encoding(raw)
-        text = raw.decode(encoding or "utf-8-sig")
-        encoding = encoding.upper().removesuffix("-LE").removesuffix("-BE") or "UTF-8"
-    except UnicodeDecodeError:
-        text = raw.decode("cp1252", errors="replace")
-        encoding = "Windows-1252"
-    except (OSError, EOFError) as error:
-        raise UsageError(f"{path} cannot be read ({error}): it is not a complete .gz.") from None
-    if "\0" in text:
-        raise UsageError(f"{path} is not a text: write a table in UTF-8.")
-    text = text.removesuffix("\x1a")  # the end of a file of MS-DOS
-    return text.replace("\r\n", "\n").replace("\r", "\n"), encoding
-
-
-def _wide_encoding(raw: bytes) -> str:
-    """UTF-16 or UTF-32 by the byte order mark, UTF-16 also by its zeros; empty for others."""
-    if raw[:4] in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE):
-        return "utf-32"
-    if raw[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        return "utf-16"
-    start = raw[:1000]
-    zeros = start[::2].count(0), start[1::2].count(0)
-    if len(raw) % 2 or not start or max(zeros) < 0.4 * len(start[::2]):
-        return ""
-    if min(zeros) > 0:
-        return ""  # not a text of the Latin alphabet
-    return "utf-16-be" if zeros[0] else "utf-16-le"
-
-
-def blank_comments(text: str) -> tuple[str, tuple[str, ...]]:
-    """Empty the lines of comment, so that lines keep their numbers; return what they said.
-
-    Those are the lines at the beginning that start with # or %, and later ones with a blank after
-    it. Where a later field starts with such a mark, the mark belongs to names (`#tag`).
-    """
-    marks = [m for m in COMMENTS if not re.search(rf"(?m)^[^{m}\n].*[\t;,| ]\"?{m}\w", text)]
-    if not marks:
-        return text, ()
-    start = rf"[ \t]*[{''.join(marks)}]"
-    lead = re.match(rf"(?:[ \t]*\n|{start}.*(?:\n|\Z))*", text)
-    end = lead.end() if lead else 0
-    head = text[:end]
-    body = text[end:]
-    if not body.strip() and not re.fullmatch(rf"(?:{start}?(?:[ \t].*)?(?:\n|\Z))*", text):
-        return text, ()
-    said = [*re.findall(rf"(?m)^{start}(.*)", head)]
-    later = rf"(?m)^{start}(?:[ \t].*|$)"
-    said += [line.strip()[1:] for line in re.findall(later, body)]
-    return re.sub(r".+", "", head) + re.sub(later, "", body), tuple(said)
-
-
-def split_lines(lines: Sequence[str], separator: str, quoted: bool = True) -> list[list[str]]:
-    """Fields of lines; blanks in a row separate once."""
-    if separator == "space":
-        lines = [re.sub(r"[ \t]+", " ", line.strip()) for line in lines]
-    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
-    marks = {"delimiter": SEPARATORS[separator], "quoting": quoting, "skipinitialspace": True}
-    return [*csv.reader(lines, **marks)]  # type: ignore[arg-type]
-
-
-def find_separator(lines: Sequence[str], quoted: bool) -> tuple[str, str]:
-    """The separator with which most lines have as many columns, and a second choice or nothing."""
-    shares = dict[str, float]()
-    rows = dict[str, list[list[str]]]()
-    for name in SEPARATORS:
-        rows[name] = split_lines(lines, name, quoted)
-        counts = Counter(len(row) for row in rows[name] if len(row) > 1)
-        if counts:
-            shares[name] = max(counts.values()) / len(lines)
-    best = [name for name, share in shares.items() if share == max(shares.values())]
-    if not best:
-        return "comma", ""
-    first, spaced = best[0], rows["space"]
-    numbers = all(re.fullmatch(r"[+-]?[\d.,eE+-]+", text) for row in spaced for text in row)
-    wide = "space" in best and len(spaced[-1]) > len(rows[first][-1])
-    if wide and first == "tab" and numbers:
-        first = "space"
-    decimals = [text for row in spaced[1:] or spaced for text in row[2:] if "," in text]
-    if wide and first == "comma" and all(re.fullmatch(DECIMAL_COMMA, text) for text in decimals):
-        first = (
-            "space" if decimals and not any("," in t for row in spaced for t in row[:2]) else first
-        )
-    alternatives = [name for name in best if name not in (first, "space")]
-    return first, alternatives[0] if alternatives else ""
+        raise UsageError(f"{path} {state}: give the path of {description}.")
 
 
 def read_table(path: Path, separator: str | None = None, plain: bool = False) -> Table:
@@ -297,21 +209,27 @@ def read_table(path: Path, separator: str | None = None, plain: bool = False) ->
     text, encoding = read_text(path)
     _refuse_other_formats(path, text)
     form = list[str]()
-    if stated := re.match(r"\s*\"?sep=(\t|[,;| ])\"?[ \t]*(?=\n)", text):  # a line of Excel's
-        separator = separator or NAMES_OF_SEPARATORS[stated[1]]
-        text = text[stated.end() :]
+    excel_line = re.match(r"\s*\"?sep=(\t|[,;| ])\"?[ \t]*(?=\n)", text)
+    if excel_line:  # a line of Excel's
+        separator = separator or NAMES_OF_SEPARATORS[excel_line[1]]
+        text = text[excel_line.end() :]
     comments = tuple[str, ...]()
     if not plain:
         text, comments = blank_comments(text)
     text, attributes = _split_dictionaries(text)
-    delimiter, quoted, other = _find_form(text, separator, plain)
-    if attributes is not None and delimiter == "space" and (joined := _join_names(text)):
-        text, delimiter, quoted = joined, "tab", False
-        form.append("names have blanks (guess: write tabs between names)")
-    guess = f" (guess: dataset.source.separator={other})" if other else ""
+    delimiter, quoted, alternative = _find_form(text, separator, plain)
+    if attributes is not None and delimiter == "space":
+        joined = _join_names(text)
+        if joined:
+            text = joined
+            delimiter = "tab"
+            quoted = False
+            form.append("names have blanks (guess: write tabs between names)")
+    guess = f" (guess: dataset.source.separator={alternative})" if alternative else ""
     form.insert(0, f"separator {delimiter}{guess}")
     if encoding != "UTF-8":
-        form.append(f"encoding {encoding}{' (guess: write UTF-8)' if encoding[0] == 'W' else ''}")
+        hint = " (guess: write UTF-8)" if encoding == "Windows-1252" else ""
+        form.append(f"encoding {encoding}{hint}")
     frame = _parse(path, text, delimiter, quoted)
     if attributes is not None:
         frame = frame.join(attributes)
@@ -324,13 +242,13 @@ def _read_parquet(path: Path) -> Table:
     except ImportError as error:
         raise UsageError(f"{path}: {error}: pip install 'curvlab[parquet]'") from None
     except Exception as error:  # each kind of damage raises its own
-        why = " ".join(str(error).split())[:120]
-        raise UsageError(f"{path} cannot be read ({why}): write it again.") from error
+        reason = " ".join(str(error).split())[:120]
+        raise UsageError(f"{path} cannot be read ({reason}): write it again.") from error
     return Table(path, frame.set_axis(frame.columns.astype(str), axis=1), "row")
 
 
 def _refuse_other_formats(path: Path, text: str) -> None:
-    """Refuse texts that are known to be no tables, regardless of their names."""
+    """Refuse a text whose beginning shows that it is no table, regardless of the file's name."""
     for start, remedy in NO_TABLES.items():
         if text[:1000].lstrip().casefold().startswith(start):
             raise UsageError(f"{path} {remedy}.")
@@ -347,11 +265,11 @@ def _find_form(text: str, separator: str | None, plain: bool) -> tuple[str, bool
         return find_separator(lines, quoted)
 
     quoted = paired and not plain
-    chosen, alternative = choose(quoted)
-    if plain and paired and '"' in text and chosen in ("comma", "semicolon"):
+    name, alternative = choose(quoted)
+    if plain and paired and '"' in text and name in ("comma", "semicolon"):
         quoted = True
-        chosen, alternative = choose(quoted)
-    return chosen, quoted, alternative
+        name, alternative = choose(quoted)
+    return name, quoted, alternative
 
 
 def _parse(path: Path, text: str, separator: str, quoted: bool) -> pd.DataFrame:
@@ -377,9 +295,9 @@ def _parse(path: Path, text: str, separator: str, quoted: bool) -> pd.DataFrame:
     except Exception as error:  # each kind of damage raises its own
         rows = _even_rows(split_lines(text.split("\n"), separator, quoted))
         if rows is None:
-            why = " ".join(str(error).split())[:120]
+            reason = " ".join(str(error).split())[:120]
             raise UsageError(
-                f"{path} cannot be read ({why}): write as many fields in every line, texts with "
+                f"{path} cannot be read ({reason}): write as many fields in every line, texts with "
                 f"the separator ({separator}) in quotes, or name another by separator=tab."
             ) from error
         fields = [[text or None for text in row] for row in rows[skipped:]]
@@ -392,11 +310,11 @@ def _parse(path: Path, text: str, separator: str, quoted: bool) -> pd.DataFrame:
 
 
 def _even_rows(rows: Sequence[list[str]]) -> list[list[str]] | None:
-    """Rows of one length; None if more differs than empty fields at the end, or names of rows.
+    """Rows of one length; None if they differ by more than empty fields at the end or a row's name.
 
     R names rows in a first column of which the header has no name.
     """
-    stripped = [row[: max((i for i, text in enumerate(row, 1) if text), default=0)] for row in rows]
+    stripped = [_without_empty_end(row) for row in rows]
     first = next((i for i, row in enumerate(stripped) if row), 0)
     lengths = {len(row) for row in stripped[first + 1 :] if row}
     if len(lengths) != 1:
@@ -407,6 +325,14 @@ def _even_rows(rows: Sequence[list[str]]) -> list[list[str]] | None:
     if len(stripped[first]) != length:
         return None
     return [row or [""] * length for row in stripped]
+
+
+def _without_empty_end(row: list[str]) -> list[str]:
+    """A row up to its last field that is not empty."""
+    length = len(row)
+    while length and not row[length - 1]:
+        length -= 1
+    return row[:length]
 
 
 def _join_names(text: str) -> str:
@@ -424,7 +350,7 @@ def _split_dictionaries(text: str) -> tuple[str, pd.DataFrame | None]:
     form = re.compile(r"[ \t;,|]*(\{.*\})[ \t]*$")
     if not re.match(r"\s*\S.*" + form.pattern, text, re.MULTILINE):
         return text, None
-    kept = []
+    lines = []
     rows = {}
     for number, line in enumerate(text.split("\n"), 1):
         match = form.search(line)
@@ -432,5 +358,5 @@ def _split_dictionaries(text: str) -> tuple[str, pd.DataFrame | None]:
             rows[number] = literal_eval(match[1]) if match else {}
         except (ValueError, SyntaxError):
             return text, None
-        kept.append(line[: match.start()] if match else line)
-    return "\n".join(kept), pd.DataFrame.from_dict(rows, orient="index").rename(columns=str)
+        lines.append(line[: match.start()] if match else line)
+    return "\n".join(lines), pd.DataFrame.from_dict(rows, orient="index").rename(columns=str)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from curvlab.errors import UsageError
 
 LONGEST = 6
-"""Words of a name at most."""
+"""The most words of a name."""
 
 REMEDY = (
     "its lines have more words than names, as if names had blanks: write it by networkx with "
@@ -24,13 +24,13 @@ def join_names(lines: Iterable[Sequence[str]]) -> list[list[str]]:
     first = [{" ".join(row[:n]) for n in range(1, min(LONGEST, len(row)) + 1)} for row in rows]
     while True:
         names = set[str]().union(*first)
-        kept = [
+        possible = [
             {name for name in starts if _split(row[len(name.split()) :], names) is not None}
             for row, starts in zip(rows, first, strict=True)
         ]
-        if kept == first:
+        if possible == first:
             break
-        first = kept
+        first = possible
     if not all(first):
         raise UsageError(REMEDY)
     heads = [min(starts, key=len) for starts in first]
@@ -44,7 +44,7 @@ def join_names(lines: Iterable[Sequence[str]]) -> list[list[str]]:
 
 
 def _split(words: Sequence[str], names: set[str]) -> list[str] | None:
-    """Words as a sequence of names, the longest first; None if they are none."""
+    """Words as a sequence of names, the longest first; None if they are no such sequence."""
     places: list[list[str] | None] = [None] * len(words) + [[]]
     for start in reversed(range(len(words))):
         for end in range(start + 1, min(start + LONGEST, len(words)) + 1):
@@ -59,21 +59,21 @@ def split_pairs(lines: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
     """Two names from the words of each line: those that most lines have in common."""
     counts = Counter[str]()
     for row in lines:
-        counts.update({" ".join(part) for cut in range(1, len(row)) for part in _cut(row, cut)})
+        names = {name for place in range(1, len(row)) for name in _cut(row, place)}
+        counts.update(names)
 
-    def shared(row: Sequence[str], cut: int) -> int:
-        one, other = (" ".join(part) for part in _cut(row, cut))
-        return counts[one] * counts[other]
+    def frequency(pair: tuple[str, str]) -> int:
+        return counts[pair[0]] * counts[pair[1]]
 
     pairs = list[tuple[str, str]]()
     for row in lines:
         if len(row) < 2:
             raise UsageError(REMEDY)
-        cut = max(range(1, len(row)), key=lambda at: shared(row, at))
-        one, other = (" ".join(part) for part in _cut(row, cut))
-        pairs.append((one, other))
+        candidates = [_cut(row, place) for place in range(1, len(row))]
+        pairs.append(max(candidates, key=frequency))
     return pairs
 
 
-def _cut(row: Sequence[str], at: int) -> tuple[Sequence[str], Sequence[str]]:
-    return row[:at], row[at:]
+def _cut(row: Sequence[str], place: int) -> tuple[str, str]:
+    """The words before a place and those from it on, as two names."""
+    return " ".join(row[:place]), " ".join(row[place:])

@@ -26,8 +26,8 @@ class HalvedValidation(GraphTransform):
                 f"a split with {len(nodes)} validation nodes has no two halves of them: choose "
                 "another, see --help"
             )
-        chosen = nodes[torch.randperm(len(nodes))[: len(nodes) // 2]]
+        half = nodes[torch.randperm(len(nodes))[: len(nodes) // 2]]
         data.inner_mask = data.train_mask
-        data.train_mask = torch.zeros_like(data.val_mask).index_fill_(0, chosen, True)
+        data.train_mask = torch.zeros_like(data.val_mask).index_fill_(0, half, True)
         data.val_mask = data.val_mask & ~data.train_mask
         return data

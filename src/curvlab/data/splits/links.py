@@ -91,21 +91,22 @@ class LinkSplit(CheckedFields):
                 f"{total} edges empty: choose a larger graph or other fractions."
             )
         draw = seed if self.draw is None else self.draw
-        order, pairs = self.drawn(edges, nodes, sum(sizes), draw)
+        order, pairs = self.draw_parts(edges, nodes, sum(sizes), draw)
         val, test, train = edges[:, order].split([*sizes, total - sum(sizes)], dim=1)
         parts = {
             "train_edges": train[:, train[0] != train[1]],
             "val_edges": val,
             "test_edges": test,
         }
-        parts |= zip(("val_non_edges", "test_non_edges"), pairs.split(sizes, dim=1), strict=True)
-        whole = data
+        parts["val_non_edges"], parts["test_non_edges"] = pairs.split(sizes, dim=1)
+        full_graph = data
         data = drop_given_splits(data)
         data.edge_index = simple_edges(train, nodes)
         data.num_nodes = nodes
         for name in OF_EDGES:
             if name in data:  # both lists are sorted, and these edges are a subset
-                before, now = (d.edge_index[0] * nodes + d.edge_index[1] for d in (whole, data))
+                before = _pair_numbers(full_graph.edge_index, nodes)
+                now = _pair_numbers(data.edge_index, nodes)
                 data[name] = data[name][torch.isin(before, now)]
         data.update({name: part.contiguous() for name, part in parts.items()})
         return data
@@ -115,13 +116,20 @@ class LinkSplit(CheckedFields):
         edges = data.edge_index
         return edges[:, edges[0] < edges[1]]
 
-    def drawn(self, edges: Tensor, nodes: int, held_out: int, draw: int) -> tuple[Tensor, Tensor]:
+    def draw_parts(
+        self, edges: Tensor, nodes: int, held_out: int, draw: int
+    ) -> tuple[Tensor, Tensor]:
         """The order in which edges are cut into parts `[M]`, and as many pairs as are held out."""
         generator = np.random.default_rng(draw)
         order = torch.from_numpy(generator.permutation(edges.shape[1]))
         non_edges = NonEdges(edges, nodes, held_out)
         numbers = torch.from_numpy(generator.choice(non_edges.count, held_out, replace=False))
         return order, non_edges.pairs(numbers)
+
+
+def _pair_numbers(edges: Tensor, nodes: int) -> Tensor:
+    """A number for each edge `[edges]`, in the order of the rows of the adjacency matrix."""
+    return edges[0] * nodes + edges[1]
 
 
 class HGCNLinkSplit(LinkSplit):
@@ -145,15 +153,16 @@ class HGCNLinkSplit(LinkSplit):
         nodes = HGCN_LOOPS.get(self.dataset.partition("__")[0], ())
         loops = torch.tensor(nodes, dtype=torch.long).expand(2, -1)
         edges = torch.cat([super().edges(data), loops], dim=1)
-        return edges[:, (edges[0] * int(data.num_nodes or 0) + edges[1]).argsort()]
+        return edges[:, _pair_numbers(edges, int(data.num_nodes or 0)).argsort()]
 
-    def drawn(self, edges: Tensor, nodes: int, held_out: int, draw: int) -> tuple[Tensor, Tensor]:
+    def draw_parts(
+        self, edges: Tensor, nodes: int, held_out: int, draw: int
+    ) -> tuple[Tensor, Tensor]:
         generator = np.random.RandomState(draw)
         order = torch.from_numpy(generator.permutation(edges.shape[1]))
-        right = torch.tensor([[0], [1]])  # i <= j are the pairs i < j + 1 of one node more
-        non_edges = NonEdges(edges + right, nodes + 1, held_out)
-        numbers = np.arange(
-            non_edges.count, dtype=np.int32 if non_edges.count < 2**31 else np.int64
-        )
+        shift = torch.tensor([[0], [1]])  # i <= j are the pairs i < j + 1 of one node more
+        non_edges = NonEdges(edges + shift, nodes + 1, held_out)
+        dtype = np.int32 if non_edges.count < 2**31 else np.int64
+        numbers = np.arange(non_edges.count, dtype=dtype)
         generator.shuffle(numbers)
-        return order, non_edges.pairs(torch.from_numpy(numbers[:held_out]).long()) - right
+        return order, non_edges.pairs(torch.from_numpy(numbers[:held_out]).long()) - shift

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import index_to_mask
 
 from curvlab.checked import CheckedFields
-from curvlab.data.datasets.labelled import GIVEN
+from curvlab.data.datasets.labelled import GIVEN_MASKS
 from curvlab.data.datasets.own_graph import say_once
 from curvlab.data.files.cleaning import check_labels
 from curvlab.errors import UsageError
@@ -42,26 +42,28 @@ class Split(CheckedFields, ABC):
 
     @abstractmethod
     def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
-        """The training, validation and test nodes of the split number `draw`."""
+        """Return the training, validation and test nodes of the split number `draw`."""
 
     def __call__(self, data: Data, seed: int) -> Data:
         """Return the graph with masks; `seed`, the run's, is used where `draw` is None."""
         check_labels(data)
-        nodes, divided = int(data.num_nodes or 0), data
-        known = torch.arange(nodes)
+        nodes = int(data.num_nodes or 0)
+        divided = data
+        candidates = torch.arange(nodes)
         if "labelled" in data:
-            known = known[data.labelled]
-            rows = {name: data[name][known] for name in ("y", *GIVEN) if name in data}
-            divided = Data(num_nodes=len(known), given=data.get("given"), **rows)
+            candidates = candidates[data.labelled]
+            names = [name for name in ("y", *GIVEN_MASKS) if name in data]
+            rows = {name: data[name][candidates] for name in names}
+            divided = Data(num_nodes=len(candidates), given=data.get("given"), **rows)
         parts = self.parts(divided, seed if self.draw is None else self.draw)
         data = drop_given_splits(data)
-        for part, chosen in zip(PARTS, parts, strict=True):
-            if len(chosen) == 0:
+        for part, positions in zip(PARTS, parts, strict=True):
+            if len(positions) == 0:
                 raise UsageError(
                     f"split={self.name} leaves {part.removesuffix('_mask')} without a node in a "
                     f"graph of {nodes}: choose other sizes or another split."
                 )
-            data[part] = index_to_mask(known[chosen], nodes)
+            data[part] = index_to_mask(candidates[positions], nodes)
         return data
 
     def single_labels(self, data: Data) -> Tensor:
@@ -74,16 +76,16 @@ class Split(CheckedFields, ABC):
 def drop_given_splits(data: Data) -> Data:
     """Copy a graph without its own splits."""
     data = data.clone()
-    for name in {*GIVEN, "given"}.intersection(data.keys()):
+    for name in {*GIVEN_MASKS, "given"}.intersection(data.keys()):
         del data[name]
     return data
 
 
-def check_fractions(left: str, **fractions: float) -> None:
+def check_fractions(remainder: str, **fractions: float) -> None:
     """Refuse fractions whose sum leaves nothing."""
     if not sum(fractions.values()) < 1:
-        said = " and ".join(f"{name}={value}" for name, value in fractions.items())
-        raise UsageError(f"{said} must leave {left}: their sum must be below 1.")
+        fractions_text = " and ".join(f"{name}={value}" for name, value in fractions.items())
+        raise UsageError(f"{fractions_text} must leave {remainder}: their sum must be below 1.")
 
 
 class GivenSplit(Split):
@@ -101,21 +103,21 @@ class GivenSplit(Split):
     draw: NonNegativeInt | None = None
 
     def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
-        given = data.get("given")
-        if given is None or self.kind not in (None, given):
-            has = f"its own are split={given}" if given else "it comes with none"
+        kind = data.get("given")
+        if kind is None or self.kind not in (None, kind):
+            has = f"its own are split={kind}" if kind else "it comes with none"
             raise UsageError(
                 f"the dataset has no splits of the kind split={self.name}: {has}; "
                 "split=random_60_20_20 can be drawn of any graph."
             )
-        number = data[GIVEN[0]].shape[1]
+        number = data[GIVEN_MASKS[0]].shape[1]
         if draw >= number:
-            which = "the run's seed" if self.draw is None else "split.draw"
+            origin = "the run's seed" if self.draw is None else "split.draw"
             raise UsageError(
-                f"the dataset comes with splits number 0 to {number - 1}, and {which} asks for "
+                f"the dataset comes with splits number 0 to {number - 1}, and {origin} asks for "
                 f"number {draw}: choose one of them by split.draw."
             )
-        return [data[name][:, draw].nonzero().flatten() for name in GIVEN]
+        return [data[name][:, draw].nonzero().flatten() for name in GIVEN_MASKS]
 
 
 class FitSplit(CheckedFields):
@@ -143,9 +145,9 @@ class FitSplit(CheckedFields):
 class RandomSplit(Split):
     """A random division of all nodes.
 
-    Validation and test get `round(fraction * nodes)` nodes, training the rest; stratified, each
-    class in proportion, to within one node. Where a class has fewer nodes than there are parts,
-    nothing is stratified.
+    Validation and test get `round(fraction * nodes)` nodes, training the rest. A stratified split
+    divides each class in proportion, to within one node. Where a class has fewer nodes than there
+    are parts, nothing is stratified.
 
     Args:
         val: fraction of the nodes for validation.
@@ -169,28 +171,30 @@ class RandomSplit(Split):
         if self.stratified:
             y = self.single_labels(data)
             classes, counts = y.unique(return_counts=True)
-            few = int(counts.argmin())
-            if counts[few] >= len(PARTS):
+            smallest = int(counts.argmin())
+            if counts[smallest] >= len(PARTS):
                 groups = [order[y[order] == c] for c in classes]
             else:
                 log.info(
                     "split=%s is not stratified: class %d has only %d nodes",
-                    *(self.name, int(classes[few]), int(counts[few])),
+                    *(self.name, int(classes[smallest]), int(counts[smallest])),
                 )
         # Rounding the running totals gives each group its share and all of them the exact sum.
-        sizes, fractions = np.array([*map(len, groups)]), np.array([[self.val], [self.test]])
+        sizes = np.array([*map(len, groups)])
+        fractions = np.array([[self.val], [self.test]])
         held_out = np.diff(np.round(fractions * np.cumsum([0, *sizes])).astype(int))
         # Rounded up twice, a small class lacks a node: one that has too few gives it.
-        while (lacking := held_out.sum(0) > sizes).any():
+        lacking = held_out.sum(0) > sizes
+        while lacking.any():
             excess = held_out - fractions * sizes
             short = excess.sum(0).argmin()
             part = excess[:, short].argmin()
             held_out[part, lacking.argmax()] -= 1
             held_out[part, short] += 1
-        pieces = [
-            group.split([len(group) - val - test, val, test])
-            for group, (val, test) in zip(groups, held_out.T.tolist(), strict=True)
-        ]
+            lacking = held_out.sum(0) > sizes
+        pieces = []
+        for group, (val, test) in zip(groups, held_out.T.tolist(), strict=True):
+            pieces.append(group.split([len(group) - val - test, val, test]))
         return [torch.cat(part) for part in zip(*pieces, strict=True)]
 
 
@@ -209,5 +213,5 @@ class OwnSplit(RandomSplit):
             sizes = f"{100 * self.val:.0f} % for validation, {100 * self.test:.0f} % for the test"
             say_once(f"split drawn: {sizes} (split.val, split.test)", log.info)
             return super().parts(data, draw)
-        single = data[GIVEN[0]].shape[1] == 1
+        single = data[GIVEN_MASKS[0]].shape[1] == 1
         return GivenSplit(self.name).parts(data, 0 if single else draw)

@@ -27,7 +27,7 @@ PUBLISHED_SEEDS = (
     1941488137, 4198936517, 983997847, 4023022221, 4019585660,
     2108550661, 1648766618, 629014539, 3212139042, 2424918363,
 )  # fmt: skip
-"""BernNet's."""
+"""Seeds of BernNet's ten splits."""
 
 
 class RandomPerClass(Split):
@@ -53,7 +53,8 @@ class RandomPerClass(Split):
     def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
         y = self.single_labels(data)
         generator = torch.Generator().manual_seed(draw)
-        train, rest = [], []
+        train = []
+        rest = []
         for c, count in zip(*y.unique(return_counts=True), strict=True):
             if count < self.train_per_class:
                 raise UsageError(
@@ -63,14 +64,14 @@ class RandomPerClass(Split):
             nodes = (y == c).nonzero().flatten()[torch.randperm(int(count), generator=generator)]
             train.append(nodes[: self.train_per_class])
             rest.append(nodes[self.train_per_class :])
-        remaining = torch.cat(rest)
-        if len(remaining) < self.val + self.test:
+        candidates = torch.cat(rest)
+        if len(candidates) < self.val + self.test:
             raise UsageError(
                 f"split={self.name} wants {self.val} validation and {self.test} test nodes, but "
-                f"only {len(remaining)} nodes are not trained on: lower split.val or split.test."
+                f"only {len(candidates)} nodes are not trained on: lower split.val or split.test."
             )
-        remaining = remaining[torch.randperm(len(remaining), generator=generator)]
-        return [torch.cat(train), *remaining[: self.val + self.test].split([self.val, self.test])]
+        candidates = candidates[torch.randperm(len(candidates), generator=generator)]
+        return [torch.cat(train), *candidates[: self.val + self.test].split([self.val, self.test])]
 
 
 class QuotaSplit(Split):
@@ -112,13 +113,16 @@ class QuotaSplit(Split):
         quota = round(self.train * len(y) / classes)
         size = round(self.val * len(y))
         members = [np.flatnonzero(y == c) for c in range(classes)]
-        chosen = [
-            n if len(n) < quota else generator.choice(n, quota, replace=False) for n in members
-        ]
-        train = np.concatenate(chosen)
+        samples = []
+        for nodes in members:
+            if len(nodes) >= quota:
+                nodes = generator.choice(nodes, quota, replace=False)
+            samples.append(nodes)
+        train = np.concatenate(samples)
         rest = np.setdiff1d(np.arange(len(y)), train)
         val = generator.choice(rest, size, replace=False)
-        return [*map(torch.from_numpy, (train, val, np.setdiff1d(rest, val)))]
+        test = np.setdiff1d(rest, val)
+        return [*map(torch.from_numpy, (train, val, test))]
 
 
 class HGCNSplit(Split):
@@ -127,7 +131,7 @@ class HGCNSplit(Split):
     Nodes whose class is not 0, and those whose class is not 1, are shuffled; of each list
     `round(val * m)` and `round(test * m)` nodes, m the length of the shorter one, are for
     validation and test. With more than two classes nodes of the others are in both lists: the test
-    is leaked, says a warning.
+    nodes leak, as a warning says.
 
     Args:
         dataset: name of the data set, a key of `HGCN_FRACTIONS`.
@@ -155,8 +159,9 @@ class HGCNSplit(Split):
             generator.shuffle(nodes)
         shorter = min(map(len, lists))
         val, test = (round(share * shorter) for share in HGCN_FRACTIONS[self.dataset])
-        cuts = zip(*(np.split(nodes, [val, val + test]) for nodes in lists), strict=True)
-        val_nodes, test_nodes, train_nodes = (np.unique(np.concatenate(part)) for part in cuts)
+        pieces = [np.split(nodes, [val, val + test]) for nodes in lists]
+        parts = zip(*pieces, strict=True)
+        val_nodes, test_nodes, train_nodes = (np.unique(np.concatenate(part)) for part in parts)
         leaked = [int(np.isin(part, train_nodes).sum()) for part in (test_nodes, val_nodes)]
         if leaked[0]:
             log.warning(

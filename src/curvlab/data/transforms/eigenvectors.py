@@ -14,25 +14,26 @@ SAME_EIGENVALUE = 1e-8  # eigenvalues closer than this count as a repeated one
 
 
 def smallest_eigenvectors(adjacency: csr_array, k: int) -> np.ndarray:
-    """Merge the components' eigenvectors and keep the k with the smallest Laplacian eigenvalue."""
+    """The eigenvectors of all components with the k smallest Laplacian eigenvalues."""
     count, component = connected_components(adjacency, directed=False)
-    members = np.split(
-        np.argsort(component, kind="stable"), np.cumsum(np.bincount(component, minlength=count))
-    )[:count]
+    order = np.argsort(component, kind="stable")
+    ends = np.cumsum(np.bincount(component, minlength=count))
+    members = np.split(order, ends)[:count]
     solved = []
     for nodes in members:
         matrix = adjacency[nodes][:, nodes]
-        some = min(k, len(nodes))
-        dense = len(nodes) <= DENSE_EIGEN_NODES or some > len(nodes) // 4
-        solved.append(largest_eigenpairs(matrix, some, dense))
+        size = min(k, len(nodes))
+        dense = len(nodes) <= DENSE_EIGEN_NODES or size > len(nodes) // 4
+        solved.append(largest_eigenpairs(matrix, size, dense))
     # Rounding makes the components' trivial eigenvalues, all 0, differ in the last digits.
     values = np.concatenate([np.round(1 - values, 10) for values, _ in solved])
     owner = np.repeat(np.arange(count), [len(values) for values, _ in solved])
     column = np.concatenate([np.arange(len(values)) for values, _ in solved])
     result = np.zeros((adjacency.shape[0], k))
     for position, best in enumerate(np.argsort(values, kind="stable")[:k]):
-        vectors = solved[owner[best]][1]
-        result[members[owner[best]], position] = _fix_sign(vectors[:, column[best]])
+        part = owner[best]
+        _, vectors = solved[part]
+        result[members[part], position] = _fix_sign(vectors[:, column[best]])
     return result
 
 
@@ -43,11 +44,14 @@ def largest_eigenpairs(matrix: csr_array, k: int, dense: bool) -> tuple[np.ndarr
     """
     nodes = matrix.shape[0]
     values, vectors = _solve(matrix, k, dense)
-    more = values, vectors
-    while len(more[0]) < nodes and more[0][k - 1] - more[0][-1] < SAME_EIGENVALUE:
-        more = _solve(matrix, min(2 * len(more[0]), nodes), dense)  # the rest of the last space
-    if len(more[0]) > k and more[0][k - 1] - more[0][k] < SAME_EIGENVALUE:
-        values, vectors = more
+    all_values = values
+    all_vectors = vectors
+    while len(all_values) < nodes and all_values[k - 1] - all_values[-1] < SAME_EIGENVALUE:
+        # The last space may go on.
+        all_values, all_vectors = _solve(matrix, min(2 * len(all_values), nodes), dense)
+    if len(all_values) > k and all_values[k - 1] - all_values[k] < SAME_EIGENVALUE:
+        values = all_values
+        vectors = all_vectors
     starts = np.flatnonzero(values[:-1] - values[1:] >= SAME_EIGENVALUE) + 1
     for space in np.split(np.arange(len(values)), starts):
         basis = _canonical if len(space) > 1 else _fix_sign
@@ -89,14 +93,14 @@ def _lanczos(matrix: csr_array, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 def _canonical(vectors: np.ndarray) -> np.ndarray:
     """A basis of the space of orthonormal columns `[nodes, m]`, see `largest_eigenpairs`."""
-    left = vectors.copy()
+    residual = vectors.copy()
     basis = np.empty_like(vectors)
     for column in basis.T:
-        length = (left**2).sum(axis=1)
+        length = (residual**2).sum(axis=1)
         pivot = np.argmax(length >= (1 - 1e-6) * length.max())
-        direction = left[pivot] / np.sqrt(length[pivot])
-        column[:] = left @ direction
-        left -= np.outer(column, direction)
+        direction = residual[pivot] / np.sqrt(length[pivot])
+        column[:] = residual @ direction
+        residual -= np.outer(column, direction)
     return basis
 
 

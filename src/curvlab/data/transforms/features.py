@@ -88,17 +88,19 @@ class HopFeatures(GraphTransform):
         return data
 
 
-MADE = "its features were made for its nodes"
+GENERATED_REASON = "its features were made for its nodes"
 
-IDENTITY_UP_TO, RANDOM = 10_000, 256
-"""Nodes up to which the identity is used, and columns of larger graphs' random features."""
+IDENTITY_UP_TO = 10_000
+"""Nodes up to which the identity is used."""
 
-FEW = 16
-"""Columns below which a run names the identity as an alternative."""
+RANDOM_COLUMNS = 256
+"""Columns of the random features of larger graphs."""
+
+FEW_COLUMNS = 16
+"""Columns below which a run suggests the identity as an alternative."""
 
 UNSCALED = 10.0
 """Ratio of the deviations of two columns, or of a deviation to 1, above which a run says so."""
-
 
 COARSE = 1e-5
 """Ratio of a deviation to the largest value below which float32 rounds differences away."""
@@ -133,12 +135,12 @@ class OwnFeatures(GraphTransform):
             return data
         blocks = [] if data.x is None or self.kind == "identity" else [self._scale(data)]
         if self.kind != "own" or not blocks:
-            self.transductive_reason = MADE
+            self.transductive_reason = GENERATED_REASON
             featureless = Data(num_nodes=nodes)
             if nodes <= IDENTITY_UP_TO:
                 blocks.append(IdentityFeatures()(featureless).x)
             else:
-                blocks.append(torch.randn(nodes, RANDOM) / RANDOM**0.5)
+                blocks.append(torch.randn(nodes, RANDOM_COLUMNS) / RANDOM_COLUMNS**0.5)
         data.x = torch.cat([block.to(torch.get_default_dtype()) for block in blocks], dim=1)
         return data
 
@@ -148,19 +150,19 @@ class OwnFeatures(GraphTransform):
         if self.scale == "row":
             return normalise_rows(x)
         if not self.fitted:
-            known = x[data.train_mask] if "train_mask" in data else x
+            rows = x[data.train_mask] if "train_mask" in data else x
             scaled = self._columns_to_scale(data)
-            deviation = known.std(dim=0, correction=0)
+            deviation = rows.std(dim=0, correction=0)
             self.fitted = {
-                "mean": torch.where(scaled, known.mean(dim=0), 0),
+                "mean": torch.where(scaled, rows.mean(dim=0), 0),
                 "deviation": torch.where(scaled & (deviation > 0), deviation, 1),
             }
         return (x - self.fitted["mean"]) / self.fitted["deviation"]
 
     def _columns_to_scale(self, data: Data) -> Tensor:
         x: Tensor = data.x
-        named = vocabulary_of(data).features is not None
-        if self.scale == "standard" or (self.scale == "auto" and named):
+        has_names = vocabulary_of(data).features is not None
+        if self.scale == "standard" or (self.scale == "auto" and has_names):
             binary = ((x == 0) | (x == 1)).all(dim=0)
             return ~binary if self.scale == "auto" else torch.ones_like(binary)
         return torch.zeros(x.shape[1], dtype=torch.bool)
@@ -171,16 +173,19 @@ class OwnFeatures(GraphTransform):
         if self.kind == "none":
             return ["features: a constant 1 (dataset.features=none)"]
         if data.x is None or self.kind == "identity":
-            replacement = "identity" if nodes <= IDENTITY_UP_TO else f"{RANDOM} random columns"
-            why = "it has none of its own" if data.x is None else f"dataset.features={self.kind}"
-            return [f"features: {replacement} ({why}); the model will work on this graph alone"]
+            replacement = f"{RANDOM_COLUMNS} random columns"
+            if nodes <= IDENTITY_UP_TO:
+                replacement = "identity"
+            reason = "it has none of its own" if data.x is None else f"dataset.features={self.kind}"
+            return [f"features: {replacement} ({reason}); the model will work on this graph alone"]
         count = int(self._columns_to_scale(data).sum())
         total = data.x.shape[1]
         says = []
         if count:
-            by = "all nodes" if data.y is None else "the training nodes"
+            nodes_text = "all nodes" if data.y is None else "the training nodes"
             says.append(
-                f"{count} of {total} columns standardised by {by} (dataset.features.scale=none)"
+                f"{count} of {total} columns standardised by {nodes_text} "
+                "(dataset.features.scale=none)"
             )
         deviations = data.x.std(dim=0, correction=0)
         coarse = (deviations > 0) & (deviations < COARSE * data.x.abs().amax(dim=0))
@@ -198,7 +203,7 @@ class OwnFeatures(GraphTransform):
                     f"columns are not scaled, their deviations are {low:.2g} to {high:.2g}: "
                     "dataset.features.scale=standard often trains better"
                 )
-        if self.kind == "own" and total < min(FEW, nodes // 2):
+        if self.kind == "own" and total < min(FEW_COLUMNS, nodes // 2):
             says.append(
                 f"few columns ({total}) for {nodes:,} nodes: if scores are low, try "
                 "dataset.features=own+identity or identity (the model then works on this "

@@ -57,8 +57,9 @@ class GraphTransform(CheckedFields, BaseTransform, ABC):
     @property
     def cache_key(self) -> str:
         """Class and arguments, the same on every machine."""
-        values = (getattr(self, name) for name in signature(type(self)).parameters)
-        return "-".join(map(str, (type(self).__name__, *values)))
+        names = signature(type(self)).parameters
+        values = [str(getattr(self, name)) for name in names]
+        return "-".join([type(self).__name__, *values])
 
     def resolve(self, data: Data) -> "GraphTransform":  # noqa: ARG002
         """Return the transform to apply to a graph: this one by default."""
@@ -227,11 +228,13 @@ class NormalisedAdjacency(GraphTransform):
         nodes = int(data.num_nodes or 0)
         edges = data.edge_index
         weight = data.get("edge_weight")
-        weight = None if weight is None else weight.double()
+        if weight is not None:
+            weight = weight.double()
         forward = data.get("edge_forward")
         if forward is not None:
             edges = edges[:, forward]
-            weight = None if weight is None else weight[forward]
+            if weight is not None:
+                weight = weight[forward]
         if self.self_loops:
             edges, weight = add_remaining_self_loops(edges, weight, num_nodes=nodes)
         source, target = edges

@@ -25,14 +25,17 @@ def nearest_neighbours(x: Tensor, neighbours: int) -> Tensor:
         log.warning("neighbours=%d of %d points: each is joined to all others", neighbours, len(x))
         neighbours = len(x)
     edges = kneighbors_graph(x.numpy(), neighbours, include_self=True).tocoo()
-    return torch.stack([torch.from_numpy(part).long() for part in (edges.row, edges.col)])
+    source = torch.from_numpy(edges.row).long()
+    target = torch.from_numpy(edges.col).long()
+    return torch.stack([source, target])
 
 
 class NearestNeighbourGraph(LabelledGraph, kw_only=True):
     """A graph of nearest neighbours, made undirected; a subclass reads the points.
 
     Args:
-        neighbours: nearest points, itself the first, that a point is joined to; null: no edges.
+        neighbours: number of nearest points that a point is joined to, itself the first; null: no
+            edges.
     """
 
     neighbours: Annotated[int, Ge(2)] | None = 5

@@ -60,7 +60,7 @@ class PolynomialTokens(GraphTransform):
 
     def resolve(self, data: Data) -> GraphTransform:
         x = data[self.features]
-        stored = x.shape[1] * self._kept(x).itemsize
+        stored = x.shape[1] * self._storage_dtype(x).itemsize
         projected = 2 * self.dim * torch.get_default_dtype().itemsize  # with their gradient
         if self.project_first and projected < stored:
             return NormalisedAdjacency(self.self_loops)
@@ -75,7 +75,7 @@ class PolynomialTokens(GraphTransform):
         x = data[self.features]
         x = x.to(torch.promote_types(x.dtype, torch.float32))
         product, roots = _random_walk(data.edge_index, x, self.self_loops)
-        tokens = torch.empty(len(x), self.orders + 1, x.shape[1], dtype=self._kept(x))
+        tokens = torch.empty(len(x), self.orders + 1, x.shape[1], dtype=self._storage_dtype(x))
         for order, signal in enumerate(polynomials(self.basis, self.orders, x / roots, product)):
             torch.mul(signal, roots, out=tokens[:, order])
         tokens[:, 0] = x  # not rounded
@@ -84,7 +84,7 @@ class PolynomialTokens(GraphTransform):
         data.tokens = tokens
         return data
 
-    def _kept(self, x: Tensor) -> torch.dtype:
+    def _storage_dtype(self, x: Tensor) -> torch.dtype:
         return x.dtype if self.dtype == "float32" else DTYPES[self.dtype]
 
 
@@ -98,11 +98,13 @@ def _random_walk(
     source, target = edge_index.contiguous()  # which index2ptr takes for granted
     if bool((source[1:] < source[:-1]).any()):
         order = source.argsort(stable=True)
-        source, target = source[order], target[order]
+        source = source[order]
+        target = target[order]
     offsets = index2ptr(source, len(x))
     degree = (offsets.diff() + self_loops).clamp(min=1).to(x.dtype).unsqueeze(1)
     index = torch.int32 if len(target) < 2**31 else torch.int64
-    neighbours, offsets = target.to(index), offsets.to(index)
+    neighbours = target.to(index)
+    offsets = offsets.to(index)
     share = 1 / degree
 
     def product(signal: Tensor) -> Tensor:

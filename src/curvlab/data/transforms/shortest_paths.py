@@ -19,10 +19,10 @@ ROWS = 1_024  # of the matrix that are computed at a time, in float64
 class ShortestPaths(GraphTransform):
     """Lengths of the shortest paths between all nodes, `hops [nodes, nodes]` (uint8).
 
-    They are `longest` if longer, and `longest + 1` if there is none.
+    Longer paths count as `longest`, and `longest + 1` marks that there is none.
 
     Args:
-        longest: length that longer ones are taken for.
+        longest: length that longer paths count as.
     """
 
     cacheable = True

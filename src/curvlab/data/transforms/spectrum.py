@@ -20,8 +20,9 @@ DENSE_SPECTRUM_NODES = 2_000  # a dense solver misses no copy of an eigenvalue t
 class LaplacianSpectrum(GraphTransform):
     """Eigenvalues and eigenvectors of `L = I - D^{-1/2} A D^{-1/2}`, ascending, all or both ends.
 
-    All take a dense matrix and time cubic in the nodes; some of a graph of more than 2,000 nodes,
-    Lanczos iterations. For the basis see `largest_eigenpairs`. Source: Specformer (Bo et al. 2023).
+    All of them take a dense matrix and time cubic in the nodes; some of them, of a graph of more
+    than 2,000 nodes, take Lanczos iterations. For the basis see `largest_eigenpairs`. Source:
+    Specformer (Bo et al. 2023).
 
     Args:
         smallest: number of the smallest; null: all.
@@ -51,9 +52,9 @@ class LaplacianSpectrum(GraphTransform):
             dense = nodes <= DENSE_SPECTRUM_NODES
             values, vectors = largest_eigenpairs(adjacency, self.smallest, dense)
             if self.largest:
-                high, of_high = largest_eigenpairs(-adjacency, self.largest, dense)
-                values = np.concatenate([values, -high[::-1]])
-                vectors = np.concatenate([vectors, of_high[:, ::-1]], axis=1)
+                high_values, high_vectors = largest_eigenpairs(-adjacency, self.largest, dense)
+                values = np.concatenate([values, -high_values[::-1]])
+                vectors = np.concatenate([vectors, high_vectors[:, ::-1]], axis=1)
         dtype = torch.get_default_dtype()
         data.spectrum_values = torch.from_numpy(1 - values).to(dtype)
         data.spectrum_vectors = torch.from_numpy(vectors.copy()).to(dtype)

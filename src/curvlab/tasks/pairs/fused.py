@@ -80,8 +80,10 @@ class Fused:
         clamp: float | None,
         smallest: float,
     ) -> None:
-        self.functions, self.profiles = functions, profiles
-        self.left, self.right = left.contiguous(), right.contiguous()
+        self.functions = functions
+        self.profiles = profiles
+        self.left = left.contiguous()
+        self.right = right.contiguous()
         self.components = torch.tensor([*map(_component, profiles)], dtype=torch.float32)
         self.options = power, -1.0 if clamp is None else clamp, smallest
 
@@ -119,7 +121,8 @@ class EdgeDistances(torch.autograd.Function):
         source: Tensor,
         target: Tensor,
     ) -> Tensor:
-        x, weight = x.contiguous(), weight.contiguous()
+        x = x.contiguous()
+        weight = weight.contiguous()
         slopes, entries = x.new_empty(2, weight.shape[1], len(source))
         squared = x.new_zeros(len(source))
         ctx.save_for_backward(x, weight, source, target, slopes, entries)

@@ -146,7 +146,10 @@ class _NonNeighbourSums(torch.autograd.Function):
     ) -> Tensor:
         work = tiles.take_workspace(len(left), left.device, dtype)
         exponentials, *entries = arithmetic.sums(tiles, work)
-        ctx.arithmetic, ctx.tiles, ctx.work, ctx.dtype = arithmetic, tiles, work, dtype
+        ctx.arithmetic = arithmetic
+        ctx.tiles = tiles
+        ctx.work = work
+        ctx.dtype = dtype
         ctx.entries = None if kappa is None else torch.stack(entries)
         return _all_reduce(exponentials, tiles)
 
@@ -157,7 +160,9 @@ class _NonNeighbourSums(torch.autograd.Function):
                 "The reconstruction loss is differentiable once: for create_graph=True sum it over "
                 "space.sqdist(x[:, None], x[None])."
             )
-        arithmetic, tiles, work = ctx.arithmetic, ctx.tiles, ctx.work
+        arithmetic = ctx.arithmetic
+        tiles = ctx.tiles
+        work = ctx.work
         ctx.work = None
         right = arithmetic.form.right
         if work is None:  # a second pass, with retain_graph: the first has used up the weights
@@ -213,7 +218,9 @@ class _Arithmetic:
         dtype: torch.dtype,
         functions: CDLL | None = None,
     ) -> None:
-        self.form, self.power, self.clamp = form, power, clamp
+        self.form = form
+        self.power = power
+        self.clamp = clamp
         # On a processor it is no faster compiled.
         on_cpu = form.left.device.type == "cpu"
         self.evaluate = evaluate.forward if on_cpu else evaluate

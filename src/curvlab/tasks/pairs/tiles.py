@@ -42,25 +42,32 @@ class PairTiles:
         ranks: int = 1,
     ) -> None:
         self.edge_index = edge_index
-        self.rank, self.ranks = rank, ranks
+        self.rank = rank
+        self.ranks = ranks
         device = edge_index.device
         if size is None:
             size = 256 if device.type == "cpu" else 4096
             if ranks > 1:  # 2 R parts of the nodes make 2 R + 1 tiles for each of R processes
                 size = min(size, -(-num_nodes // (2 * ranks)))
         self.degree = torch.bincount(edge_index[0], minlength=num_nodes)
-        row, column = edge_index[0], edge_index[1]
+        row = edge_index[0]
+        column = edge_index[1]
         once = row < column
-        self.source, self.target = row[once], column[once]
+        self.source = row[once]
+        self.target = column[once]
 
         diagonal = torch.arange(num_nodes, device=device)
-        row, column = torch.cat([row, diagonal]), torch.cat([column, diagonal])
+        row = torch.cat([row, diagonal])
+        column = torch.cat([column, diagonal])
         upper = row // size <= column // size
-        row, column = row[upper], column[upper]
+        row = row[upper]
+        column = column[upper]
         per_side = -(-num_nodes // size)
         tile = row // size * per_side + column // size
         order = torch.argsort(tile)
-        row, column, tile = row[order], column[order], tile[order]
+        row = row[order]
+        column = column[order]
+        tile = tile[order]
         width = (num_nodes - column // size * size).clamp_max(size)
         masked = (row % size * width + column % size).split(
             torch.bincount(tile, minlength=per_side**2).tolist()
@@ -82,7 +89,8 @@ class PairTiles:
 
     def take_workspace(self, *kind: Any) -> "Workspace":
         """The arrays of the last finished pass, or new ones; kind: components, device, dtype."""
-        workspace, self.idle = self.idle, None
+        workspace = self.idle
+        self.idle = None
         return workspace if workspace and workspace.kind == kind else Workspace(self, *kind)
 
 
