@@ -109,6 +109,32 @@ def test_a_refused_cell_of_a_sweep_displaces_no_result(run_here, folder, words):
     assert words[-1] in wrong.error
 
 
+class Killed(BaseException):
+    """Stands for the end of a process."""
+
+
+@pytest.mark.parametrize("mode", [RunMode.RUN, RunMode.MULTIRUN])
+def test_a_run_that_is_killed_behind_its_result_is_closed_by_the_next(
+    run_here, folder, monkeypatch, capfd, mode
+):
+    def kill(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(train.reporting, "draw", kill)
+        with pytest.raises(Killed):
+            run_here(*TINY, "model=mlp", mode=mode)
+    first = (folder / "result.json").read_bytes()
+    last = folder / "checkpoints" / "last.ckpt"
+    assert last.exists()
+    assert not (folder / "plots").exists()
+    run_here(*TINY, "model=mlp", mode=mode)
+    assert (folder / "result.json").read_bytes() == first
+    assert not last.exists()
+    assert (folder / "plots" / "curves.png").exists()
+    assert "ended before its pictures were drawn" in capfd.readouterr().out
+
+
 @pytest.mark.usefixtures("keeps_last")
 def test_a_damaged_checkpoint_does_not_keep_a_run_from_starting(run_here, folder, capfd):
     first = run_here(*FAST)

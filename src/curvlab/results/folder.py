@@ -65,6 +65,14 @@ class RunDirectory:
         """The newest checkpoint."""
         return next((path for path in self._states if path.exists()), None)
 
+    @property
+    def is_unclosed(self) -> bool:
+        """Whether the run has finished but was killed before it deleted its last checkpoint."""
+        if self.newest is None or not os.access(self.path, os.W_OK):
+            return False
+        result = self.conclusion()
+        return result is not None and result.status == "finished"
+
     @contextmanager
     def locked(self, wait: Callable[[Holder], None] | None) -> Iterator[None]:
         """Hold the lease of a writable folder; without `wait`, a held lease is a `HeldError`."""

@@ -120,12 +120,11 @@ class TableSweeper(BasicSweeper):
 
     def _reports_end(self, cell: CellIdentity) -> bool:
         """Whether a cell has ended in its folder, which is reported without composing it."""
-        result = (
-            None
-            if cell.rerun or cell.several
-            else RunDirectory(cell.folder).conclusion(cell.config_hash)
-        )
-        if result is None:
+        if cell.rerun or cell.several:
+            return False
+        folder = RunDirectory(cell.folder)
+        result = folder.conclusion(cell.config_hash)
+        if result is None or folder.is_unclosed:
             return False
         self._folders[cell.overrides] = cell.folder
         if self._here:

@@ -97,6 +97,8 @@ def train_in(command: Command, folder: RunDirectory, multirun: bool) -> Result:
             if claim.source is not None:
                 say(f"copying the same run from {relative_path(claim.source)}")
             if claim.result is not None:
+                if folder.is_unclosed:
+                    _close(config, folder)
                 return _ended_before(claim.result, folder.path, multirun)
             command.check()
             _run_from(claim, config, result, folder)
@@ -110,6 +112,15 @@ def _link_latest(folder: Path, outputs: Path) -> None:
     with suppress(OSError, ValueError):  # a system without links
         link.symlink_to(folder.resolve().relative_to(outputs.resolve()))
         link.replace(outputs / "latest")
+
+
+def _close(config: DictConfig, folder: RunDirectory) -> None:
+    """Do what a run that was killed after it had written its result has not done."""
+    label = label_of_run(config)
+    say(f"{label}: ended before its pictures were drawn and its last checkpoint was deleted")
+    if config.trainer.plots:
+        reporting.draw(label, folder.path, logger=None)
+    folder.drop_last()
 
 
 def _ended_before(result: Result, folder: Path, multirun: bool) -> Result:
@@ -158,7 +169,7 @@ def run_process(
     """Build, fit, evaluate, write: in each process; only the first one prints and writes."""
     first = rank == 0
     options = config.trainer
-    label = f"{config.model.label} on {config.dataset.label}, seed {config.seed}"
+    label = label_of_run(config)
     with _process_of_run(config, folder) as device:
         # Build.
         with say_if_slow(f"{label}: preparing the data"):
@@ -228,6 +239,11 @@ def run_process(
                 with say_if_slow(f"{label}: drawing"):
                     reporting.draw(label, folder.path, logger)
     return result
+
+
+def label_of_run(config: DictConfig) -> str:
+    """Model, data set and seed, as lines about a run begin."""
+    return f"{config.model.label} on {config.dataset.label}, seed {config.seed}"
 
 
 @contextmanager
