@@ -87,8 +87,8 @@ def test_the_estimate_is_nearly_what_the_whole_graph_takes(run_here, tmp_path, m
     run = curvlab.load(tmp_path / "run")
     with torch.no_grad(), PeakBytes() as made:
         run.model(run.prepare())
-    assert needed == [pytest.approx(made.peak, rel=0.2)]
-    assert needed[0] < made.peak
+    assert 0.75 * made.peak < needed[0] < made.peak  # parts have not all edges of their nodes
+    assert len(needed) == 1
 
 
 TOKENS = (

@@ -19,7 +19,7 @@ CASES = [
     (CLASSES, "task=inference", "has no task inference"),
     (CLASSES, "batching=partition trainer.cuda_graph=true", "one device on one whole graph"),
     (CURVED, "manifold=euclidean", "cannot be built with manifold=euclidean; it can with lorentz"),
-    (CURVED, "model.graph=false model.transformer=false", "keep one of the two"),
+    (CURVED, "model.graph=false model.transformer=false", "leave no branch: keep one of them"),
     (CURVED, "task.decoder=prototype", "prototype: there is none on Euclidean space"),
     (CURVED, "task.decoder=stereographic model.fusion=midpoint", "there is none on Lorentz space"),
     (CURVED, "model.fusion=midpoint optimizer=adam", "use optimizer=adam_classification"),
