@@ -80,7 +80,7 @@ class RunDirectory:
         writable = os.access(self.path, os.W_OK)
         lease = self.path / SUFFIX
         with acquire(lease, wait) if writable else nullcontext(), fenced(lease):
-            for partial in (*self.path.glob(".*.part"), *self.path.glob("checkpoints/.*.part")):
+            for partial in self.path.rglob(".*.part"):
                 remove(partial)  # left by a killed process
             yield
 
