@@ -228,7 +228,7 @@ def _refuse_ignored(overrides: Sequence[Override], run: Command) -> None:
 
 
 def _check_added(key: str, config: DictConfig) -> None:
-    """Refuse an added key that is no option of its class."""
+    """Refuse an added key that its class does not take."""
     names = key.split(".")
     for i, name in enumerate(names):
         path = ".".join(names[:i])
@@ -276,7 +276,7 @@ def values_of(override: Override) -> list[Any]:
 
 
 def variations(overrides: Sequence[Override]) -> Iterator[list[str]]:
-    """Overrides to compose: all first values, then each further value with the other first ones."""
+    """Overrides to compose: all first values, then each further value with first ones elsewhere."""
     spaces = []
     alternatives = []
     for override in overrides:

@@ -79,7 +79,7 @@ def _options(model: DictConfig) -> dict[str, Any]:
 
 @cache
 def _family(configs: Path, name: str) -> dict[str, DictConfig]:
-    """Choices of a choice's class with all their options, the base of the others first."""
+    """Choices of a choice's class with all their options, beginning with their base."""
     root = _root(configs, section_of(name)[0])
     names = [
         choice

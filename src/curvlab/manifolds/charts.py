@@ -20,7 +20,7 @@ def to_klein(x: Tensor, kappa: Tensor | float) -> Tensor:
     """Klein coordinates 2 x / (1 - kappa |x|^2), in which geodesics are straight, `[..., dim]`.
 
     For kappa < 0 the image is the ball of radius 1 / sqrt(-kappa). For kappa > 0 this is the
-    gnomonic projection, which maps antipodes to one point; it has no image of the equator, where
+    gnomonic projection, which maps antipodes to one point. It is not defined on the equator, where
     the result is only finite. The limit for kappa -> 0 is 2 x.
     """
     w = kernels.shorten(x.double())

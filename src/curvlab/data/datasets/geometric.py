@@ -40,7 +40,7 @@ class GeometricGraph(Generated):
     Edges are drawn with the probability above, with the `mu` that makes `mean_degree` the mean of
     the expected degrees; the largest component is kept. Features `x`, 0 or 1, are a graph between
     nodes and features in the same space (the bipartite S1 model); a share `correlation` of the
-    nodes is at its own point there, the others are at new ones. Classes have centres at random
+    nodes is at the same point there, and the rest at new points. Classes have centres at random
     points: a node is of class c with probability proportional to `d_ic^-homophily`. Source:
     Aliakbarisani et al. 2024, arXiv:2406.02772, which correlates features with edges by hidden
     degrees and angles instead.
