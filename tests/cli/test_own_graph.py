@@ -113,7 +113,7 @@ def test_init_graph_prints_columns_shape_and_the_command(folder, capsys, tmp_pat
     assert init_graph(["mine", "--label", "team"]) == 0
     said = capsys.readouterr().out
     for line in (
-        "mine: 4 nodes, 3 edges, 1 features",
+        "mine: 4 nodes, 3 edges, 1 feature",
         "edges: 'a' - 'b' (header read; separator comma); weight: none; not used: amount",
         "nodes: id 'name', label 'team' (separator comma); features age",
         "age: 1 missing",

@@ -122,7 +122,7 @@ def test_counts_are_told_once_with_what_was_left_out(folder, caplog, monkeypatch
     for _ in range(2):  # the second time from the cache
         folder({"edges.csv": text, "nodes.csv": NODES}).load()
     left = "1 from a node to itself, 1 repeated, 1 given in both directions"
-    assert f"4 edges (merged or left out: {left}), 1 features" in caplog.text
+    assert f"4 edges (merged or left out: {left}), 1 feature" in caplog.text
     assert "2 classes: x 2, y 2" in caplog.text
     assert "split: its own, 2 / 1 / 1" in caplog.text
     assert caplog.text.count("4 nodes") == 1

@@ -139,7 +139,10 @@ class OwnGraph(CheckedFields, ABC):
         says = [f"{data.num_nodes:,} nodes", f"{edges:,} {'directed ' if directed else ''}edges"]
         says[1] += f" (merged or left out: {merged})" if merged else ""
         says += ["weighted"] if "edge_weight" in data else []
-        lines = [f"{self.title}: {', '.join(says)}, {data.num_features or 'no'} features"]
+        features = f"{data.num_features or 'no'} feature"
+        if data.num_features != 1:
+            features += "s"
+        lines = [f"{self.title}: {', '.join(says)}, {features}"]
         lines += self.remarks
         if data.y is not None:
             counts = class_counts(data)
