@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 
 from curvlab.compilation import compile_parts
 from curvlab.config.compose import compose
-from curvlab.cpp import chosen_kernels
+from curvlab.cpp import use_kernels
 from curvlab.data.datasets.triples import MASKS
 from curvlab.manifolds import stereographic
 from curvlab.models.triples.flat import DistMult
@@ -267,7 +267,7 @@ def hyperbolic(args: argparse.Namespace) -> None:
 
 def _with_plain_kernels(work: Work) -> Work:
     def call() -> None:
-        with chosen_kernels("plain"):
+        with use_kernels("plain"):
             work()
 
     return call

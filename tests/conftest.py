@@ -22,7 +22,7 @@ with warnings.catch_warnings():
     import torch_geometric  # noqa: F401
 
 from composing import ROOT  # which makes every composition of this process faster
-from curvlab.cpp import choose_kernels, chosen_kernels
+from curvlab.cpp import choose_kernels, use_kernels
 from curvlab.tasks.pairs import fused
 
 # Nobody cuts the power: what is written is on the disk soon enough, also when a process is killed.
@@ -102,7 +102,7 @@ def fresh_compiler() -> Iterator[None]:
 @pytest.fixture
 def cpp_kernels() -> Iterator[None]:
     """C++ kernels, as in a long run; skips where no compiler works."""
-    with chosen_kernels("auto"):
+    with use_kernels("auto"):
         if fused.LIBRARY.functions(torch.zeros(1, dtype=torch.float32).requires_grad_()) is None:
             pytest.skip("there is no working C++ compiler")
         choose_kernels("auto")  # none was called yet
@@ -112,7 +112,7 @@ def cpp_kernels() -> Iterator[None]:
 @pytest.fixture
 def plain_kernels() -> Iterator[None]:
     """No C++ kernels, whichever an earlier test has chosen."""
-    with chosen_kernels("plain"):
+    with use_kernels("plain"):
         yield
 
 

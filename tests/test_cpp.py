@@ -7,7 +7,7 @@ from torch._inductor.exc import InvalidCxxCompiler
 from torch.autograd import forward_ad
 
 from curvlab import cpp
-from curvlab.cpp import Library, chosen_kernels, kernels_used
+from curvlab.cpp import Library, kernel_kind, use_kernels
 
 TWICE = 'extern "C" void twice(float* x) { x[0] *= 2; }'
 
@@ -32,10 +32,10 @@ def said(caplog):
 
 @pytest.mark.usefixtures("cpp_kernels")
 def test_a_compiled_function_computes(library, weight):
-    assert kernels_used() == "plain"
+    assert kernel_kind() == "plain"
     library.functions(weight).twice(weight.data_ptr())
     assert weight.item() == 2
-    assert kernels_used() == "C++"
+    assert kernel_kind() == "C++"
 
 
 @pytest.mark.usefixtures("cpp_kernels")
@@ -46,7 +46,7 @@ def test_what_trains_nothing_in_float32_has_the_plain_form(library, weight):
     assert library.functions(weight, weight.detach().double()) is None
     with torch.no_grad():
         assert library.functions(weight) is None
-    with chosen_kernels("plain"):
+    with use_kernels("plain"):
         assert library.functions(weight) is None
     with forward_ad.dual_level():
         assert library.functions(weight) is None
@@ -63,10 +63,10 @@ def test_a_failing_compiler_is_said_once_and_ends_nothing(
     monkeypatch.setattr(cpp._State, "failed", False)
     file = tmp_path / "broken.cpp"
     file.write_text(source, encoding="utf-8")
-    with chosen_kernels("auto"):
+    with use_kernels("auto"):
         for _ in range(2):
             assert Library(file, {"twice": []}).functions(weight) is None
-        assert kernels_used() == "plain"
+        assert kernel_kind() == "plain"
     (line,) = said(caplog)
     assert "no working C++ compiler" in line
     assert "\n" not in line
@@ -78,6 +78,6 @@ def test_a_machine_without_a_compiler_has_the_plain_form(monkeypatch, caplog, li
 
     monkeypatch.setattr(cpp._State, "failed", False)
     monkeypatch.setattr(CppCodeCache, "load", missing)
-    with chosen_kernels("auto"):
+    with use_kernels("auto"):
         assert library.functions(weight) is None
     assert len(said(caplog)) == 1

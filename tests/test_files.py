@@ -17,12 +17,12 @@ from curvlab.cli.verbs import deliver
 from curvlab.data.files.cache import get_or_compute
 from curvlab.data.files.disk_graph import ArrayFolder, DiskGraph
 from curvlab.errors import system_remedy
-from curvlab.files import arriving, atomic_write
+from curvlab.files import atomic_path, atomic_write
 
 KILLED = """
 import os, pathlib, signal, sys
-from curvlab.files import arriving
-with arriving(pathlib.Path(sys.argv[1])) as partial:
+from curvlab.files import atomic_path
+with atomic_path(pathlib.Path(sys.argv[1])) as partial:
     partial.write_text("half")
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -40,7 +40,7 @@ def test_the_next_to_write_a_file_collects_what_a_killed_one_has_left(tmp_path):
 
 def test_what_a_living_one_writes_is_left_alone(tmp_path):
     target = tmp_path / "file"
-    with arriving(target) as first:
+    with atomic_path(target) as first:
         first.write_text("first")
         atomic_write(target, "second")
         assert first.read_text() == "first"

@@ -16,7 +16,7 @@ from curvlab.statistics import (
     detectable,
     differences,
     friedman,
-    half_a_digit,
+    half_digit,
     holm,
     interval_pairs,
     judge_number,
@@ -72,7 +72,7 @@ def test_five_percent_of_equal_distributions_are_outside_the_difference_interval
         std = paper.std(ddof=0 if kind == "std_population" else 1)
         mean, pm = f"{paper.mean():.1f}", 1.96 * std / sqrt(theirs) if kind == "ci95" else std
         std = published_std(float(f"{pm:.1f}"), kind, theirs)
-        half = welch_pm(summarise(ours), std, theirs, half_a_digit(mean))
+        half = welch_pm(summarise(ours), std, theirs, half_digit(mean))
         outside.append(abs(np.mean(ours) - float(mean)) > half)
     assert np.mean(outside) == pytest.approx(0.05, abs=0.017)
 
@@ -94,7 +94,7 @@ def test_no_interval_where_the_printed_spread_is_unknown(pm, kind, runs):
 
 
 def test_equal_runs_on_both_sides_differ_by_no_more_than_the_print_hides():
-    half = welch_pm(summarise([80.0] * 3), 0.0, 5, half_a_digit("80.1"))
+    half = welch_pm(summarise([80.0] * 3), 0.0, 5, half_digit("80.1"))
     assert half == pytest.approx(0.057, abs=1e-3)  # 1.96 / sqrt(3) of 0.05
     assert welch_pm(summarise([80.0] * 3), 0.0, 5) == 0.0
 

@@ -20,10 +20,10 @@ from curvlab.search import space
 
 
 def test_a_slow_block_says_what_it_does_and_a_fast_one_nothing(monkeypatch, capsys):
-    with program.say_if_slow("drawing"):
+    with program.print_if_slow("drawing"):
         pass
     monkeypatch.setattr(program, "PATIENCE", 0.01)
-    with program.say_if_slow("loading"):
+    with program.print_if_slow("loading"):
         sleep(0.3)
     assert capsys.readouterr().err == "loading ...\n"
 
@@ -36,7 +36,7 @@ def test_a_block_that_goes_on_says_so_again_at_growing_distances(capsys):
             waits.append(pause)
             return len(waits) > 20
 
-    program._say_until(Ended(), "loading")
+    program._print_until(Ended(), "loading")
     ends = list(accumulate(waits))
     assert waits[0] == 2
     assert all(

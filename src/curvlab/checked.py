@@ -1,9 +1,9 @@
-"""Types of options: allowed values, their description, and constructors that check them."""
+"""Types of options: their allowed values, descriptions, and constructors that check them."""
 
 import collections.abc
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
 from inspect import signature
@@ -59,10 +59,17 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind, config=STRICT)
 
 
-def marks_of(kind: Any) -> list[Any]:
-    """Constraints of an `Annotated` type, intervals by their ends."""
-    marks = get_args(kind)[1:] if get_origin(kind) is typing.Annotated else ()
-    return [one for m in marks for one in (m if isinstance(m, GroupedMetadata) else [m])]
+def constraints(kind: Any) -> list[Any]:
+    """Constraints of an `Annotated` type; an interval counts as its two bounds."""
+    if get_origin(kind) is not typing.Annotated:
+        return []
+    flat = list[Any]()
+    for mark in get_args(kind)[1:]:
+        if isinstance(mark, GroupedMetadata):
+            flat.extend(mark)
+        else:
+            flat.append(mark)
+    return flat
 
 
 def is_bounded(kind: Any) -> bool:
@@ -70,10 +77,12 @@ def is_bounded(kind: Any) -> bool:
     origin = get_origin(kind)
     args = get_args(kind)
     if origin in UNIONS:
-        others = [arg for arg in args if arg is not type(None)]
-        return any(map(is_bounded, others)) and all(is_bounded(a) or a in PLAIN for a in others)
+        members = [arg for arg in args if arg is not type(None)]
+        describable = all(is_bounded(member) or member in PLAIN for member in members)
+        return describable and any(map(is_bounded, members))
     if origin is typing.Annotated:
-        return is_bounded(args[0]) or any(isinstance(m, BaseMetadata) for m in marks_of(kind))
+        has_bounds = any(isinstance(mark, BaseMetadata) for mark in constraints(kind))
+        return has_bounds or is_bounded(args[0])
     return origin is typing.Literal
 
 
@@ -84,27 +93,41 @@ def describe_type(kind: Any) -> str:
     origin = get_origin(kind)
     args = get_args(kind)
     if origin is typing.Annotated:
-        for mark in marks_of(kind):
-            if isinstance(mark, Predicate):
-                words = (mark.func.__doc__ or "").rstrip(".")
-                return words[0].lower() + words[1:]
-        bounds = [(name, mark) for mark in marks_of(kind) for name in LIMITS if hasattr(mark, name)]
-        limits = [f"{LIMITS[name]} {getattr(mark, name)}" for name, mark in bounds]
-        if not limits:
-            return describe_type(args[0])
-        joint = " of " if limits[0].startswith("at") else " "
-        return f"{describe_type(args[0])}{joint}{' and '.join(limits)}"
+        return _describe_annotated(args[0], constraints(kind))
     if origin is typing.Literal:
         return f"one of {', '.join(map(format_value, args))}"
     if origin in UNIONS:
-        others = dict.fromkeys(describe_type(arg) for arg in args if arg is not type(None))
-        words = " or ".join(w for w in others if w != PART or len(others) == 1)
-        return f"{words}, or null" if type(None) in args else words
+        return _describe_union(args)
     if origin is not None and issubclass(origin, collections.abc.Mapping):
         return "keys with values"
     if origin is not None and issubclass(origin, collections.abc.Iterable):
-        return f"a list, each {describe_type(args[0])}" if args and args[0] is not Any else "a list"
+        if not args or args[0] is Any:
+            return "a list"
+        return f"a list, each {describe_type(args[0])}"
     return PART
+
+
+def _describe_annotated(kind: Any, marks: Sequence[Any]) -> str:
+    limits = list[str]()
+    for mark in marks:
+        if isinstance(mark, Predicate):
+            text = (mark.func.__doc__ or "").rstrip(".")
+            return text[0].lower() + text[1:]
+        bounds = [name for name in LIMITS if hasattr(mark, name)]
+        limits += [f"{LIMITS[name]} {getattr(mark, name)}" for name in bounds]
+    if not limits:
+        return describe_type(kind)
+    conjunction = " of " if limits[0].startswith("at") else " "
+    return f"{describe_type(kind)}{conjunction}{' and '.join(limits)}"
+
+
+def _describe_union(kinds: Sequence[Any]) -> str:
+    members = [kind for kind in kinds if kind is not type(None)]
+    texts = list(dict.fromkeys(map(describe_type, members)))
+    if len(texts) > 1:
+        texts = [text for text in texts if text != PART]
+    text = " or ".join(texts)
+    return f"{text}, or null" if type(None) in kinds else text
 
 
 def format_value(value: Any) -> str:
@@ -116,20 +139,24 @@ def format_value(value: Any) -> str:
     return "null" if value is None else str(value)
 
 
-def check_values(owner: str, annotated: Any, given: Mapping[str, Any]) -> None:
+def check_values(owner: str, annotated: Any, arguments: Mapping[str, Any]) -> None:
     """Refuse values that are out of bounds or not among the choices."""
     for name, kind in _bounded_annotations(annotated).items():
-        value = given.get(name)
-        if name in given and not valid(kind, _plain(value)):
-            says = describe_type(kind).replace("null", "None")
-            raise UsageError(f"{owner}: {name}={value!r} must be {says}")
+        if name not in arguments:
+            continue
+        value = arguments[name]
+        if not valid(kind, _plain(value)):
+            description = describe_type(kind).replace("null", "None")
+            raise UsageError(f"{owner}: {name}={value!r} must be {description}")
 
 
 def _plain(value: Any) -> Any:
-    """The value of a number of numpy's or torch's, and lists and mappings of a configuration."""
+    """Convert numbers of NumPy or torch, and lists and mappings of a configuration, to Python's."""
     if OmegaConf.is_config(value):
         return OmegaConf.to_container(value, resolve=True)
-    return value.item() if isinstance(value, Number) and hasattr(value, "item") else value
+    if isinstance(value, Number) and hasattr(value, "item"):
+        return value.item()
+    return value
 
 
 @cache
@@ -140,7 +167,7 @@ def _bounded_annotations(annotated: Any) -> dict[str, Any]:
 
 
 class Checked:
-    """Base of classes whose constructors, or fields, refuse what their annotations do not allow."""
+    """Base of classes whose constructors refuse arguments that their annotations do not allow."""
 
     _checks: ClassVar[tuple[Check, ...]] = (check_values,)
 
@@ -152,7 +179,7 @@ class Checked:
             cls.__init__ = checked(cls.__init__, cls._checks)  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
-        """Check a dataclass, whose constructor is made after the class."""
+        """Check a dataclass: its constructor does not exist in `__init_subclass__`."""
         check_values(type(self).__name__, type(self), vars(self))
 
 
@@ -163,24 +190,28 @@ class CheckedFields(Checked):
     def __init_subclass__(cls, kw_only: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
         documentation = vars(cls).get("__doc__")
-        cls.__doc__ = getattr(documentation, "text", None)  # which `dataclass` reads
+        cls.__doc__ = getattr(documentation, "text", None)  # `dataclass` reads it
         dataclass(eq=False, kw_only=kw_only)(cls)
         cls.__doc__ = documentation
 
 
-def checked(made: Callable[P, R], checks: tuple[Check, ...] = (check_values,)) -> Callable[P, R]:
+def checked(
+    function: Callable[P, R], checks: tuple[Check, ...] = (check_values,)
+) -> Callable[P, R]:
     """Decorate a constructor or factory so that it checks its arguments."""
-    named = signature(made)
+    parameters = signature(function)
 
-    @wraps(made)
-    def checking(*args: P.args, **options: P.kwargs) -> R:
-        owner = type(args[0]).__name__ if made.__name__ == "__init__" else made.__name__
+    @wraps(function)
+    def check_and_call(*args: P.args, **options: P.kwargs) -> R:
+        owner = function.__name__
+        if owner == "__init__":
+            owner = type(args[0]).__name__
         try:
-            bound = named.bind_partial(*args, **options)
+            bound = parameters.bind_partial(*args, **options)
         except TypeError:
-            return made(*args, **options)  # says it better
+            return function(*args, **options)  # Python's own message is better
         for check in checks:
-            check(owner, made, bound.arguments)
-        return made(*bound.args, **bound.kwargs)
+            check(owner, function, bound.arguments)
+        return function(*bound.args, **bound.kwargs)
 
-    return checking
+    return check_and_call

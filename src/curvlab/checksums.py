@@ -10,13 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-CHECKSUM = "checksum"  # the key of a JSON file that has the CRC-32 of what else it says
+CHECKSUM = "checksum"  # key of a JSON file with the CRC-32 of all other keys
 FACTS = "facts.json"  # a file in a checkpoint's archive, in addition to those of `torch.save`
-MADE = "processed"  # folder in which PyTorch Geometric keeps what it has made of raw files
+DERIVED = "processed"  # folder of the files that PyTorch Geometric derives from raw files
 
 
 class DamagedError(ValueError):
-    """A file differs from what was written; the message says how."""
+    """A file is damaged; the message says how."""
 
 
 def add_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,15 +28,15 @@ def add_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
 def read_json(path: Path, required: bool = True) -> Any:
     """Read a JSON file, verify its checksum, and return the content without it."""
     try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise DamagedError("it is no JSON") from error
-    if not isinstance(stored, dict) or CHECKSUM not in stored:
+    if not isinstance(document, dict) or CHECKSUM not in document:
         if required:
             raise DamagedError("it has no checksum")
-        return stored
-    content = {key: value for key, value in stored.items() if key != CHECKSUM}
-    if add_checksum(content) != stored:
+        return document
+    content = {key: value for key, value in document.items() if key != CHECKSUM}
+    if add_checksum(content) != document:
         raise DamagedError("its checksum does not match")
     return content
 
@@ -51,69 +51,74 @@ def file_checksum(path: Path) -> int:
 
 
 def add_facts(path: Path, facts: Mapping[str, Any]) -> None:
-    """Add facts to an archive of `torch.save`, to be read without loading it."""
+    """Add facts to an archive of `torch.save`; they can be read without loading the archive."""
     with zipfile.ZipFile(path, "a") as archive:
         root = archive.namelist()[0].partition("/")[0]
         archive.writestr(f"{root}/{FACTS}", json.dumps(facts))
 
 
 def check_archive(path: Path) -> dict[str, Any]:
-    """Compare an archive with its index's checksums, as `torch.load` does not; return its facts."""
+    """Verify an archive's checksums, which `torch.load` does not; return its facts."""
     try:
         with zipfile.ZipFile(path) as archive:
             broken = archive.testzip()
-            names = archive.namelist()
-            facts = [json.loads(archive.read(n)) for n in names if n.endswith(f"/{FACTS}")]
+            names = [name for name in archive.namelist() if name.endswith(f"/{FACTS}")]
+            facts = [json.loads(archive.read(name)) for name in names]
     except OSError as error:
         raise DamagedError(error.strerror or str(error)) from error
-    except Exception as error:  # what is not an archive can raise nearly anything
+    except Exception as error:  # a damaged archive can raise nearly anything
         raise DamagedError("it is not a complete archive") from error
     if broken is not None:
         raise DamagedError(f"the checksum of {broken.partition('/')[2]} in it does not match")
     return dict(*facts)
 
 
-def checksum_of(place: str, *names: str) -> str | None:
-    """Hash the content of a file, a folder, or the files `names` in it; None if there are none."""
-    files = files_of(place, *names)
+def content_checksum(place: str, *names: str) -> str | None:
+    """Hash a file, a folder, or the files `names` in a folder; None if there are none."""
+    files = files_at(place, *names)
     return checksum([*files.values()], [*files])
 
 
-def files_of(place: str, *names: str) -> dict[str, Path]:
-    """The files that a path stands for, by their names in it; those of a folder, or `names` in it.
+def files_at(place: str, *names: str) -> dict[str, Path]:
+    """Files of a path by name: those of a folder, or only the files `names` in the folder.
 
-    A single file has its suffix for a name. The path of one of `names` stands for its folder.
+    The name of a single file is its suffix. A path to one of `names` stands for its folder.
     """
     path = Path(place).expanduser()
     if path.name in names and path.is_file():
         path = path.parent
     if path.is_file():
         return {path.suffix: path}
-    files = [path / name for name in names] if names else raw_files(path)
+    files = [path / name for name in names]
+    if not names:
+        files = raw_files(path)
     return {file.relative_to(path).as_posix(): file for file in files if file.is_file()}
 
 
 def raw_files(folder: Path) -> list[Path]:
-    """The files below a folder in order, without those that libraries derived from them."""
+    """Sorted files below a folder, without those that libraries derive from them."""
     paths = list[Path]()
     visited = set[str]()
     for place, folders, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(place)
-        if real in visited:  # a link that leads back
+        if real in visited:  # a link to a folder above or a second link
             folders.clear()
             continue
         visited.add(real)
-        folders[:] = sorted(name for name in folders if name != MADE)
-        paths += [Path(place, name) for name in files if Path(place, name).is_file()]
-    return sorted(paths)
+        folders[:] = sorted(name for name in folders if name != DERIVED)
+        paths += [Path(place, name) for name in files]
+    return sorted(path for path in paths if path.is_file())
 
 
 def checksum(paths: Sequence[Path], names: Sequence[str] | None = None) -> str | None:
-    """Hash contents and names of files, their own without `names`; None without any."""
-    names = [path.name for path in paths] if names is None else names
+    """Hash contents and names of files, by default their own names; None without files."""
+    if not paths:
+        return None
+    if names is None:
+        names = [path.name for path in paths]
     digests = [_digest(path.resolve(), _state(path)) for path in paths]
-    sums = [f"{name} {digest}" for name, digest in zip(names, digests, strict=True)]
-    return hashlib.sha256("\n".join(sums).encode()).hexdigest()[:16] if sums else None
+    lines = [f"{name} {digest}" for name, digest in zip(names, digests, strict=True)]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
 def checksums(files: Mapping[str, Path]) -> dict[str, str]:
@@ -122,7 +127,7 @@ def checksums(files: Mapping[str, Path]) -> dict[str, str]:
 
 
 def _state(path: Path) -> tuple[int, ...]:
-    """What changes with a file."""
+    """Properties that change when the file changes."""
     stat = path.stat()
     return stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 

@@ -8,37 +8,40 @@ from torch import nn
 
 from curvlab.errors import UsageError
 
-# Random numbers are drawn as without compilation, so that the same seed gives the same dropout; a
-# product and a sum become one instruction where the processor has it, as in compiled libraries.
+# Random numbers are the same as without compilation, so that a seed gives the same dropout.
+# A product and a sum become one instruction where the processor has it, as in compiled libraries.
 _OPTIONS = {"fallback_random": True, "cpp.enable_floating_point_contract_flag": "fast"}
 
 
 class Compilable(nn.Module):
-    """A module of small operations that become few when it is compiled as a whole."""
+    """A module of many small operations, which compilation fuses."""
 
     dynamic: bool | None = None  # False: one compiled function per shape of the inputs
-    on_gpu: bool = True  # compiled there, too
+    on_gpu: bool = True  # whether the module is compiled on GPUs, too
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile in place; arguments are those of `torch.compile`."""
-        super().compile(*args, **{"dynamic": self.dynamic, "options": _OPTIONS, **kwargs})
+        defaults = {"dynamic": self.dynamic, "options": _OPTIONS}
+        super().compile(*args, **{**defaults, **kwargs})
 
 
 def compile_parts(module: nn.Module, device: torch.device) -> None:
     """Compile the `Compilable` parts of a module for a device."""
     torch.compiler.reset()
     _check_compiler(device)
-    # Dynamo itself reads `grad` of tensors that an object keeps, as `Points` do.
+    # Dynamo reads `grad` of tensors that are attributes of an object, such as `Points`.
     warnings.filterwarnings("ignore", message="The .grad attribute of a Tensor that is not a leaf")
+    on_cpu = device.type == "cpu"
     for part in module.modules():
-        if isinstance(part, Compilable) and (part.on_gpu or device.type == "cpu"):
+        if isinstance(part, Compilable) and (on_cpu or part.on_gpu):
             part.compile()
 
 
 def _check_compiler(device: torch.device) -> None:
-    """Compile and run a small function, to see whether a compiler works here."""
+    """Compile and run a small function; refuse a machine without a working compiler."""
     try:
-        torch.compile(lambda x: x.exp() + 1)(torch.zeros(8, device=device))
+        function = torch.compile(lambda x: x.exp() + 1)
+        function(torch.zeros(8, device=device))
     except Exception as error:
         tool = "C++ compiler" if device.type == "cpu" else "C++ compiler or Triton"
         raise UsageError(

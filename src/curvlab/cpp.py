@@ -1,8 +1,8 @@
 """C++ forms of some functions, compiled once for this processor, next to their plain forms.
 
-They compute training steps on a processor with a C++ compiler, and agree with the plain forms to
+C++ forms compute training steps on a CPU with a C++ compiler. They agree with the plain forms to
 rounding in float32. Evaluation uses the plain forms, and so do forward-mode derivatives, `vmap`,
-`torch.compile` and machines without a compiler. Torch keeps compiled libraries in a cache.
+`torch.compile` and machines without a compiler. Torch caches compiled libraries.
 """
 
 import ctypes
@@ -36,42 +36,42 @@ _VECTORISED = (
 
 
 class _State:
-    """What this process does with C++ forms."""
+    """This process's use of C++ forms."""
 
     kernels: Kernels = "auto"
     failed = False
-    used = False
+    called = False
 
 
 def choose_kernels(kernels: Kernels) -> None:
-    """Choose the forms from here on: `auto` takes C++ forms where a compiler works."""
+    """Choose the forms from now on: `auto` uses C++ forms where a compiler works."""
     _State.kernels = kernels
-    _State.used = False
+    _State.called = False
 
 
 @contextmanager
-def chosen_kernels(kernels: Kernels) -> Iterator[None]:
+def use_kernels(kernels: Kernels) -> Iterator[None]:
     """Choose the forms within the block."""
-    before = _State.kernels, _State.used
+    previous = _State.kernels, _State.called
     choose_kernels(kernels)
     try:
         yield
     finally:
-        _State.kernels, _State.used = before
+        _State.kernels, _State.called = previous
 
 
-def kernels_used() -> Literal["C++", "plain"]:
-    """Whether a C++ form was called since the last choice."""
-    return "C++" if _State.used else "plain"
+def kernel_kind() -> Literal["C++", "plain"]:
+    """The forms of this process: C++ if a C++ form was called since the last choice."""
+    return "C++" if _State.called else "plain"
 
 
 class Library:
-    """Functions of a C++ file, which is compiled when a training first calls one.
+    """Functions of a C++ file, compiled at the first call during training.
 
     Args:
         source: the file.
         signatures: argument types of each function.
-        dtypes: types of inputs that the functions take.
+        dtypes: types of inputs that the functions accept.
     """
 
     def __init__(
@@ -86,14 +86,14 @@ class Library:
         self._functions: ctypes.CDLL | None = None
 
     def functions(self, *inputs: Tensor) -> ctypes.CDLL | None:
-        """The functions for a training step on these inputs; None where plain forms compute it."""
+        """The functions, if C++ forms compute a training step on these inputs; else None."""
         if torch.compiler.is_compiling() or _State.kernels == "plain" or _State.failed:
             return None
         if not _trains(inputs, self.dtypes):
             return None
         if self._functions is None:
             self._load()
-        _State.used |= self._functions is not None
+        _State.called |= self._functions is not None
         return self._functions
 
     def _load(self) -> None:
@@ -106,7 +106,7 @@ class Library:
             for name, types in self.signatures.items():
                 getattr(functions, name).argtypes = list(types)
                 getattr(functions, name).restype = INTEGER
-        except Exception as error:  # a compiler fails in many ways, none of which ends a run
+        except Exception as error:  # no failure of a compiler ends a run
             _State.failed = True
             log.warning(
                 "no working C++ compiler (%s): training computes with the plain kernels, which "
@@ -118,18 +118,18 @@ class Library:
 
 
 def _trains(inputs: Sequence[Tensor], dtypes: Collection[torch.dtype]) -> bool:
-    """Whether plain reverse mode records a derivative of tensors of these types on a processor."""
-    return (
-        torch.is_grad_enabled()
-        and any(x.requires_grad for x in inputs)
-        and all(x.dtype in dtypes and x.device.type == "cpu" for x in inputs)
-        and torch.autograd.forward_ad._current_level < 0
-        and torch._C._functorch.peek_interpreter_stack() is None
-    )
+    """Whether plain reverse mode records a derivative of tensors of these types on a CPU."""
+    if not torch.is_grad_enabled() or not any(x.requires_grad for x in inputs):
+        return False
+    has_forward_mode = torch.autograd.forward_ad._current_level >= 0
+    has_transform = torch._C._functorch.peek_interpreter_stack() is not None
+    if has_forward_mode or has_transform:
+        return False
+    return all(x.dtype in dtypes and x.device.type == "cpu" for x in inputs)
 
 
 def pointers(*arrays: Tensor | None) -> list[int | None]:
-    """Addresses of arrays, which the caller keeps until a function has returned."""
+    """Addresses of arrays; the caller keeps the arrays until the function has returned."""
     return [None if array is None else array.data_ptr() for array in arrays]
 
 
@@ -139,17 +139,17 @@ def differentiate_plain(
     grads: tuple[Tensor, ...],
     needs: Sequence[bool] | None = None,
 ) -> list[Tensor | None]:
-    """Gradients of the saved inputs of a plain form, which can be differentiated once more.
+    """Gradients of a plain form's saved inputs, which can be differentiated once more.
 
-    The context of the autograd function has saved its differentiable inputs first, `ctx.inputs` of
-    them; `needs` says which gradients are asked for, by default of the first arguments.
+    The first `ctx.inputs` saved tensors are the differentiable inputs. `needs` says which of their
+    gradients are required, by default `ctx.needs_input_grad`.
     """
-    again = torch.is_grad_enabled()
+    create_graph = torch.is_grad_enabled()
     with torch.enable_grad():
         # Aliases: an input may depend on another one, as points do on the curvature.
         inputs = [x.view_as(x) for x in ctx.saved_tensors[: ctx.inputs]]
         needs = (needs or ctx.needs_input_grad)[: ctx.inputs]
-        needed = [x for x, need in zip(inputs, needs, strict=True) if need]
+        required = [x for x, need in zip(inputs, needs, strict=True) if need]
         outputs = plain(*inputs)
-        gradients = iter(torch.autograd.grad(outputs, needed, grads, create_graph=again))
+        gradients = iter(torch.autograd.grad(outputs, required, grads, create_graph=create_graph))
     return [next(gradients) if need else None for need in needs]

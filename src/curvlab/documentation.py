@@ -1,4 +1,4 @@
-"""Arguments of classes: collected from constructors, documented in docstrings, shown by `help`."""
+"""Arguments of classes: collected from constructors and described in docstrings."""
 
 import inspect
 import re
@@ -20,126 +20,140 @@ BOUNDS = {"ge": "at least", "gt": "greater than", "le": "at most", "lt": "less t
 
 
 class Documentation:
-    """The docstring of a class; where it is read, its `Args:` list all arguments.
+    """The docstring of a class; its `Args:` section lists all arguments when `help` shows it.
 
-    Those of classes above, to which the constructor passes options on, are among them; each has
-    its type, meaning and default.
+    Arguments of base classes are included if the constructor passes options on to these classes.
+    Each line has an argument's type, meaning and default.
 
     Attributes:
-        text: The docstring as it is written.
+        text: The docstring in the source.
     """
 
     def __init__(self, text: str) -> None:
         self.text = inspect.cleandoc(text)
 
     def __get__(self, instance: object, owner: type) -> str:
-        return _with_arguments(owner, self.text)
+        return _describe_arguments(owner, self.text)
 
 
 def docstring(documented: Any) -> str:
-    """The docstring of an object as it is written."""
-    written = vars(documented).get("__doc__") if isinstance(documented, type) else None
-    if isinstance(written, Documentation):
-        return written.text
+    """The docstring of an object in the source."""
+    if isinstance(documented, type):
+        documentation = vars(documented).get("__doc__")
+        if isinstance(documentation, Documentation):
+            return documentation.text
     return inspect.getdoc(documented) or ""
 
 
 def meanings(text: str) -> dict[str, str]:
-    """What a docstring says of each argument or attribute, by name."""
+    """Descriptions of arguments or attributes in a docstring, by name."""
     section = SECTION.search(f"{text}\n")
-    arguments = ARGUMENT.findall(section[1]) if section else ()
-    return {name: " ".join(said.split()) for name, said in arguments}
+    if section is None:
+        return {}
+    lines = ARGUMENT.findall(section[1])
+    return {name: " ".join(meaning.split()) for name, meaning in lines}
 
 
 def constructors(owner: type) -> Iterator[tuple[Callable[..., None], list[str]]]:
-    """Constructors whose arguments a class takes, with these arguments' names.
+    """Constructors whose arguments a class accepts, with the names of these arguments.
 
-    They are the first one, and those that it passes options on to: all of theirs, or those that
-    its `Unpack` of a TypedDict names.
+    The first constructor is the class's own. If it passes options on to a base class, the base
+    class's constructor follows, with all its arguments or with those of an `Unpack`ed TypedDict.
     """
-    passed: set[str] | None = None
-    for above in owner.__mro__:
-        function = vars(above).get("__init__")
-        if above is object or not inspect.isfunction(function):
+    options: set[str] | None = None
+    for base in owner.__mro__:
+        function = vars(base).get("__init__")
+        if base is object or not inspect.isfunction(function):
             continue
-        named = named_arguments(function)
-        yield function, [name for name in named if passed is None or name in passed]
+        names = list(get_parameters(function))
+        if options is not None:
+            names = [name for name in names if name in options]
+        yield function, names
         if not passes_options_on(function):
             break
-        passed = _passed_on(type_hints(function))
+        options = _unpacked_names(type_hints(function))
 
 
 def passes_options_on(function: Callable[..., Any]) -> bool:
-    """Whether a function takes options that it does not name."""
-    kinds = [argument.kind for argument in inspect.signature(function).parameters.values()]
+    """Whether a function has a `**options` argument."""
+    parameters = inspect.signature(function).parameters.values()
+    kinds = [parameter.kind for parameter in parameters]
     return inspect.Parameter.VAR_KEYWORD in kinds
 
 
 def type_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Annotations of a function; none for one of a library that only type checkers can read."""
+    """Annotations of a function; empty if only type checkers can resolve them."""
     try:
         return get_type_hints(function, include_extras=True)
     except (NameError, TypeError):
         return {}
 
 
-def named_arguments(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Arguments of a function by name, without `self` and those of any name."""
+def get_parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """Arguments of a function by name, without `self`, private and variadic ones."""
     return {
-        name: argument
-        for name, argument in inspect.signature(function).parameters.items()
-        if name != "self" and not name.startswith("_") and argument.kind not in VARIADIC
+        name: parameter
+        for name, parameter in inspect.signature(function).parameters.items()
+        if name != "self" and not name.startswith("_") and parameter.kind not in VARIADIC
     }
 
 
-def _with_arguments(owner: type, text: str) -> str:
-    """A docstring whose `Args:` are those of all constructors."""
-    said: dict[str, str] = {}
-    for above in reversed(owner.__mro__):
-        said |= meanings(docstring(above)) if above is not object else {}
-    lines: dict[str, list[str]] = {}
+def _describe_arguments(owner: type, text: str) -> str:
+    """Replace the `Args:` section of a docstring by the arguments of all constructors."""
+    meaning_by_name: dict[str, str] = {}
+    for base in reversed(owner.__mro__):
+        if base is not object:
+            meaning_by_name |= meanings(docstring(base))
+    lines_by_name: dict[str, list[str]] = {}
     for function, names in constructors(owner):
         hints = type_hints(function)
-        arguments = named_arguments(function)
-        for name in (name for name in names if name not in lines):
-            lines[name] = _argument(arguments[name], hints.get(name, Any), said.get(name, ""))
-    if not lines:
+        parameters = get_parameters(function)
+        for name in names:
+            if name not in lines_by_name:
+                hint = hints.get(name, Any)
+                meaning = meaning_by_name.get(name, "")
+                lines_by_name[name] = _argument(parameters[name], hint, meaning)
+    if not lines_by_name:
         return text
-    section = "\n".join(["Args:", *(line for each in lines.values() for line in each), ""])
-    before, has_section, after = _split(text)
-    return f"{before}{section}{after}".rstrip() if has_section else f"{text}\n\n{section}".rstrip()
+    lines = [line for lines in lines_by_name.values() for line in lines]
+    section = "\n".join(["Args:", *lines, ""])
+    head, tail = _split(text)
+    return f"{head}{section}{tail}".rstrip()
 
 
-def _passed_on(hints: dict[str, Any]) -> set[str] | None:
-    """Names in the TypedDict of a function's options; None without one."""
-    unpacked = [hint for hint in hints.values() if get_origin(hint) is typing.Unpack]
-    return set(get_type_hints(get_args(unpacked[0])[0])) if unpacked else None
+def _unpacked_names(hints: dict[str, Any]) -> set[str] | None:
+    """Names in the `Unpack`ed TypedDict among the annotations of a function; None without one."""
+    for hint in hints.values():
+        if get_origin(hint) is typing.Unpack:
+            return set(get_type_hints(get_args(hint)[0]))
+    return None
 
 
-def _split(text: str) -> tuple[str, bool, str]:
-    """A docstring before and after the place of its `Args:`; False if that is its end."""
+def _split(text: str) -> tuple[str, str]:
+    """The parts of a docstring before and after its `Args:` section."""
     text = f"{text}\n"
-    written = ARGS.search(text)
-    if written:
-        return text[: written.start()], True, text[written.end() :]
-    following = NEXT.search(text)
-    if following:
-        return text[: following.start()], True, f"\n{text[following.start() :]}"
-    return text, False, ""
+    section = ARGS.search(text)
+    if section:
+        return text[: section.start()], text[section.end() :]
+    next_section = NEXT.search(text)
+    if next_section:
+        start = next_section.start()
+        return text[:start], f"\n{text[start:]}"
+    return f"{text}\n", ""
 
 
-def _argument(argument: inspect.Parameter, hint: Any, meaning: str) -> list[str]:
+def _argument(parameter: inspect.Parameter, hint: Any, meaning: str) -> list[str]:
     """Lines of an argument: `dim (int, at least 1): Width of the embeddings. (default: 16)`."""
-    parts = [describe(hint), *_bounds(hint)]
-    says = f"{argument.name} ({', '.join(parts)}): {meaning}"
-    if argument.default is not argument.empty:
-        says = f"{says} (default:\N{NO-BREAK SPACE}{_default(argument.default)})"
-    lines = wrap(says, WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8)
+    kind = ", ".join([describe(hint), *_bounds(hint)])
+    text = f"{parameter.name} ({kind}): {meaning}"
+    if parameter.default is not parameter.empty:
+        text = f"{text} (default:\N{NO-BREAK SPACE}{_default(parameter.default)})"
+    lines = wrap(text, WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8)
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
 def describe(hint: Any) -> str:
-    """A type in short: `int`, `'linear' | 'exact'`, `Lorentz or a maker of it`."""
+    """Describe a type briefly: `int`, `'linear' | 'exact'`, `callable that makes Lorentz`."""
     origin = get_origin(hint)
     args = get_args(hint)
     if origin is typing.Annotated:
@@ -154,24 +168,29 @@ def describe(hint: Any) -> str:
         return f"{origin.__name__}[{', '.join(map(describe, args))}]"
     if hint is type(None) or hint is None:
         return "None"
-    return "any" if hint is Any else getattr(hint, "__name__", str(hint))
+    if hint is Any:
+        return "any"
+    return getattr(hint, "__name__", str(hint))
 
 
 def _bounds(hint: Any) -> list[str]:
-    marks = get_args(hint)[1:] if get_origin(hint) is typing.Annotated else ()
-    bounds = [
-        f"{BOUNDS[name]} {getattr(mark, name)}"
-        for mark in marks
-        for name in BOUNDS
-        if getattr(mark, name, None) is not None
-    ]
-    for inner in get_args(hint) if get_origin(hint) in (*UNIONS, typing.Annotated) else ():
-        bounds += _bounds(inner)
+    origin = get_origin(hint)
+    args = get_args(hint)
+    bounds = list[str]()
+    if origin is typing.Annotated:
+        for mark in args[1:]:
+            limits = {name: getattr(mark, name, None) for name in BOUNDS}
+            bounds += [f"{BOUNDS[name]} {x}" for name, x in limits.items() if x is not None]
+    if origin in (*UNIONS, typing.Annotated):
+        for argument in args:
+            bounds += _bounds(argument)
     return bounds
 
 
 def _default(value: Any) -> str:
     if isinstance(value, partial):
-        options = [f"{name}={given!r}" for name, given in value.keywords.items()]
+        options = [f"{name}={option!r}" for name, option in value.keywords.items()]
         return f"{_default(value.func)}({', '.join(options)})"
-    return getattr(value, "__name__", repr(value)) if callable(value) else repr(value)
+    if callable(value):
+        return getattr(value, "__name__", repr(value))
+    return repr(value)

@@ -9,9 +9,9 @@ from traceback import walk_tb
 from typing import NoReturn
 
 LONGEST = 400
-"""Characters of a sentence that is printed, with the program's name; two paths are within it."""
+"""Largest number of characters in a printed sentence: the program's name and two paths fit."""
 
-FAULT = "\n  - "  # the begin of each fault in an error with several of them
+FAULT = "\n  - "  # start of each fault's line in an error with several faults
 
 NO_ROOM = "Free disk space, or name another folder that can be written."
 NO_SHARED_MEMORY = (
@@ -37,22 +37,29 @@ class ProcessError(RuntimeError):
     """A process of a run ended without an exception, for instance because it was killed."""
 
 
-def refuse(what: str, name: str, names: Iterable[str]) -> NoReturn:
+def refuse(subject: str, name: str, choices: Iterable[str]) -> NoReturn:
     """Refuse an unknown name, with suggestions."""
-    names = [other for other in names if "._" not in other]  # a class is not for users
-    last = [n for n in names if "." in n and n.rpartition(".")[2] == name.rpartition(".")[2]]
-    close = [*dict.fromkeys([*last[:2], *get_close_matches(name, names)])][:3]
-    if close:
-        raise UsageError(f"there is no {what}; did you mean {' or '.join(close)}?")
-    listed = ", ".join(other for other in names if "." not in other and "__" not in other)
-    raise UsageError(f"there is no {what}; there is {shorten(listed, 240, placeholder=' ...')}")
+    choices = [choice for choice in choices if "._" not in choice]  # private keys
+    last_part = name.rpartition(".")[2]
+    nested = [choice for choice in choices if "." in choice]
+    same_last_part = [choice for choice in nested if choice.rpartition(".")[2] == last_part]
+    similar = [*same_last_part[:2], *get_close_matches(name, choices)]
+    if similar:
+        suggestions = " or ".join(list(dict.fromkeys(similar))[:3])
+        raise UsageError(f"there is no {subject}; did you mean {suggestions}?")
+    simple = [choice for choice in choices if "." not in choice and "__" not in choice]
+    text = shorten(", ".join(simple), 240, placeholder=" ...")
+    raise UsageError(f"there is no {subject}; there is {text}")
 
 
 def shorten_sentence(text: str) -> str:
     """Shorten a long sentence by leaving out its middle."""
     text = " ".join(text.split())
-    end = LONGEST // 3
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - end - 5]} ... {text[-end:]}"
+    if len(text) <= LONGEST:
+        return text
+    tail = LONGEST // 3
+    head = LONGEST - tail - 5
+    return f"{text[:head]} ... {text[-tail:]}"
 
 
 def format_error(error: object) -> str:
@@ -60,11 +67,12 @@ def format_error(error: object) -> str:
     return FAULT.join(map(shorten_sentence, str(error).split(FAULT)))
 
 
-def one_sentence(error: Exception) -> str:
-    """An exception in one line."""
+def error_sentence(error: Exception) -> str:
+    """Format an exception in one line."""
     text = " ".join(str(error).split())
-    expected = isinstance(error, UsageError | DivergedError)
-    return shorten_sentence(text if expected else f"{type(error).__name__}: {text}")
+    if not isinstance(error, UsageError | DivergedError):
+        text = f"{type(error).__name__}: {text}"
+    return shorten_sentence(text)
 
 
 def omegaconf_message(error: Exception) -> str:
@@ -73,29 +81,33 @@ def omegaconf_message(error: Exception) -> str:
 
 
 def import_message(error: Exception) -> str:
-    """Say which package cannot be imported and why: the innermost one whose code was running."""
+    """Name the package that cannot be imported: the innermost one on the traceback."""
     modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
-    names = [module.partition(".")[0] for module in modules]
-    package = [name for name in names if name not in sys.stdlib_module_names][-1]
+    packages = [module.partition(".")[0] for module in modules]
+    package = [name for name in packages if name not in sys.stdlib_module_names][-1]
     reason = f"{type(error).__name__}: {shorten_sentence(str(error))}"
     return f"{package} cannot be imported ({reason}): repair its installation"
 
 
 def lacks_shared_memory(error: Exception) -> bool:
-    """Whether worker processes found no room for a batch in shared memory, by torch's message."""
+    """Whether shared memory was full when a worker process made a batch, by torch's message."""
     text = str(error)
-    full = "shared memory" in text and "No space left" in text
-    return full or "out of shared memory" in text or "insufficient shared memory" in text
+    if "shared memory" in text and "No space left" in text:
+        return True
+    return "out of shared memory" in text or "insufficient shared memory" in text
 
 
 def system_remedy(error: OSError) -> str:
-    """What to do after a system error that kept a file from being written."""
-    handles = error.errno in (errno.EMFILE, errno.ENFILE)
-    return f"existing files are unchanged. {NO_HANDLES if handles else NO_ROOM}"
+    """The remedy after a system error that prevented the writing of a file."""
+    has_no_handles = error.errno in (errno.EMFILE, errno.ENFILE)
+    remedy = NO_HANDLES if has_no_handles else NO_ROOM
+    return f"existing files are unchanged. {remedy}"
 
 
-def system_message(error: OSError, otherwise: object = "a file") -> str:
-    """Message of a system error, as `PATH: No space left on device`."""
-    named = error.filename2 or error.filename  # of two files the one that was being written
-    where = otherwise if named is None else named
-    return f"{shorten_sentence(str(where))}: {shorten_sentence(error.strerror or str(error))}"
+def system_message(error: OSError, default_name: object = "a file") -> str:
+    """Message of a system error, such as `PATH: No space left on device`."""
+    name = error.filename2 or error.filename  # of two files, the one that was being written
+    if name is None:
+        name = default_name
+    reason = error.strerror or str(error)
+    return f"{shorten_sentence(str(name))}: {shorten_sentence(reason)}"

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-OF_DISK = (OSError, PermissionError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
+DISK_ERRORS = (OSError, PermissionError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
 """Errors of a file system, not of the network."""
 
-LEFT_SECONDS = 3600.0  # age from which the process of a temporary file counts as dead
-
+STALE_SECONDS = 3600.0  # age from which the process of a temporary file counts as dead
 
 _fences: list[tuple[Path, Callable[[], None]]] = []
 
@@ -38,24 +37,25 @@ def check_fences(path: Path) -> None:
 
 @contextmanager
 def name_in_errors(path: Path) -> Iterator[None]:
-    """Name a file in the system's errors that name none, such as that of a write on a full disk."""
+    """Name a file in system errors without a file name, such as a write to a full disk."""
     try:
         yield
     except OSError as error:
-        if error.filename is None and type(error) in OF_DISK:
+        if error.filename is None and type(error) in DISK_ERRORS:
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 
 @contextmanager
-def arriving(target: Path) -> Iterator[Path]:
+def atomic_path(target: Path) -> Iterator[Path]:
     """Yield a temporary path next to `target`, which replaces it if the block succeeds."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    for left in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
-        with suppress(OSError):  # another process deletes it too
-            if time.time() - left.stat().st_mtime > LEFT_SECONDS:
-                remove(left)
     prefix = f".{target.name}."
+    for stale in target.parent.glob(f"{glob.escape(prefix)}*.part"):
+        with suppress(OSError):  # another process may delete the file, too
+            age = time.time() - stale.stat().st_mtime
+            if age > STALE_SECONDS:
+                remove(stale)
     partial = None
     try:
         handle, name = tempfile.mkstemp(".part", prefix, target.parent)
@@ -65,15 +65,16 @@ def arriving(target: Path) -> Iterator[Path]:
         with suppress(PermissionError, NotImplementedError):  # file systems without permissions
             partial.chmod(0o644)  # mkstemp's 0600 would hide the file from a group's folder
         handle = os.open(partial, os.O_RDONLY)
-        os.fsync(handle)  # else a power loss may leave the name and no content
+        os.fsync(handle)  # without it a power loss may leave an empty file
         os.close(handle)
         check_fences(target)
         partial.replace(target)
-    except (OSError, RuntimeError) as error:  # torch's, when the system refuses it a write
+    except (OSError, RuntimeError) as error:  # torch raises RuntimeError if a write fails
         cause = error if isinstance(error, OSError) else error.__context__
-        if isinstance(cause, OSError) and type(cause) in OF_DISK:
-            named = str(cause.filename or target.parent / prefix)
-            if named.startswith(str(target.parent / prefix)):
+        if isinstance(cause, OSError) and type(cause) in DISK_ERRORS:
+            start = str(target.parent / prefix)
+            name = str(cause.filename or start)
+            if name.startswith(start):
                 raise OSError(cause.errno, cause.strerror, str(target)) from error
         raise
     finally:
@@ -83,12 +84,12 @@ def arriving(target: Path) -> Iterator[Path]:
 
 def atomic_write(path: Path, text: str) -> None:
     """Write `text` to `path`; readers see the old file or the new one."""
-    with arriving(path) as partial:
+    with atomic_path(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
 def remove(path: Path) -> None:
-    """Delete a file or a folder, if there is one."""
+    """Delete a file or a folder if it exists."""
     check_fences(path)
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)

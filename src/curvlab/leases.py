@@ -20,24 +20,24 @@ from filelock import AcquireReturnProxy, LeaseCompromise, SoftFileLease, SoftFil
 from curvlab.files import fence
 
 SUFFIX = ".lease"  # suffix of the names of leases
-RENEWED = 5.0  # seconds between renewals
-MISSED = 20.0  # seconds of silence until a holder may be dead
-ABANDONED = 120.0  # seconds of silence until a lease expires
-UNWRITTEN = 15.0  # seconds until a lease without content expires
+RENEWAL = 5.0  # seconds between renewals
+SILENCE = 20.0  # seconds without renewal until a holder may be dead
+EXPIRY = 120.0  # seconds without renewal until a lease expires
+EMPTY_EXPIRY = 15.0  # seconds until a lease without content expires
 
-WATCHED = 1.0  # seconds between checks that a lease is still held
+WATCH_INTERVAL = 1.0  # seconds between checks that a lease is still held
 # A lease counts as lost after several checks, since other processes move it aside to read it.
-GLANCES = 4
-BETWEEN = 0.05  # seconds between these checks
+LOSS_CHECKS = 4
+LOSS_INTERVAL = 0.05  # seconds between these checks
 
-LOST = 1  # exit code of a process whose lease was taken by another one
+LOSS_EXIT_CODE = 1  # exit code of a process whose lease another process acquired
 
 
 @dataclass(frozen=True)
 class Holder:
     """A process that holds a lease."""
 
-    host: str = ""  # its machine; empty while the lease is being written
+    host: str = ""  # name of the machine; empty while the lease is being written
     pid: int = 0
     alive: bool = False  # known to be alive; a silent remote process counts as dead
 
@@ -80,55 +80,56 @@ def acquire(
 def _try_acquire(path: Path) -> AcquireReturnProxy[SoftFileLease]:
     lease = SoftFileLease(
         path,
-        lease_duration=ABANDONED,
-        heartbeat_interval=RENEWED,
-        on_compromise=_end,
+        lease_duration=EXPIRY,
+        heartbeat_interval=RENEWAL,
+        on_compromise=_end_process,
         thread_local=False,
     )
-    if path.exists() and holder_of(path) is None:
+    if path.exists() and find_holder(path) is None:
         # One of several processes gets the guard and deletes the lease if it is still free.
         with suppress(Timeout, OSError), SoftFileLock(f"{path}.guard", blocking=False):
-            if holder_of(path) is None:
+            if find_holder(path) is None:
                 lease.force_break()
     try:
-        held = lease.acquire(blocking=False)
+        proxy = lease.acquire(blocking=False)
         identity = _identity(path)
         if identity:
             Thread(target=_watch, args=(lease, path, identity), daemon=True).start()
-        return held
+        return proxy
     except Timeout:
-        raise HeldError(path, holder_of(path) or Holder()) from None
+        raise HeldError(path, find_holder(path) or Holder()) from None
     except OSError as error:
-        holder = holder_of(path)
-        if holder is not None:  # of another user
+        holder = find_holder(path)
+        if holder is not None:  # a process of another user
             raise HeldError(path, holder) from None
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 
-def holder_of(path: Path) -> Holder | None:
+def find_holder(path: Path) -> Holder | None:
     """The process that holds a lease; None if the lease is free."""
     try:
-        renewed = path.stat().st_mtime
+        renewal = path.stat().st_mtime
     except (FileNotFoundError, NotADirectoryError):
         return None
     owner = SoftFileLease(path).owner
-    age = now_on_disk(path.parent) - renewed
-    if age < -RENEWED:  # the clock was set back: the age counts from now
+    age = now_on_disk(path.parent) - renewal
+    if age < -RENEWAL:  # the clock was set back: the age counts from now
         age = -age
         with suppress(OSError):
             os.utime(path)
             age = 0.0
-    if age > (ABANDONED if owner else UNWRITTEN):
+    expiry = EXPIRY if owner else EMPTY_EXPIRY
+    if age > expiry:
         return None
     if owner is None:
         return Holder()
     host = owner.hostname.partition("?")[0]
-    alive = age < MISSED
+    alive = age < SILENCE
     if owner.hostname == _machine():
         try:
             process = psutil.Process(owner.pid)
             # A process that started long after the last renewal has reused the number.
-            alive = process.create_time() - renewed < ABANDONED
+            alive = process.create_time() - renewal < EXPIRY
             alive = alive and process.status() != psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             alive = False
@@ -148,7 +149,7 @@ def fenced(path: Path) -> Iterator[None]:
 
     def check() -> None:
         if identity is not None and _is_lost(path, identity):
-            _end(path)
+            _end_process(path)
 
     with fence(path.parent, check):
         yield
@@ -164,10 +165,10 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _is_lost(path: Path, identity: tuple[int, int]) -> bool:
-    for _ in range(GLANCES):
+    for _ in range(LOSS_CHECKS):
         if _identity(path) == identity:
             return False
-        time.sleep(BETWEEN)
+        time.sleep(LOSS_INTERVAL)
     return True
 
 
@@ -175,8 +176,8 @@ def _watch(lease: SoftFileLease, path: Path, identity: tuple[int, int]) -> None:
     """End this process when it has lost a lease; filelock notices later, after two renewals."""
     while lease.is_locked:
         if _is_lost(path, identity) and lease.is_locked:
-            _end(path)
-        time.sleep(WATCHED)
+            _end_process(path)
+        time.sleep(WATCH_INTERVAL)
 
 
 def now_on_disk(folder: Path) -> float:
@@ -196,8 +197,8 @@ def _machine() -> str:
         return lease.owner.hostname
 
 
-def _end(lost: LeaseCompromise | Path) -> None:
-    path = lost if isinstance(lost, Path) else lost.lock_file
-    why = "is gone or was taken, as after a long stop of this process: it ends"
-    print(f"curvlab: {path} {why}", file=sys.stderr, flush=True)
-    os._exit(LOST)
+def _end_process(lease: LeaseCompromise | Path) -> None:
+    path = lease if isinstance(lease, Path) else lease.lock_file
+    reason = "was deleted or acquired by another process, as after a long stop: this process ends"
+    print(f"curvlab: {path} {reason}", file=sys.stderr, flush=True)
+    os._exit(LOSS_EXIT_CODE)

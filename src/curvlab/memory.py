@@ -1,4 +1,4 @@
-"""The memory that work needs, and what is free."""
+"""Required and free memory."""
 
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -20,13 +20,14 @@ except ImportError:  # Windows
 
 
 class PeakBytes(TorchDispatchMode):
-    """Counts the bytes of dense tensors that are made within the block.
+    """Counts the bytes of dense tensors that the block creates.
 
     Attributes:
-        peak: the most that they hold at a time.
+        peak: largest number of bytes at a time.
     """
 
-    peak = _now = 0
+    peak = 0
+    _current = 0
 
     def __torch_dispatch__(
         self,
@@ -36,16 +37,16 @@ class PeakBytes(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         out = func(*args, **(kwargs or {}))
-        given = {id(storage) for storage in _storages((args, kwargs))}
+        inputs = {id(storage) for storage in _storages((args, kwargs))}
         for storage in _storages(out):
-            if id(storage) not in given:  # neither a view nor changed in place
-                self._now += storage.nbytes()
-                weakref.finalize(storage, self._freed, storage.nbytes())
-        self.peak = max(self.peak, self._now)
+            if id(storage) not in inputs:  # neither a view nor changed in place
+                self._current += storage.nbytes()
+                weakref.finalize(storage, self._subtract, storage.nbytes())
+        self.peak = max(self.peak, self._current)
         return out
 
-    def _freed(self, size: int) -> None:
-        self._now -= size
+    def _subtract(self, size: int) -> None:
+        self._current -= size
 
 
 def _storages(tree: Any) -> list[torch.UntypedStorage]:
@@ -55,18 +56,18 @@ def _storages(tree: Any) -> list[torch.UntypedStorage]:
 
 
 def free_memory() -> int:
-    """Bytes that this process can still have: of the machine, its container, and its own limit."""
+    """Bytes that this process can allocate: of the machine, its container, and its own limit."""
     free = psutil.virtual_memory().available
-    for limit, used in (*cgroup_limits(), *_address_space()):
-        free = min(free, limit - used)
+    for limit, usage in (*cgroup_limits(), *_address_space()):
+        free = min(free, limit - usage)
     return max(0, free)
 
 
 def cgroup_limits(root: Path = Path("/")) -> Iterator[tuple[int, int]]:
     """Limits of the process's control groups (versions 1 and 2) and the bytes in use.
 
-    Pages of files that the kernel would drop do not count. A container may see its own group as
-    the root, so that all groups above the named one are read, the root included.
+    Pages of files that the kernel would drop do not count. All groups above the named group are
+    read, the root included, since a container may see its own group as the root.
 
     Args:
         root: folder with `proc` and `sys`.
@@ -76,40 +77,40 @@ def cgroup_limits(root: Path = Path("/")) -> Iterator[tuple[int, int]]:
     except OSError:
         return
     for line in lines:
-        _, _, rest = line.partition(":")
-        controllers, _, name = rest.partition(":")
+        _, controllers, name = line.split(":", 2)
         if controllers == "":
             mount = "sys/fs/cgroup"
-            limit = "memory.max"
-            used = "memory.current"
+            limit_file = "memory.max"
+            usage_file = "memory.current"
         elif "memory" in controllers.split(","):
             mount = "sys/fs/cgroup/memory"
-            limit = "memory.limit_in_bytes"
-            used = "memory.usage_in_bytes"
+            limit_file = "memory.limit_in_bytes"
+            usage_file = "memory.usage_in_bytes"
         else:
             continue
         group = Path(name.lstrip("/"))
         for folder in (group, *group.parents):
+            place = root / mount / folder
             try:
-                place = root / mount / folder
-                most, now = (int((place / file).read_text()) for file in (limit, used))
+                limit = int((place / limit_file).read_text())
+                usage = int((place / usage_file).read_text())
             except (OSError, ValueError):  # no such group here, or the limit is "max"
                 continue
-            yield most, max(0, now - _droppable(place / "memory.stat"))
+            yield limit, max(0, usage - _droppable(place / "memory.stat"))
 
 
 def _droppable(statistics: Path) -> int:
-    """Bytes of file pages that have not been used lately."""
+    """Bytes of file pages in the kernel's inactive list."""
     try:
         pairs = (line.split() for line in statistics.read_text().splitlines())
-        bytes_by_name = {name: int(value) for name, value in pairs}
+        sizes = {name: int(value) for name, value in pairs}
     except (OSError, ValueError):
         return 0
-    return bytes_by_name.get("total_inactive_file", bytes_by_name.get("inactive_file", 0))
+    return sizes.get("total_inactive_file", sizes.get("inactive_file", 0))
 
 
 def _address_space() -> Iterator[tuple[int, int]]:
-    """The limit of the process's address space (`ulimit -v`) and what it has."""
+    """The limit of the process's address space (`ulimit -v`) and its size."""
     if resource is None:
         return
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
@@ -117,12 +118,14 @@ def _address_space() -> Iterator[tuple[int, int]]:
         yield limit, psutil.Process().memory_info().vms
 
 
-def check_memory(what: str, needed: float, device: torch.device, remedy: str) -> None:
+def check_memory(subject: str, required: float, device: torch.device, remedy: str) -> None:
     """Refuse work that needs more bytes than a device has free."""
-    on_gpu = device.type == "cuda"
-    free = torch.cuda.mem_get_info(device)[0] if on_gpu else free_memory()
-    if needed > free:
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+    else:
+        free = free_memory()
+    if required > free:
         raise UsageError(
-            f"{what} needs at least {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free: "
+            f"{subject} needs at least {required / 1e9:.1f} GB and {free / 1e9:.1f} GB are free: "
             f"{remedy}"
         )

@@ -1,4 +1,4 @@
-"""Annotations of constructors by which configurations are checked."""
+"""Annotations of constructor arguments: bounds and choices that configurations are checked for."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,8 @@ from annotated_types import Ge, Gt, Interval, Lt, Predicate
 
 def is_inside(path: str) -> bool:
     """A path below its folder, without .. and no absolute one."""
-    return not {"", "..", "~"}.intersection(path.split("/")) and "\\" not in path
+    outside = {"", "..", "~"}.intersection(path.split("/"))
+    return not outside and "\\" not in path
 
 
 def is_place(path: str) -> bool:
@@ -62,38 +63,38 @@ FilterPair = Literal[
 T = TypeVar("T")
 
 INCIDENTAL = "incidental"
-"""Mark of an option that decides no number: threads, progress, names of files."""
+"""Mark of an option that changes no number: threads, progress, names of files."""
 
 USER_FILE = "user_file"  # mark of an option that names a file or folder of the user's
-DATASET_FILES = "dataset_files"  # mark of an option that says which files a data set consists of
-FROM_DATA = "from_data"  # mark of an argument that a run takes from its data, by name
-PASSED = "passed"  # mark of an argument with a default that code passes and no configuration names
+DATASET_FILES = "dataset_files"  # mark of an option that lists the files of a data set
+FROM_DATA = "from_data"  # mark of an argument whose value is a run's data of the same name
+PASSED = "passed"  # mark of an argument with a default that only code sets
 
 
 @dataclass(frozen=True)
 class Configured:
-    """Marks an argument whose default in configurations differs from the one in code."""
+    """Marks an argument whose default in configurations differs from that of the constructor."""
 
     default: Any
 
 
 Learnable = Annotated[bool, Configured(True)]
-"""Whether a curvature is a parameter. A configuration learns it unless it says otherwise."""
+"""Whether a curvature is a parameter; true by default in configurations."""
 
 Incidental = Annotated[T, INCIDENTAL]
 
 UserFile = Annotated[T, INCIDENTAL, USER_FILE]
-"""Path of a user's file or folder: a run is identified by the content, not by the name."""
+"""Path of a user's file or folder: the content identifies a run, not the name."""
 
 DatasetFiles = Annotated[T, INCIDENTAL, DATASET_FILES]
-"""Files of a data set: a run is identified by them unless they are the shipped ones of its name."""
+"""Files of a data set: they identify a run unless they are the files of the shipped data set."""
 
 FromData = Annotated[T, FROM_DATA]
 Passed = Annotated[T, PASSED]
 
 SPACE = "space"  # mark of an argument that makes a space
 SpaceMaker = Annotated[Callable[..., T], SPACE]
-"""Makes a space of class T: the class, or a space that others are to be like.
+"""A callable that makes spaces of class T: the class, or a space to copy.
 
-A run passes the class and options that `manifold=` chooses.
+A run passes the class and the options that `manifold=` chooses.
 """

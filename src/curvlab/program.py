@@ -1,4 +1,4 @@
-"""Helpers of all verbs: the home folder, plain text, times."""
+"""Helpers of the command line: the home folder, plain text, progress, times."""
 
 import re
 import sys
@@ -15,74 +15,81 @@ if TYPE_CHECKING:
 Part = TypeVar("Part")
 
 PATIENCE = 2.0
-"""Seconds without a line after which a command says what it does."""
+"""Seconds without output after which a command names its work."""
 
 PAUSE = 10.0
-"""Seconds between lines on the progress of a loop."""
+"""Seconds between two lines of a loop's progress."""
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Characters with which a name could steer a terminal, or reorder its text; not line breaks."""
+"""Characters that control a terminal or reorder its text, except line breaks."""
 
 
-def without_controls(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Write control characters as Python's `repr` does."""
-    return CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-def expand_home(words: Sequence[str]) -> list[str]:
+def expand_home(arguments: Sequence[str]) -> list[str]:
     """Expand `~/` at the start of values."""
-    return [re.sub(r"^([^=]+=)?~(?=/|$)", rf"\g<1>{Path.home()}", word) for word in words]
+    home = rf"\g<1>{Path.home()}"
+    return [re.sub(r"^([^=]+=)?~(?=/|$)", home, argument) for argument in arguments]
 
 
 @contextmanager
-def say_if_slow(what: str) -> Iterator[None]:
-    """Print lines to the standard error while a block is at work.
+def print_if_slow(work: str) -> Iterator[None]:
+    """Print lines to the standard error while a block runs.
 
-    They are printed after 2, 5, 8 and 11 seconds, and then less and less often.
+    The lines appear after 2, 5, 8 and 11 seconds, and then less and less often.
     """
-    ended = Event()
-    Thread(target=_say_until, args=(ended, without_controls(what)), daemon=True).start()
+    end = Event()
+    Thread(target=_print_until, args=(end, escape_controls(work)), daemon=True).start()
     try:
         yield
     finally:
-        ended.set()
+        end.set()
 
 
-def _say_until(ended: Event, what: str) -> None:
-    seconds = pause = PATIENCE
+def _print_until(end: Event, work: str) -> None:
+    seconds = PATIENCE
+    pause = PATIENCE
     note = ""
-    while not ended.wait(pause):
-        print(f"{what} ...{note}", file=sys.stderr)
+    while not end.wait(pause):
+        print(f"{work} ...{note}", file=sys.stderr)
         pause = max(PATIENCE + 1, seconds / 4)
         seconds += pause
         note = f" ({seconds:.0f} s)"
 
 
-def with_progress(parts: Sequence[Part], what: str) -> Iterator[Part]:
-    """Yield parts, and print to the standard error every ten seconds which share is done."""
-    said = start = time.monotonic()
-    for done, part in enumerate(parts):
-        if time.monotonic() - said > PAUSE:
-            said = time.monotonic()
-            left = (said - start) * (len(parts) - done) / done
-            print(f"{what}: {done / len(parts):.0%}, {format_time(left)} left", file=sys.stderr)
+def print_progress(parts: Sequence[Part], work: str) -> Iterator[Part]:
+    """Yield parts; print the finished share to the standard error every ten seconds."""
+    start = time.monotonic()
+    last_line = start
+    for count, part in enumerate(parts):
+        now = time.monotonic()
+        if now - last_line > PAUSE:
+            last_line = now
+            remaining = (now - start) * (len(parts) - count) / count
+            share = count / len(parts)
+            print(f"{work}: {share:.0%}, {format_time(remaining)} left", file=sys.stderr)
         yield part
 
 
 def plain_console(**options: Any) -> "Console":
-    """A console that prints text as it is: a name such as `[/m/0abc]` is not markup.
+    """A console without markup, so that a name such as `[/m/0abc]` is printed unchanged.
 
-    It styles text, and writes control characters in it as `without_controls` does.
+    The console styles text and escapes control characters (`escape_controls`).
     """
     from rich.console import Console
     from rich.segment import Segment
 
+    def escape_segment(segment: Segment) -> Segment:
+        if segment.control:
+            return segment
+        return segment._replace(text=escape_controls(segment.text))
+
     class PlainConsole(Console):
         def _render_buffer(self, buffer: Iterable[Segment]) -> str:
-            return super()._render_buffer(
-                part if part.control else part._replace(text=without_controls(part.text))
-                for part in buffer
-            )
+            return super()._render_buffer(map(escape_segment, buffer))
 
     return PlainConsole(markup=False, emoji=False, highlight=False, **options)
 
@@ -93,4 +100,6 @@ def format_time(seconds: float) -> str:
         return f"{seconds:.0f} s"
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 36000 else f"{seconds / 3600:,.0f} h"
+    if seconds < 36000:
+        return f"{seconds / 3600:.1f} h"
+    return f"{seconds / 3600:,.0f} h"

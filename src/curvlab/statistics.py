@@ -12,6 +12,7 @@ import scipy
 LEVEL = 0.05
 POWER = 0.8
 NORMAL = 1.96  # standard errors in half a 95 % interval of a normal distribution
+
 IntervalKind = Literal["ci95", "student", "std"]
 """Kinds of our ±: `ci95` is 1.96 std / sqrt(n), or Student's interval for fewer than five runs."""
 
@@ -35,12 +36,18 @@ PUBLISHED_INTERVALS = ("ci95", "bootstrap95")
 DEVIATIONS = ("std", "std_population", "std_in_code")
 """Kinds that are a standard deviation over runs."""
 
-FRACTION = 1.5  # largest score that is a fraction of one; larger ones are percentages
+FRACTION = 1.5  # largest score that is a fraction of one; larger scores are percentages
 
-CONFIRMED, CONTRADICTED, LEVEL_WORD, UNDECIDED, NOT_RUN = WORDS = (
-    "confirmed", "contradicted", "level", "undecided", "not run",
-)  # fmt: skip
+CONFIRMED = "confirmed"
+CONTRADICTED = "contradicted"
+LEVEL_WORD = "level"
+UNDECIDED = "undecided"
+NOT_RUN = "not run"
+VERDICTS = (CONFIRMED, CONTRADICTED, LEVEL_WORD, UNDECIDED, NOT_RUN)
 """The five verdicts on a statement, in tables, claims and comparisons."""
+
+MOST_PAIRS = 100_000
+"""Largest number of pairs that the power of a test is computed for."""
 
 POINT = 1.0
 MRR_MARGIN = 0.005
@@ -50,7 +57,10 @@ HITS_MARGIN = 0.01
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean and spread of the runs of a cell; NaN without a run, spreads NaN below three runs."""
+    """Mean and spread of the runs of a cell.
+
+    The mean is NaN without runs. Spreads are NaN for fewer than three runs.
+    """
 
     seeds: int  # n
     mean: float
@@ -70,9 +80,11 @@ class Summary:
     @property
     def pm(self) -> float:
         """The number after ±, by `kind`; comparisons use `student_pm` instead."""
+        if self.kind == "std":
+            return self.std
         if self.kind == "ci95" and self.seeds >= FEWEST_NORMAL:
             return NORMAL * self.std / sqrt(self.seeds)
-        return self.std if self.kind == "std" else self.student_pm
+        return self.student_pm
 
 
 def summarise(values: Sequence[float], kind: IntervalKind = "ci95") -> Summary:
@@ -91,15 +103,17 @@ def published_std(pm: float, kind: str, runs: float) -> float:
         return pm * sqrt(runs) / NORMAL
     if kind == "std_population":
         return pm * sqrt(runs / (runs - 1))
-    return pm if kind in DEVIATIONS else nan
+    if kind in DEVIATIONS:
+        return pm
+    return nan
 
 
 def welch_pm(ours: Summary, std: float, runs: float, rounding: float = 0.0) -> float:
     """Half width of the 95 % interval of our mean minus the published one.
 
-    `t sqrt(s1^2 / n1 + s2^2 / n2)`, with t Student's quantile for Welch's degrees of freedom. Added
-    in quadrature are 1.96 standard deviations of the rounding error, uniform within half a digit.
-    The result is NaN if one of the standard deviations is unknown.
+    The half width is `t sqrt(s1^2 / n1 + s2^2 / n2)` with t Student's quantile for Welch's degrees
+    of freedom. The rounding error is uniform within half a digit; 1.96 of its standard deviations
+    are added in quadrature. The result is NaN if a standard deviation is unknown.
 
     Source: Welch 1947, "The generalization of 'Student's' problem when several different
     population variances are involved".
@@ -116,28 +130,29 @@ def welch_pm(ours: Summary, std: float, runs: float, rounding: float = 0.0) -> f
     return hypot(half, NORMAL * rounding / sqrt(3))
 
 
-def half_a_digit(published: str) -> float:
+def half_digit(published: str) -> float:
     """Half a unit of the last published digit: 0.05 for `81.9`."""
     return 0.5 * 10.0 ** -len(published.partition(".")[2])
 
 
 def decimals(scores: Any) -> int:
     """Decimals of scores: two for percentages, four for fractions."""
-    return 2 if np.nanmax(np.abs(np.asarray(scores, float)), initial=0) > FRACTION else 4
+    largest = np.nanmax(np.abs(np.asarray(scores, float)), initial=0)
+    return 2 if largest > FRACTION else 4
 
 
 @dataclass(frozen=True)
 class Paired:
     """Differences of pairs; for a single pair all but the mean are NaN.
 
-    For equal differences `pm` is NaN and p that of the sign test, `2^(1 - n)`, or 1 if they are 0.
+    For equal differences `pm` is NaN and `p_t` is the sign test's `2^(1 - n)`, or 1 if they are 0.
     """
 
     pairs: int
     mean: float
-    pm: float  # half of the mean's 95 % interval, t s / sqrt(n)
-    std: float  # of the sample
-    p_t: float  # of the paired t test, two-sided
+    pm: float  # half width of the mean's 95 % interval, t s / sqrt(n)
+    std: float  # sample standard deviation
+    p_t: float  # p value of the paired t test, two-sided
     differences: tuple[float, ...] = ()
 
     @cached_property
@@ -151,7 +166,7 @@ class Paired:
 
     @property
     def interval(self) -> str:
-        """The 95 % interval in words."""
+        """The 95 % interval as text."""
         if isnan(self.pm):
             return "not known"
         return f"{self.mean - self.pm:+.2f} to {self.mean + self.pm:+.2f}"
@@ -170,21 +185,23 @@ def compare_pairs(values: Sequence[float], baseline: Sequence[float]) -> Paired:
         return Paired(n, mean, nan, 0.0, p, pairs)
     std = float(difference.std(ddof=1))
     error = std / sqrt(n)
+    half_width = float(student(n - 1) * error)
     p = 2 * float(scipy.special.stdtr(n - 1, -abs(mean) / error))
-    return Paired(n, mean, float(student(n - 1) * error), std, p, pairs)
+    return Paired(n, mean, half_width, std, p, pairs)
 
 
 def paired_by_seed(scores: Mapping[int, float], baseline: Mapping[int, float]) -> Paired:
     """Compare scores over their common seeds."""
-    common = sorted(scores.keys() & baseline.keys())
-    return compare_pairs([scores[seed] for seed in common], [baseline[seed] for seed in common])
+    seeds = sorted(scores.keys() & baseline.keys())
+    values = [scores[seed] for seed in seeds]
+    return compare_pairs(values, [baseline[seed] for seed in seeds])
 
 
 def differences(values: Sequence[float], baseline: Sequence[float]) -> np.ndarray:
     """Differences of pairs; differences that are equal up to rounding become equal.
 
     Scores are computed in float32. Differences whose sizes are within 1e-4 points of each other
-    (1e-6 for fractions of one) are replaced by their mean, and those within that of 0 by 0.
+    (1e-6 for fractions of one) are replaced by their mean. Differences within 1e-4 of 0 become 0.
     """
     difference = np.subtract(values, baseline, dtype=float)
     if len(difference) == 0:
@@ -193,7 +210,8 @@ def differences(values: Sequence[float], baseline: Sequence[float]) -> np.ndarra
     size = np.abs(difference)
     order = np.argsort(size)
     group = np.empty(len(size), dtype=int)
-    group[order] = np.cumsum(np.diff(size[order], prepend=0.0) > tolerance)
+    is_new_group = np.diff(size[order], prepend=0.0) > tolerance
+    group[order] = np.cumsum(is_new_group)
     means = np.bincount(group, size) / np.maximum(np.bincount(group), 1)
     means[0] = 0.0  # the group that begins at 0
     return np.sign(difference) * means[group]
@@ -224,10 +242,10 @@ def power(difference: float, std: float, pairs: float, level: float = LEVEL) -> 
         return 1.0 if difference else level
     shift = abs(difference) / std * sqrt(pairs)
     limit = scipy.stats.t.ppf(1 - level / 2, pairs - 1)
-    near = scipy.stats.nct.sf(limit, pairs - 1, shift)
-    far = scipy.stats.nct.cdf(-limit, pairs - 1, shift)
-    # scipy returns NaN where the first is 1 and the second 0.
-    return float(np.nan_to_num(near, nan=1.0) + np.nan_to_num(far, nan=0.0))
+    upper = scipy.stats.nct.sf(limit, pairs - 1, shift)
+    lower = scipy.stats.nct.cdf(-limit, pairs - 1, shift)
+    # scipy returns NaN where the upper tail is 1 and the lower tail 0.
+    return float(np.nan_to_num(upper, nan=1.0) + np.nan_to_num(lower, nan=0.0))
 
 
 def detectable(std: float, pairs: int, level: float = LEVEL) -> float:
@@ -236,47 +254,54 @@ def detectable(std: float, pairs: int, level: float = LEVEL) -> float:
         return 0.0
     if pairs < 2:
         return inf
+
+    def excess(difference: float) -> float:
+        return power(difference, std, pairs, level) - POWER
+
     high = std / sqrt(pairs)
-    while power(high, std, pairs, level) < POWER:
+    while excess(high) < 0:
         high *= 2
-    return float(scipy.optimize.brentq(lambda d: power(d, std, pairs, level) - POWER, 0, high))
+    return float(scipy.optimize.brentq(excess, 0, high))
 
 
 def required_runs(difference: float, std: float, level: float = LEVEL) -> int | None:
     """Pairs that detect a difference with 80 % power; None if more than 100,000."""
-    if power(difference, std, 100_000, level) < POWER:
+
+    def excess(pairs: float) -> float:
+        return power(difference, std, pairs, level) - POWER
+
+    if excess(MOST_PAIRS) < 0:
         return None
-    if power(difference, std, 2, level) >= POWER:
+    if excess(2) >= 0:
         return 2
-    runs = scipy.optimize.brentq(lambda n: power(difference, std, n, level) - POWER, 2, 100_000)
-    return ceil(runs)
+    return ceil(scipy.optimize.brentq(excess, 2, MOST_PAIRS))
 
 
 def metric_margin(metric: str) -> float:
     """The largest difference of a metric that is too small to matter; 0 for unknown metrics.
 
-    It is one point of accuracy, F1, AUC, average precision and mAP, 0.005 of MRR, 0.01 of Hits@k.
+    The margin is one point of accuracy, F1, AUC, average precision and mAP, 0.005 of MRR and 0.01
+    of Hits@k.
     """
     name = metric.rpartition(".")[2]
     if name.endswith("mrr"):
         return MRR_MARGIN
     if "hits" in name:
         return HITS_MARGIN
-    points = ("accuracy", "f1", "auc", "map", "ap", "score")
-    parts = name.split("_")
-    return POINT if any(part in points for part in parts) else 0.0
+    percentages = {"accuracy", "f1", "auc", "map", "ap", "score"}
+    return POINT if percentages.intersection(name.split("_")) else 0.0
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One of the five words, and the number of further pairs that would decide the statement."""
+    """A verdict's word, and the number of further pairs that would decide the statement."""
 
     word: str
     missing_pairs: int | None = 0  # None if more than 100,000
 
     @property
     def decided(self) -> bool:
-        """Whether the runs answer the statement."""
+        """Whether the runs decide the statement."""
         return self.word in (CONFIRMED, CONTRADICTED, LEVEL_WORD)
 
     def __str__(self) -> str:
@@ -304,48 +329,59 @@ def judge_pairs(paired: Paired, p: float, margin: float, tests: int = 1) -> Verd
     all_equal = paired.std == 0 and paired.mean == 0
     if all_equal or abs(paired.mean) + paired.pm <= margin:
         return Verdict(LEVEL_WORD)
-    needed = deciding_pairs(paired.mean, paired.std, margin, LEVEL / tests)
-    return Verdict(UNDECIDED, None if needed is None else max(1, needed - paired.pairs))
+    required = deciding_pairs(paired.mean, paired.std, margin, LEVEL / tests)
+    if required is None:
+        return Verdict(UNDECIDED, None)
+    return Verdict(UNDECIDED, max(1, required - paired.pairs))
 
 
 def deciding_pairs(mean: float, std: float, margin: float, level: float = LEVEL) -> int | None:
-    """Number of pairs for a significant difference (80 % power) or one within the margin.
+    """Number of pairs that decide a statement; None if more than 100,000.
 
-    Mean and standard deviation are taken as the true ones. None if more than 100,000.
+    Either the difference is significant (80 % power) or its interval lies within the margin. The
+    mean and the standard deviation count as the true ones.
     """
     if std == 0:  # the sign test of equal differences, 2^(1 - n)
         return 1 + floor(log2(1 / level)) + 1
-    tested = required_runs(mean, std, level)
-    room = margin - abs(mean)
-    if room <= 0:
-        return tested
-    narrow = interval_pairs(std, room)
-    counts = [count for count in (tested, narrow) if count is not None]
+    significant = required_runs(mean, std, level)
+    half_width = margin - abs(mean)
+    if half_width <= 0:
+        return significant
+    within_margin = interval_pairs(std, half_width)
+    counts = [count for count in (significant, within_margin) if count is not None]
     return min(counts, default=None)
 
 
 def interval_pairs(std: float, half_width: float) -> int | None:
     """Smallest number of pairs with `t s / sqrt(n) <= half_width`; None if more than 100,000."""
-    counts = np.unique(np.geomspace(2, 100_000, 2000).astype(int))
-    narrow = student(counts - 1) * std / np.sqrt(counts) <= half_width
-    if not narrow.any():
+
+    def suffices(pairs: np.ndarray) -> np.ndarray:
+        return student(pairs - 1) * std / np.sqrt(pairs) <= half_width
+
+    coarse = np.unique(np.geomspace(2, MOST_PAIRS, 2000).astype(int))
+    is_enough = suffices(coarse)
+    if not is_enough.any():
         return None
-    first = int(narrow.argmax())
-    start = int(counts[max(0, first - 1)])
-    exact = np.arange(start, int(counts[first]) + 1)
-    return int(exact[(student(exact - 1) * std / np.sqrt(exact) <= half_width).argmax()])
+    first = int(is_enough.argmax())
+    start = int(coarse[max(0, first - 1)])
+    exact = np.arange(start, int(coarse[first]) + 1)
+    return int(exact[suffices(exact).argmax()])
 
 
 def judge_number(difference: float, half_width: float, margin: float) -> str:
-    """Judge a published number by the 95 % interval of our mean minus it; "" if unknown.
+    """Judge a published number by the 95 % interval of our mean minus this number.
 
-    *Confirmed*: the interval lies within the margin. *Contradicted*: it does not hold 0.
+    *Confirmed*: the interval lies within the margin. *Contradicted*: the interval excludes 0. The
+    verdict is empty if the interval is unknown.
     """
     if isnan(difference) or isnan(half_width):
         return ""
-    if abs(difference) + half_width <= margin:
+    size = abs(difference)
+    if size + half_width <= margin:
         return CONFIRMED
-    return UNDECIDED if abs(difference) <= half_width else CONTRADICTED
+    if size > half_width:
+        return CONTRADICTED
+    return UNDECIDED
 
 
 def friedman(scores: np.ndarray) -> float:

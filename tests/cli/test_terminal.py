@@ -9,7 +9,7 @@ from rich.text import Text
 
 from curvlab.cli import Output
 from curvlab.cli.verbs import write
-from curvlab.program import plain_console, without_controls
+from curvlab.program import escape_controls, plain_console
 
 CONTROLS = [*map(chr, range(32)), *map(chr, range(127, 160)), "\u202e", "\u2066", "\u200f"]
 KEPT = "\n\t"
@@ -37,7 +37,7 @@ def test_a_console_keeps_its_styles_and_no_others(terminal):
     console = plain_console(file=terminal, force_terminal=True, color_system="standard", width=200)
     console.print(Text(f"name {TITLE}", style="bold"))
     console.print(f"plain {TITLE}")
-    shown = without_controls(TITLE.replace("\x07", ""))  # which Rich drops
+    shown = escape_controls(TITLE.replace("\x07", ""))  # which Rich drops
     assert said(terminal).count(shown) == 2
     assert set(re.findall(r"\x1b[^m]*m", said(terminal))) == {"\x1b[1m", "\x1b[0m"}
 

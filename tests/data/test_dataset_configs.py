@@ -3,7 +3,7 @@
 import pytest
 
 from composing import CONFIGS, composed
-from curvlab.checksums import checksum_of
+from curvlab.checksums import content_checksum
 from curvlab.config.building import name_keys_in_errors
 from curvlab.config.folder import choices
 from curvlab.config.validation import validate
@@ -41,7 +41,7 @@ def test_a_graph_of_ones_own_has_the_split_that_the_task_needs(name, task, split
     assert type(build_data(config).split).__name__ == (split or "NoneType")
     identity = built(stored_config(config))
     assert ("split" in identity) == (split == "OwnSplit")
-    assert identity["files"] == {"dataset.source.path": checksum_of(__file__)}
+    assert identity["files"] == {"dataset.source.path": content_checksum(__file__)}
     assert __file__ not in str(identity)
 
 

@@ -10,7 +10,7 @@ import pytest
 from forked import Process
 from tiny_runs import FAST, ROOT, TINY, Command
 
-from curvlab.leases import acquire, holder_of
+from curvlab.leases import acquire, find_holder
 from curvlab.results.result import read_result
 
 CELL = (
@@ -87,7 +87,7 @@ def test_what_living_workers_hold_is_theirs(command):
     assert f"held by process {os.getpid()} on " in done.stdout
     assert "1 at work elsewhere" in done.stdout
     assert not (held / "result.json").exists()
-    assert holder_of(held / ".lease") is None
+    assert find_holder(held / ".lease") is None
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from curvlab.cpp import chosen_kernels, kernels_used
+from curvlab.cpp import kernel_kind, use_kernels
 from curvlab.layers.hybonet import SigmoidTime
 from curvlab.manifolds import Lorentz, lorentz
 from curvlab.tasks.decoders import LorentzianScore
@@ -59,9 +59,9 @@ def results(function, kappa, size, kernels, dtype=torch.float32, second=False, d
         each.to(dtype).requires_grad_() for each in (*points(kappa, size, dim), torch.tensor(0.3))
     ]
     leaves, options = [*inputs, *space.parameters()], {"materialize_grads": True}
-    with chosen_kernels(kernels):
+    with use_kernels(kernels):
         value = function(space, *inputs)
-        assert kernels_used() == ("plain" if kernels == "plain" else "C++")
+        assert kernel_kind() == ("plain" if kernels == "plain" else "C++")
         weights = draw(*value.shape, seed=9, dtype=torch.float32).to(dtype)
         total = (value * weights).sum()
         found = torch.autograd.grad(
@@ -113,7 +113,7 @@ def test_a_vector_without_direction_is_the_origin():
     space = Lorentz(-2.0, learnable=True)
     h.requires_grad_()
     y = SigmoidTime(space, 0.5, None)(h)
-    assert kernels_used() == "C++"
+    assert kernel_kind() == "C++"
     torch.testing.assert_close(y[[0, 2]], lorentz.origin(DIM, -2.0).expand(2, -1))
     (slope,) = torch.autograd.grad((y * draw(3, 1 + DIM)).sum(), h)
     assert not slope[[0, 2]].any()

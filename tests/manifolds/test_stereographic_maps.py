@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.func import vmap
 
-from curvlab.cpp import chosen_kernels, kernels_used
+from curvlab.cpp import kernel_kind, use_kernels
 from curvlab.manifolds import Stereographic
 from drawn import draw
 
@@ -76,9 +76,9 @@ def results(function, space, *points, create_graph=False):
 
 
 def plain(*arguments, **options):
-    with chosen_kernels("plain"):
+    with use_kernels("plain"):
         found = results(*arguments, **options)
-        assert kernels_used() == "plain"
+        assert kernel_kind() == "plain"
     return found
 
 
@@ -97,7 +97,7 @@ def test_maps_are_the_plain_ones(function, kappas, size, tokens):
     points = draw(tokens, DIM, size=size), draw(tokens, DIM, size=size, seed=1)
     space = make_space(kappas)
     found, expected = results(function, space, *points), plain(function, space, *points)
-    assert kernels_used() == "C++"
+    assert kernel_kind() == "C++"
     double = make_space(kappas, torch.float64)
     double.load_state_dict(space.state_dict())
     exact = plain(function, double, *(each.double() for each in points))
@@ -140,7 +140,7 @@ def test_forward_mode_and_vmap_have_the_plain_form(function):
     def outputs(x):
         return function(space, x, y)
 
-    with chosen_kernels("plain"):
+    with use_kernels("plain"):
         expected = torch.func.jvp(outputs, (v,), (y,))
         alone = outputs(v)
     torch.testing.assert_close(torch.func.jvp(outputs, (v,), (y,)), expected, rtol=0, atol=0)

@@ -9,7 +9,7 @@ from mpmath import mp
 from torch_geometric.data import Data
 
 import manifold_reference as reference
-from curvlab.cpp import ARRAY, INTEGER, Library, chosen_kernels, kernels_used
+from curvlab.cpp import ARRAY, INTEGER, Library, kernel_kind, use_kernels
 from curvlab.manifolds import PoincareBall
 from curvlab.models.triples import ball_scores
 from curvlab.models.triples.ball import AttH, MuRP, RotH
@@ -41,10 +41,10 @@ def make_queries(model):
 
 
 def score(model, batch, kernels, rows=slice(None)):
-    with chosen_kernels(kernels):
+    with use_kernels(kernels):
         compute, sources = model.block_scores(batch)
         scores = compute(rows, *sources)
-        assert kernels_used() == {"auto": "C++", "plain": "plain"}[kernels]
+        assert kernel_kind() == {"auto": "C++", "plain": "plain"}[kernels]
     return scores
 
 
@@ -250,7 +250,7 @@ def test_a_loss_in_blocks_has_the_gradient_of_the_plain_form(kind, monkeypatch):
     query, tail = torch.arange(QUERIES), torch.arange(QUERIES) * 5 % 101
     gradients = {}
     for kernels in KERNELS:
-        with chosen_kernels(kernels):
+        with use_kernels(kernels):
             batch = model.sort_queries(make_queries(model).update({"query": query, "tail": tail}))
             compute, sources = model.block_scores(batch)
             shape = QUERIES, model.num_entities
@@ -278,7 +278,7 @@ def test_evaluation_and_half_precision_have_the_plain_form():
     with torch.no_grad():
         model.scores(batch)
     model.bfloat16().scores(batch)
-    assert kernels_used() == "plain"
+    assert kernel_kind() == "plain"
 
 
 @pytest.mark.usefixtures("cpp_kernels")

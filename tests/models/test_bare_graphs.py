@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from composing import composed, different_models, target_of, tasks_of
 from curvlab.config.schema import options_of
-from curvlab.cpp import chosen_kernels
+from curvlab.cpp import use_kernels
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.data.transforms.graph import LaplacianEigenvectors
 from curvlab.data.transforms.spectrum import EigenvectorFeatures
@@ -127,7 +127,7 @@ def test_a_model_is_copied_and_averaged_after_a_step(trained, bare):
 def test_a_compiled_model_and_its_gradient_are_the_models(trained, bare):
     compiled = torch.compile(trained, backend="eager")
     weights = [weight for weight in trained.parameters() if weight.grad is not None]
-    with chosen_kernels("plain"):  # as compiled code has
+    with use_kernels("plain"):  # as compiled code has
         points, expected = compiled(bare), trained(bare)
         torch.testing.assert_close(points, expected)
         gradients = (torch.autograd.grad(y.square().sum(), weights) for y in (points, expected))

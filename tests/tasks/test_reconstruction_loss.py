@@ -7,7 +7,7 @@ import torch
 from mpmath import mp
 from torch import Tensor
 
-from curvlab.cpp import chosen_kernels, kernels_used
+from curvlab.cpp import kernel_kind, use_kernels
 from curvlab.data.datasets.synthetic import SyntheticWeb
 from curvlab.manifolds import (
     Euclidean,
@@ -151,7 +151,7 @@ def kernels(request):
         request.getfixturevalue("cpp_kernels")
         yield
     else:
-        with chosen_kernels("plain"):
+        with use_kernels("plain"):
             yield
 
 
@@ -184,10 +184,10 @@ def test_tiles_in_cpp_are_the_plain_ones(space, size, power, clamp):
     """Of any size, with pairs that time, space and no geodesic joins, to rounding."""
     x = space.expmap0(0.6 * torch.randn(NODES, 8 - space.codimension)).detach()
     tiles = PairTiles(web(), NODES, size)
-    with chosen_kernels("plain"):
+    with use_kernels("plain"):
         plain = value_and_gradients(x, space, tiles, power, clamp)
     assert_close(value_and_gradients(x, space, tiles, power, clamp), plain, 1e-5)
-    assert kernels_used() == "C++"
+    assert kernel_kind() == "C++"
 
 
 @pytest.mark.usefixtures("float32", "cpp_kernels")

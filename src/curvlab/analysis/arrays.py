@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from curvlab.errors import UsageError
-from curvlab.files import arriving
+from curvlab.files import atomic_path
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
@@ -17,7 +17,7 @@ def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     kept = {
         k: v.detach().cpu() if isinstance(v, Tensor) else np.asarray(v) for k, v in there.items()
     }
-    with arriving(path) as partial, partial.open("wb") as stream:
+    with atomic_path(path) as partial, partial.open("wb") as stream:
         np.savez_compressed(stream, allow_pickle=False, **kept)
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.data.vocabulary import vocabulary_of
-from curvlab.files import arriving, atomic_write
+from curvlab.files import atomic_path, atomic_write
 from curvlab.metrics.ranking import HITS, TIES, RankCounts, ranks
 
 FILE = "ranks.csv.gz"
@@ -117,7 +117,7 @@ def ranking_table(
 
 def save_ranks(folder: Path, table: pd.DataFrame, ties: str, hits: Sequence[int]) -> None:
     """Write the ranks of all queries, metrics of all and by group, and those by relation."""
-    with arriving(folder / FILE) as partial:
+    with atomic_path(folder / FILE) as partial:
         table.to_csv(partial, index=False, compression={"method": "gzip", "mtime": 0})
     groups = [table.assign(by=by, group=table.get(by, "all")) for by in ("all", *GROUPS[1:])]
     whole = pd.concat(ranking_table(group, ["by", "group"], hits) for group in groups)

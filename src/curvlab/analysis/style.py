@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import FixedFormatter, FuncFormatter
 
-from curvlab.files import arriving
+from curvlab.files import atomic_path
 
 NEGATIVE = "#0072b2"
 POSITIVE = "#d55e00"
@@ -110,7 +110,7 @@ def save_figure(figure: Figure, path: Path, description: str = "") -> Path:
     svg = path.suffix == ".svg"
     metadata = {"Date": None, "Description": description or None}
     options: dict[str, Any] = {"format": "svg", "metadata": metadata} if svg else {}
-    with arriving(path) as partial, mpl.rc_context({"svg.hashsalt": "curvlab"}):
+    with atomic_path(path) as partial, mpl.rc_context({"svg.hashsalt": "curvlab"}):
         figure.savefig(partial, **{"format": "png", "dpi": 150, **options})
     return path
 

@@ -11,7 +11,7 @@ from lightning.pytorch.plugins.io import TorchCheckpointIO
 from torch import Tensor
 
 from curvlab.checksums import add_facts
-from curvlab.files import arriving, check_fences
+from curvlab.files import atomic_path, check_fences
 from curvlab.process import is_distributed, rank
 
 
@@ -68,7 +68,7 @@ class LastCheckpoint(Callback):
         if not trainer.is_global_zero:
             trainer.save_checkpoint(self.path)  # writes nothing, but the first process waits
             return
-        with arriving(self.path) as partial:
+        with atomic_path(self.path) as partial:
             trainer.save_checkpoint(partial)
             add_facts(partial, {"step": trainer.global_step, **self.facts})
             if self.path.exists():

@@ -7,7 +7,7 @@ import warnings
 from types import TracebackType
 from typing import Any
 
-from curvlab.program import without_controls
+from curvlab.program import escape_controls
 
 # PyTorch Geometric 2.8 warns on import from torch 2.14 on.
 warnings.filterwarnings("ignore", "`torch.jit.script` is deprecated", FutureWarning)
@@ -22,7 +22,7 @@ class Output(io.TextIOWrapper):
     def write(self, text: str) -> int:
         """Write without control characters, but for the return at the start of a progress bar."""
         bar = text.startswith("\r")
-        return self.write_as_is("\r" * bar + without_controls(text[bar:]))
+        return self.write_as_is("\r" * bar + escape_controls(text[bar:]))
 
     def write_as_is(self, text: str) -> int:
         """Write, or drop the text if nobody reads."""

@@ -20,7 +20,7 @@ from curvlab.cli.verbs import Verb, add_run_arguments, add_spreadsheet_argument,
 from curvlab.config.resolvers import data_name
 from curvlab.config.schema import spaces_of
 from curvlab.errors import UsageError
-from curvlab.files import arriving, atomic_write
+from curvlab.files import atomic_path, atomic_write
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +49,7 @@ def _export(args: argparse.Namespace) -> None:
     name = "tangents" if args.tangent else "embeddings"
     path = args.output or Path(f"{name}.{ending}")
     if text:
-        with arriving(path) as partial, partial.open("w", encoding="utf-8") as stream:
+        with atomic_path(path) as partial, partial.open("w", encoding="utf-8") as stream:
             stream.write(f"{len(ids)} {points.shape[1]}\n")
             for node, row in zip(ids, points.tolist(), strict=True):
                 stream.write(f"{'_'.join(node.split())} {' '.join(f'{x:.9g}' for x in row)}\n")

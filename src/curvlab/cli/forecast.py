@@ -18,7 +18,7 @@ from curvlab.config.folder import RESULTS
 from curvlab.config.validation import decides
 from curvlab.errors import UsageError
 from curvlab.leases import SUFFIX as LEASE
-from curvlab.leases import holder_of
+from curvlab.leases import find_holder
 from curvlab.program import format_time
 from curvlab.results.costs import FILE as COSTS
 from curvlab.results.costs import Cost, cost_of, is_comparable, read_costs, settings_of
@@ -192,7 +192,7 @@ class Forecast:
     def progress(self, folder: Path) -> Iterator[str]:
         """Report which processes work on which runs of a table, and which runs failed."""
         for lease in sorted(folder.rglob(LEASE)):
-            holder = holder_of(lease)
+            holder = find_holder(lease)
             name = lease.parent.relative_to(folder)
             if holder is None:
                 yield f"  abandoned  {name}: the next worker takes it"

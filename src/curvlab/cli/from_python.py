@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from curvlab.cli.overrides import check_overrides, keep_folder, read_overrides
 from curvlab.config.compose import compose
 from curvlab.errors import UsageError
-from curvlab.files import arriving
+from curvlab.files import atomic_path
 from curvlab.run.command import complete
 from curvlab.run.load import Run, load
 from curvlab.run.train import train as train_command
@@ -60,6 +60,6 @@ def _save(data: Data, outputs: str) -> Path:
     buffer = io.BytesIO()
     torch.save(data.clone().cpu(), buffer)
     file = Path(outputs, "graphs", f"graph-{sha256(buffer.getvalue()).hexdigest()[:8]}.pt")
-    with arriving(file) as partial:
+    with atomic_path(file) as partial:
         partial.write_bytes(buffer.getvalue())
     return file

@@ -31,7 +31,7 @@ from curvlab.config.validation import check_options
 from curvlab.data.readers.endings import reader_name, refuse_ending
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write
-from curvlab.program import say_if_slow
+from curvlab.program import print_if_slow
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -67,7 +67,7 @@ def _init_graph(args: argparse.Namespace) -> None:
     overrides = [*_path_overrides(args.path, options), *options]
     config = compose(resolve_aliases(overrides))
     check_options(config)
-    with say_if_slow("loading PyTorch"):
+    with print_if_slow("loading PyTorch"):
         from curvlab.run.parts import build_source
 
     OmegaConf.resolve(config.dataset)
@@ -75,14 +75,14 @@ def _init_graph(args: argparse.Namespace) -> None:
     commands = {}
     with name_keys_in_errors(config.dataset.source):
         if config.dataset.name == "kg_folder":
-            with say_if_slow(f"reading {args.path}"):
+            with print_if_slow(f"reading {args.path}"):
                 report = source.report(source.read())
             print(report, flush=True)
             source.load()
             commands["missing ends of triples, in flat space"] = "distmult"
             commands["the same in three kinds of space, to compare"] = "cat"
         else:
-            with say_if_slow(f"reading {args.path}"):
+            with print_if_slow(f"reading {args.path}"):
                 data = source.load(say=lambda _: None)
             report = source.report(data)
             print(report, flush=True)

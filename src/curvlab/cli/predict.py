@@ -27,7 +27,7 @@ from curvlab.cli.verbs import (
     write,
 )
 from curvlab.errors import UsageError
-from curvlab.program import say_if_slow
+from curvlab.program import print_if_slow
 
 if TYPE_CHECKING:
     from curvlab.tasks.predictions import Query
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def _predict(args: argparse.Namespace) -> None:
     run = curvlab.load(args.run, trust=args.trust)
     query = {name: getattr(args, name) for name in ("k", "known", "unlabelled")}
-    with say_if_slow(f"predicting with {run.config.model.label} on {run.config.dataset.label}"):
+    with print_if_slow(f"predicting with {run.config.model.label} on {run.config.dataset.label}"):
         graph = graph_in(args.data, run)
         table = run.predict(graph, nodes=args.node, queries=_queries(args), **query)
     if args.output:

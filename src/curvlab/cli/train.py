@@ -42,7 +42,7 @@ from curvlab.errors import (
     system_message,
     system_remedy,
 )
-from curvlab.program import say_if_slow
+from curvlab.program import print_if_slow
 from curvlab.run import signals
 from curvlab.run.command import Command, complete
 from curvlab.run.group import end_group_at_exit, end_with_parent, follow, group
@@ -147,7 +147,7 @@ def _run(arguments: Sequence[str]) -> int:
         hydra=[override for override in overrides if override.startswith("hydra") and not multirun],
     )
     cache = user_cache() if multirun and not prints else None
-    with say_if_slow("reading the options"):
+    with print_if_slow("reading the options"):
         if cache is not None:
             check_sweep(overrides, cache, completed)
         else:
@@ -185,7 +185,7 @@ def _by_hydra(arguments: Sequence[str]) -> int:
 def _imported(name: str) -> Any:
     """Import a module that needs torch; print why it cannot be imported, and return None."""
     try:
-        with say_if_slow("loading PyTorch"):
+        with print_if_slow("loading PyTorch"):
             return import_module(name)
     except Exception as error:  # Hydra would only say that it failed
         print(f"curvlab train: {import_message(error)}", file=sys.stderr)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from curvlab.config.folder import add
 from curvlab.errors import DivergedError, UsageError, format_error, system_message
-from curvlab.files import arriving, name_in_errors
+from curvlab.files import atomic_path, name_in_errors
 from curvlab.program import expand_home
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def write(frame: "pd.DataFrame", path: Path, spreadsheet: bool = False) -> None:
     """
     if path.suffix not in (".csv", ".parquet"):
         raise UsageError(f"--output {path}: tables are written as .csv or .parquet")
-    with arriving(path) as partial:
+    with atomic_path(path) as partial:
         if path.suffix == ".csv":
             safe = frame.rename(columns=as_text).map(as_text) if spreadsheet else frame
             safe.to_csv(partial, index=False)

@@ -11,7 +11,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.checked import Part
-from curvlab.checksums import checksum, checksums, files_of
+from curvlab.checksums import checksum, checksums, files_at
 from curvlab.config.folder import CONFIGS, place_in
 from curvlab.config.schema import (
     LIBRARIES,
@@ -66,7 +66,7 @@ def _user_files(config: Mapping[Any, Any]) -> Iterator[tuple[str, dict[str, Path
                 key = f"{path}.{name}"
                 if place is not None:
                     names = attribute(target, "file_names", ()) if name == "path" else ()
-                    yield key, files_of(str(place), *names)
+                    yield key, files_at(str(place), *names)
                 elif name == "path" and not node.get("target"):
                     yield key, {}
         if is_subclass(target, FOREIGN):
@@ -121,7 +121,7 @@ def _named_files(
         if place.is_file():
             files = {place.name: place}
         elif paths is not None and is_named:
-            files = files_of(value)
+            files = files_at(value)
         if files:
             yield key, files
 

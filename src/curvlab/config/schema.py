@@ -27,7 +27,7 @@ from typing import Annotated, Any, get_args
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from curvlab.checked import describe_type, marks_of, valid
+from curvlab.checked import constraints, describe_type, valid
 from curvlab.config.folder import CONFIGS
 from curvlab.config.trust import SIGNATURES as FILE
 from curvlab.config.trust import is_known
@@ -35,8 +35,8 @@ from curvlab.config.type_texts import format_type, parse_type
 from curvlab.documentation import (
     constructors,
     docstring,
+    get_parameters,
     meanings,
-    named_arguments,
     passes_options_on,
     type_hints,
 )
@@ -248,13 +248,13 @@ def _arguments(function: Any, *documented: Any) -> dict[str, Option]:
         docs = meanings(docstring(source)) | docs
     hints = type_hints(function)
     options = {}
-    for name, argument in named_arguments(function).items():
+    for name, argument in get_parameters(function).items():
         kind = hints.get(name, Any)
         default = argument.default
-        for mark in marks_of(kind):
+        for mark in constraints(kind):
             if isinstance(mark, Configured):
                 default = mark.default
-        marks = tuple(mark for mark in marks_of(kind) if isinstance(mark, str))
+        marks = tuple(mark for mark in constraints(kind) if isinstance(mark, str))
         spaces: tuple[str, ...] = ()
         if SPACE in marks:  # classes X, Y of `SpaceMaker[X | Y]`
             classes = get_args(get_args(kind)[0])[1]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from curvlab.errors import UsageError
-from curvlab.process import all_reduce_sum, own_share
+from curvlab.process import all_reduce_sum, local_shard
 
 TIE = 2.0**-40
 """Distances are tied if they differ by at most this share of the larger."""
@@ -54,7 +54,7 @@ def mean_average_precision(
     # The one transfer to the host: where each block's edges begin.
     bounds = [*torch.searchsorted(row, starts).tolist(), row.shape[0]]
     sums = torch.zeros(len(starts), 2, dtype=torch.float32, device=device)
-    for number in own_share(range(len(starts))):
+    for number in local_shard(range(len(starts))):
         start = number * block
         nodes = torch.arange(start, min(start + block, num_nodes), device=device)
         edges = slice(bounds[number], bounds[number + 1])

@@ -10,7 +10,7 @@ from typing import Any
 
 from curvlab.config.schema import MISSING, options_of
 from curvlab.config.validation import mappings
-from curvlab.files import arriving
+from curvlab.files import atomic_path
 from curvlab.results.identity import are_equal
 
 FILE = "costs.csv"
@@ -162,6 +162,6 @@ def write_costs(path: Path, runs: Iterable[Mapping[str, Any]]) -> None:
     for cost in summarise(cost for cost in costs if cost is not None):
         steps = "" if cost.steps is None else cost.steps
         rows.append((*cost.kind, cost.table, f"{cost.ms:g}", steps, cost.settings))
-    with arriving(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+    with atomic_path(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerows([COLUMNS, *rows])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from curvlab.errors import UsageError
-from curvlab.files import arriving
+from curvlab.files import atomic_path
 from curvlab.options import is_inside
 
 SUFFIX = ".jsonl.gz"
@@ -36,7 +36,7 @@ def read_rows(table: Path) -> Mapping[str, Row]:
 def write_rows(table: Path, rows: Iterable[Row]) -> None:
     """Write a table atomically; equal rows give equal bytes."""
     lines = (json.dumps(row) + "\n" for row in sorted(rows, key=lambda row: str(row[RUN])))
-    with arriving(table) as partial:
+    with atomic_path(table) as partial:
         partial.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from lightning import Callback, LightningModule, Trainer
 
-from curvlab.errors import DivergedError, UsageError, one_sentence, system_message
+from curvlab.errors import DivergedError, UsageError, error_sentence, system_message
 from curvlab.files import atomic_write
 from curvlab.results.folder import TRACEBACK, RunDirectory
 from curvlab.results.result import FILE, INTERRUPTED, Result
@@ -50,7 +50,7 @@ def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
         result.status = "diverged"
     elif out_of_memory or "can't allocate memory" in str(error):
         result.status = "out_of_memory"
-    result.error = one_sentence(error)
+    result.error = error_sentence(error)
     if isinstance(error, OSError):
         step = folder.step()
         state = f"the state after step {step} is kept" if step else "there is no earlier state"

@@ -31,7 +31,7 @@ from curvlab.data.files.sources import GraphSource
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.transforms.graph import GraphTransform
 from curvlab.errors import UsageError, refuse
-from curvlab.files import arriving
+from curvlab.files import atomic_path
 from curvlab.finite import Scores, finite_scores
 from curvlab.models.encoder import Encoder
 from curvlab.options import FROM_DATA
@@ -295,7 +295,7 @@ def save_best(
         "directory": str(Path.cwd()),  # that relative paths start from
     }
     # Errors of a plain file name the cause; torch's do not.
-    with arriving(folder / BEST) as partial, partial.open("wb") as file:
+    with atomic_path(folder / BEST) as partial, partial.open("wb") as file:
         torch.save(content, file)
 
 

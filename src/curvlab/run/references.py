@@ -8,7 +8,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from curvlab.data.loaders.datamodule import GraphDataModule
-from curvlab.errors import one_sentence
+from curvlab.errors import error_sentence
 from curvlab.files import atomic_write
 from curvlab.process import without_group
 from curvlab.results.identity import built, canonical
@@ -39,7 +39,7 @@ def references_of(
         say(f"no reference points: {error}")
         return {}
     except Exception as error:  # of libraries; the run's result does not depend on them
-        say(f"no reference points: {type(error).__name__}: {one_sentence(error)}")
+        say(f"no reference points: {type(error).__name__}: {error_sentence(error)}")
         return {}
     with suppress(OSError):  # a cache
         atomic_write(file, json.dumps(references))

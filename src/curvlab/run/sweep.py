@@ -24,13 +24,13 @@ from omegaconf.errors import OmegaConfBaseException
 from curvlab.config.cache import user_cache
 from curvlab.errors import (
     UsageError,
+    error_sentence,
     omegaconf_message,
-    one_sentence,
     system_message,
     system_remedy,
 )
-from curvlab.leases import SUFFIX, HeldError, holder_of
-from curvlab.program import say_if_slow
+from curvlab.leases import SUFFIX, HeldError, find_holder
+from curvlab.program import print_if_slow
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import read_result
 from curvlab.run import reporting, signals
@@ -98,7 +98,7 @@ class TableSweeper(BasicSweeper):
                 if is_over():
                     break
                 try:
-                    with say_if_slow(f"composing {' '.join(cell)}"):
+                    with print_if_slow(f"composing {' '.join(cell)}"):
                         identity = identities.identity(cell)
                         if self._reports_end(identity):
                             continue
@@ -185,7 +185,7 @@ class TableSweeper(BasicSweeper):
     def _why_not_launched(self, error: Exception) -> str:
         """The error of a launcher; of the system's errors what to do about them, too."""
         if not isinstance(error, OSError):
-            return one_sentence(error)
+            return error_sentence(error)
         outputs = Path(self.config.paths.output_dir).resolve()
         return f"{system_message(error, outputs)}; {system_remedy(error)}"
 
@@ -200,7 +200,7 @@ class TableSweeper(BasicSweeper):
     def _take_over(self) -> None:
         """Run cells that were held by processes that have released them or died."""
         while self._held:
-            holders = {path: holder_of(path) for path in self._held}
+            holders = {path: find_holder(path) for path in self._held}
             for path in (path for path, holder in holders.items() if holder is None):
                 cell = self._held.pop(path)
                 self._run(cell, self._compose(cell))
@@ -237,7 +237,7 @@ def _end_of(folder: Path) -> tuple[str, str]:
     if result is not None and result.status == "finished":
         return result.status, ""
     leases = sorted(folder.glob(f"*{SUFFIX}"))
-    holders = [holder for holder in map(holder_of, leases) if holder is not None]
+    holders = [holder for holder in map(find_holder, leases) if holder is not None]
     if holders:
         return ELSEWHERE, f"held by {' and '.join(map(str, holders))}"
     if result is None and is_over():

@@ -29,19 +29,19 @@ from curvlab.compilation import compile_parts
 from curvlab.config.building import name_keys_in_errors
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.trust import trust
-from curvlab.cpp import choose_kernels, kernels_used
+from curvlab.cpp import choose_kernels, kernel_kind
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.errors import (
     NO_SHARED_MEMORY,
     CheckpointError,
     DivergedError,
     UsageError,
+    error_sentence,
     lacks_shared_memory,
-    one_sentence,
 )
 from curvlab.leases import SUFFIX, Holder, fenced
 from curvlab.process import default_dtype
-from curvlab.program import say_if_slow
+from curvlab.program import print_if_slow
 from curvlab.results.folder import EARLIER, LAST, Claim, RunDirectory
 from curvlab.results.identity import FILES
 from curvlab.results.result import Result
@@ -172,7 +172,7 @@ def run_process(
     label = label_of_run(config)
     with _process_of_run(config, folder) as device:
         # Build.
-        with say_if_slow(f"{label}: preparing the data"):
+        with print_if_slow(f"{label}: preparing the data"):
             data = build_data(config)
             task = build_task(config, data)
         if options.compile:
@@ -212,7 +212,7 @@ def run_process(
             check_weights(task)
 
             # Evaluate.
-            with say_if_slow(f"{label}: evaluating"):
+            with print_if_slow(f"{label}: evaluating"):
                 result.metrics = evaluate_parts(trainer, task, data)
             if not first:
                 return result
@@ -236,7 +236,7 @@ def run_process(
             if logger is not None:
                 reporting.log_result(result, logger)
             if options.plots:
-                with say_if_slow(f"{label}: drawing"):
+                with print_if_slow(f"{label}: drawing"):
                     reporting.draw(label, folder.path, logger)
     return result
 
@@ -275,13 +275,13 @@ def _fit(
         with signals.wait():
             trainer.fit(task, datamodule=data, ckpt_path=checkpoint, weights_only=True)
     except MisconfigurationException as error:  # of a callback or a key of the user's
-        raise UsageError(f"Lightning refuses this: {one_sentence(error)}") from error
+        raise UsageError(f"Lightning refuses this: {error_sentence(error)}") from error
     except Exception as error:
         if lacks_shared_memory(error):
             raise UsageError(NO_SHARED_MEMORY) from error
         if checkpoint is None or last.started:
             raise
-        raise CheckpointError(f"{checkpoint} does not fit: {one_sentence(error)}") from error
+        raise CheckpointError(f"{checkpoint} does not fit: {error_sentence(error)}") from error
 
 
 def _cuda_graphs(wanted: bool, device: torch.device) -> list[Callback]:
@@ -300,5 +300,5 @@ def _note_costs(result: Result, task: Task, timer: StepTimer) -> None:
     result.wall_seconds = timer.wall_seconds
     result.peak_memory_mb = peak_memory_mb()
     result.threads = torch.get_num_threads()
-    result.kernels = kernels_used()
+    result.kernels = kernel_kind()
     result.deterministic = torch.are_deterministic_algorithms_enabled()

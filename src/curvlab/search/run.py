@@ -26,9 +26,9 @@ from optuna.trial import FrozenTrial, TrialState
 from curvlab.callbacks import FiniteGuard
 from curvlab.config.building import build
 from curvlab.config.validation import validate
-from curvlab.errors import UsageError, one_sentence
+from curvlab.errors import UsageError, error_sentence
 from curvlab.files import atomic_write
-from curvlab.leases import SUFFIX, HeldError, Holder, acquire, holder_of
+from curvlab.leases import SUFFIX, HeldError, Holder, acquire, find_holder
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import Result, git_commit
 from curvlab.run.command import Command
@@ -72,7 +72,7 @@ def search(command: Command) -> Result:
             check_search(config)
             with _hold(folder):
                 leases = set(folder.path.glob(f"worker-*{SUFFIX}")) - {worker}
-                joins = any(map(holder_of, leases)) and folder.config_hash == result.config_hash
+                joins = any(map(find_holder, leases)) and folder.config_hash == result.config_hash
                 fresh = config.rerun and not joins
                 if not fresh:
                     folder.restore(result.config_hash)
@@ -166,9 +166,9 @@ def _run_trial(study: optuna.Study, trial: optuna.Trial, config: DictConfig) -> 
         where = f"after {len(scores)} of its runs" if scores else "in its first run"
         end = f"{value:.2f} {where}, pruned"
     except Exception as error:
-        trial.set_user_attr(ERROR, one_sentence(error))
+        trial.set_user_attr(ERROR, error_sentence(error))
         study.tell(trial, state=TrialState.FAIL)
-        end = f"failed: {one_sentence(error)}"
+        end = f"failed: {error_sentence(error)}"
     best = "".join(f"best {t.value:.2f} (trial {t.number})  " for t in best_first(study)[:1])
     seconds = time.monotonic() - start
     say(f"trial {trial.number}  {end}  {best}{seconds:.1f} s  {_as_overrides(trial.params)}")
@@ -303,7 +303,7 @@ def running(study: optuna.Study, folder: Path) -> dict[int, Holder]:
     holders = {}
     for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
         name = trial.user_attrs.get(WORKER)
-        holder = holder_of(folder / name) if name else None
+        holder = find_holder(folder / name) if name else None
         if holder is not None:
             holders[trial.number] = holder
         else:
@@ -320,7 +320,7 @@ def _intact(journal: Path) -> Iterator[JournalStorage]:
     except (UsageError, OSError):
         raise
     except Exception as error:  # damaged lines raise anything in Optuna
-        raise _damaged(journal, one_sentence(error)) from error
+        raise _damaged(journal, error_sentence(error)) from error
 
 
 def _check_values(study: optuna.Study) -> None:

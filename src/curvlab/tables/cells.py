@@ -12,7 +12,7 @@ from curvlab.statistics import (
     NOT_RUN,
     IntervalKind,
     Summary,
-    half_a_digit,
+    half_digit,
     judge_number,
     metric_margin,
     published_std,
@@ -165,7 +165,7 @@ def _half_width(
     count = float(published.get("runs") or nan)
     std = published_std(float(published.get("pm") or nan), published["pm_kind"], count)
     if not by_next_draw:
-        return welch_pm(ours, std, count, half_a_digit(published["mean"])), WELCH
+        return welch_pm(ours, std, count, half_digit(published["mean"])), WELCH
     if isnan(std):
         return nan, ""
     return ours.next_pm, NEXT_DRAW  # the published number is one more value of ours

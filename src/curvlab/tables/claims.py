@@ -13,7 +13,7 @@ from curvlab.statistics import (
     FEWEST,
     LEVEL,
     NOT_RUN,
-    WORDS,
+    VERDICTS,
     Paired,
     Verdict,
     holm,
@@ -141,7 +141,7 @@ class Claim:
     def counts(self) -> dict[str, int]:
         """Number of published comparisons with each of the five words."""
         words = [one.verdict.word for one in self.counted]
-        return {word: words.count(word) for word in WORDS}
+        return {word: words.count(word) for word in VERDICTS}
 
     @property
     def _sign(self) -> int:
@@ -282,7 +282,7 @@ def _row(claim: Claim, comparisons: Sequence[Comparison]) -> dict[str, str]:
         "paper": "",
         "claim": "",
         "comparisons": str(len(comparisons)),
-        **{word: str(words.count(word) or "") for word in WORDS},
+        **{word: str(words.count(word) or "") for word in VERDICTS},
         "hours": f"{hours:.1f}{unknown}" if open_ones else "",
         "decide": f"`{claim.name}`" if open_ones else "",
     }
@@ -340,7 +340,7 @@ def summary_table(claims: Sequence[Claim]) -> pd.DataFrame:
     rows = []
     for paper in dict.fromkeys(claim.paper for claim in claims):
         of_paper = [claim for claim in claims if claim.paper == paper]
-        counts = {word: sum(claim.counts[word] for claim in of_paper) for word in WORDS}
+        counts = {word: sum(claim.counts[word] for claim in of_paper) for word in VERDICTS}
         page = f"[{paper}](docs/results/{of_paper[0].folder}.md)"
         words = {word: str(count or "") for word, count in counts.items()}
         rows.append({"paper": page, "comparisons": str(sum(counts.values())), **words})
@@ -349,7 +349,7 @@ def summary_table(claims: Sequence[Claim]) -> pd.DataFrame:
 
 def verdict_in_words(claim: Claim, counted: bool = True) -> str:
     """Verdicts of a claim's comparisons: a list of data sets for each word."""
-    labels_by_word: dict[str, list[str]] = {word: [] for word in WORDS}
+    labels_by_word: dict[str, list[str]] = {word: [] for word in VERDICTS}
     for one in claim.comparisons:
         if one.counted == counted:
             labels_by_word[one.verdict.word].append(one.label)

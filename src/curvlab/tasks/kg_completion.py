@@ -17,7 +17,7 @@ from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.loaders.triple_batches import Corruption, Training
 from curvlab.errors import DivergedError, UsageError
 from curvlab.files import atomic_write
-from curvlab.finite import BETWEEN, first_non_finite, step_suffix
+from curvlab.finite import ALL_FINITE, first_non_finite, step_suffix
 from curvlab.graph.sparse_graph import SparseGraph
 from curvlab.metrics.ranking import (
     HITS,
@@ -37,7 +37,7 @@ from curvlab.options import (
     SideCounts,
     TableWeights,
 )
-from curvlab.process import all_reduce_sum, own_share
+from curvlab.process import all_reduce_sum, local_shard
 from curvlab.tasks.predictions import PredictionQuery, Trained
 from curvlab.tasks.references import MOST_SCORES, TooLargeError
 from curvlab.tasks.task import SelectedTask
@@ -331,7 +331,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         counts = head.new_zeros(len(head), 6, dtype=torch.float64)
         names = self.encoder.statistic_names
         sums = head.new_zeros(len(blocks), len(names), dtype=torch.get_default_dtype())
-        for number in own_share(range(len(blocks))):
+        for number in local_shard(range(len(blocks))):
             queries = blocks[number]
             rows = slice(number * size, (number + 1) * size)
             with torch.autocast(head.device.type, enabled=False):  # half precision would make ties
@@ -344,7 +344,7 @@ class KnowledgeGraphCompletion(SelectedTask):
             first = blocks[int(broken.float().argmax()) // size]
             where = first_non_finite(self, lambda: self._block_scores(first))
             what = f"scores of the {part} triples: not finite{step_suffix(self)}"
-            raise DivergedError(f"{what}; {where or BETWEEN}")
+            raise DivergedError(f"{what}; {where or ALL_FINITE}")
         filtered = RankCounts(*counts[:, :3].T)
         raw = RankCounts(*counts[:, 3:].T)
         rank = ranks(filtered, self.ties)

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_scipy_sparse_matrix, to_undirected
 
 from curvlab.metrics.coincidence import coincident_nodes
-from curvlab.program import with_progress
+from curvlab.program import print_progress
 from curvlab.tasks.largest import largest_of_rows
 from curvlab.tasks.link_screen import TILE, LinkScreen, Scores
 from curvlab.tasks.predictions import PARTS, PredictionQuery, Trained, positions_of
@@ -71,7 +71,7 @@ def likeliest_links(
     screen = LinkScreen(run.space, points)
     screening = screen.applies and len(points) > SCREENED * (count + 8)
     found = list[Listed]()
-    for rows in with_progress(parts, f"links of {len(chosen):,} nodes"):
+    for rows in print_progress(parts, f"links of {len(chosen):,} nodes"):
         uncertain = rows
         if screening:
             answers = answers_of(rows)

@@ -25,7 +25,7 @@ from curvlab.metrics.coincidence import coincident_nodes
 from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import FromData, Passed, PositiveFloat
-from curvlab.process import all_gather_pieces, own_share, without_group
+from curvlab.process import all_gather_pieces, local_shard, without_group
 from curvlab.tasks.decoders import Decoder, decoder_of
 from curvlab.tasks.labels import kind_of_labels
 from curvlab.tasks.predictions import PARTS, PredictionQuery, Trained, positions_of
@@ -271,7 +271,7 @@ class NodeClassification(SelectedTask):
         if self.training or "chunk" not in batch:
             return self.decoder(self.encoder.forward_nodes(batch, nodes))
         if self.encoder.node_wise:
-            parts = own_share(nodes.split(batch.chunk))
+            parts = local_shard(nodes.split(batch.chunk))
             pieces = [self.decoder(self.encoder.forward_nodes(batch, part)) for part in parts]
             return torch.cat(all_gather_pieces(pieces, nodes.device))
         if self._evaluated is None:

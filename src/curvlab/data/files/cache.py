@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from curvlab.checksums import check_archive
 from curvlab.data.vocabulary import Vocabulary
-from curvlab.files import arriving
+from curvlab.files import atomic_path
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ def get_or_compute(
             log.warning("cache entry %s is damaged (%s): computing it again", path, error)
     entry = compute()
     try:
-        with arriving(path) as partial, partial.open("wb") as file:  # its errors name the cause
+        with atomic_path(path) as partial, partial.open("wb") as file:  # its errors name the cause
             torch.save({"tensors": entry}, file)
     except OSError as error:
         log.warning("cannot write the cache entry %s: %s", path, error.strerror)

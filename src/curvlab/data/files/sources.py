@@ -22,7 +22,7 @@ from curvlab.checksums import checksum
 from curvlab.data.files.cache import cached_graph
 from curvlab.data.files.cleaning import check_statistics
 from curvlab.errors import UsageError
-from curvlab.files import arriving
+from curvlab.files import atomic_path
 from curvlab.options import DatasetFiles, Incidental, Inside, Passed
 
 log = logging.getLogger(__name__)
@@ -190,7 +190,7 @@ def fetch(
         if (folder / path).exists():
             remedy = "repair the mirror, or unset CURVLAB_MIRROR to download it"
             _verify(folder / path, checksums, remedy)
-            with arriving(target) as partial:
+            with atomic_path(target) as partial:
                 shutil.copyfile(folder / path, partial)
             log.info("copied %s from the mirror %s", path, mirror)
             return target
@@ -203,7 +203,7 @@ def fetch(
     fetch_url: Callable[..., None] = pooch.HTTPDownloader(timeout=TIMEOUT_SECONDS)
     log.info("downloading %s from %s", path, url)
     try:
-        with arriving(target) as partial:
+        with atomic_path(target) as partial:
             fetch_url(url, str(partial), None)
             _verify(partial, checksums, f"{url} has changed or the connection altered it")
     except requests.RequestException as error:

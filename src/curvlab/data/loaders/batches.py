@@ -20,7 +20,7 @@ from curvlab.data.loaders.subgraphs import Subgraphs
 from curvlab.data.splits.nodes import PARTS
 from curvlab.errors import NO_SHARED_MEMORY, UsageError
 from curvlab.options import Incidental, NonNegativeInt, PositiveInt
-from curvlab.process import all_gather_pieces, own_share
+from curvlab.process import all_gather_pieces, local_shard
 
 EVALUATION = 2**31
 """Number of the pass whose random partition evaluation uses; training never reaches it."""
@@ -238,7 +238,7 @@ class SubgraphDataModule(MiniBatchDataModule):
         position[nodes] = torch.arange(len(nodes))
         parts = self.evaluation_parts(nodes)
         pieces = []
-        for number, part in own_share(list(enumerate(parts))):
+        for number, part in local_shard(list(enumerate(parts))):
             with torch.random.fork_rng(devices=[]):
                 torch.default_generator.manual_seed(self.seed + number)
                 batch = self.batch(part)
