@@ -81,7 +81,7 @@ def test_a_recorded_run_is_the_same_run(run_here, on_a_gpu, capsys, words):
     assert "changes nothing" in capsys.readouterr().out
     steps = on_a_gpu(recorded)
     replayed = run_here(*words, "trainer.cuda_graph=true", folder="replayed")
-    assert steps[0].replays == 20 + cuda_graphs.COMPARED
+    assert steps[0].replays == 20 + cuda_graphs.NUM_TEST_STEPS
     assert (replayed.config_hash, replayed.metrics) == (plain.config_hash, plain.metrics)
 
 

@@ -53,8 +53,8 @@ def test_ranks_are_those_of_counting(tied):
     ):
         for i, (row, answer) in enumerate(zip(scores.tolist(), target.tolist(), strict=True)):
             others = candidates(row, answer, left_out[i])
-            assert float(counts.above[i]) == sum(s > row[answer] for s in others)
-            assert float(counts.tied[i]) == sum(s == row[answer] for s in others) - 1
+            assert float(counts.higher[i]) == sum(s > row[answer] for s in others)
+            assert float(counts.ties[i]) == sum(s == row[answer] for s in others) - 1
             assert float(counts.candidates[i]) == len(others)
 
 

@@ -13,11 +13,11 @@ from torch.nn.utils import get_total_norm
 from curvlab.callbacks.checkpoint import random_state, set_random_state
 from curvlab.errors import UsageError
 
-AGREEMENT = 1e-3
+TOLERANCE = 1e-3
 """Largest relative difference of loss and gradient norm between a step and its replay."""
 
-COMPARED = 2
-"""Number of compared steps: values that the CPU counts differ from the second step on."""
+NUM_TEST_STEPS = 2
+"""Number of steps to compare: a value that the CPU counts differs from the second step on."""
 
 
 class RecordedStep(nn.Module):
@@ -44,16 +44,17 @@ class CudaGraphs(Callback):
             return
         step = RecordedStep(pl_module, batch)
         expected = _measure_steps(step)
-        why = "a replayed step differs from the step"
+        reason = ""
         try:
             with restoring(pl_module):
                 make_graphed_callables(step, (), allow_unused_input=True)
-            replays = torch.allclose(_measure_steps(step), expected, rtol=AGREEMENT, equal_nan=True)
+            replay = _measure_steps(step)
+            if not torch.allclose(replay, expected, rtol=TOLERANCE, equal_nan=True):
+                reason = "a replayed step differs from the step"
         except RuntimeError as error:
-            replays = False
-            why = str(error).strip().partition("\n")[0]
-        if not replays:
-            raise UsageError(f"trainer.cuda_graph=true: CUDA cannot record this step ({why})")
+            reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        if reason:
+            raise UsageError(f"trainer.cuda_graph=true: CUDA cannot record this step ({reason})")
         pl_module.training_step = lambda *_: step()  # type: ignore[method-assign]
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
@@ -62,15 +63,15 @@ class CudaGraphs(Callback):
 
 @contextmanager
 def restoring(module: nn.Module) -> Iterator[None]:
-    """Restore buffers and random states, which steps change besides gradients."""
+    """Restore a module's buffers and the random states at the end of the block."""
     state = random_state()
-    buffers = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    copies = [(buffer, buffer.clone()) for buffer in module.buffers()]
     try:
         yield
     finally:
         with torch.no_grad():
-            for buffer, before in buffers:
-                buffer.copy_(before)
+            for buffer, copy in copies:
+                buffer.copy_(copy)
         set_random_state(state)
 
 
@@ -79,9 +80,9 @@ def _measure_steps(step: RecordedStep) -> Tensor:
     weights = [p for p in step.parameters() if p.requires_grad]
     rows = []
     with restoring(step):
-        for _ in range(COMPARED):
+        for _ in range(NUM_TEST_STEPS):
             loss = step()
             gradients = torch.autograd.grad(loss, weights, allow_unused=True)
-            norm = get_total_norm([gradient for gradient in gradients if gradient is not None])
+            norm = get_total_norm([grad for grad in gradients if grad is not None])
             rows.append(torch.stack([loss.detach(), norm.to(loss.dtype)]))
     return torch.stack(rows)

@@ -1,4 +1,4 @@
-"""End a run whose values are no longer finite, and say where it began."""
+"""The end of a run whose values are not finite, with the place of the first such value."""
 
 from typing import Any
 
@@ -15,13 +15,17 @@ from curvlab.process import is_distributed
 
 
 class FiniteGuard(Callback):
-    """Ends a run whose loss or gradients are not finite; checks a GPU every `interval` steps."""
+    """Ends a run whose loss or gradients are not finite.
+
+    On a CPU it checks every step, on an accelerator every `interval` steps, since a check
+    synchronises.
+    """
 
     def __init__(self, interval: int) -> None:
         self.interval = interval
         self._loss: Tensor | None = None
         self._batch: Any = None
-        self._finite: Tensor | None = None
+        self._is_finite: Tensor | None = None
         self._first_unchecked = 1
 
     def on_train_batch_start(
@@ -37,13 +41,17 @@ class FiniteGuard(Callback):
     def on_before_optimizer_step(
         self, trainer: Trainer, pl_module: LightningModule, optimizer: Optimizer
     ) -> None:
-        """Check before the update spoils the weights."""
+        """Check before the update, which would spoil the weights."""
         assert self._loss is not None
         step = trainer.global_step + 1
-        finite = _is_finite(pl_module, self._loss)
-        self._finite = finite if self._finite is None else self._finite & finite
-        if not waits_for_device(finite) or (self.interval == 1 and not is_distributed()):
-            if not finite:
+        is_finite = _is_finite(pl_module, self._loss)
+        if self._is_finite is None:
+            self._is_finite = is_finite
+        else:
+            self._is_finite = self._is_finite & is_finite
+        checks_every_step = self.interval == 1 and not is_distributed()
+        if checks_every_step or not is_on_accelerator(is_finite):
+            if not is_finite:
                 self._end(pl_module, step)
         elif step % self.interval == 0:
             self._check_interval(step)
@@ -53,7 +61,7 @@ class FiniteGuard(Callback):
         self._check_interval(trainer.global_step)
 
     def _check_interval(self, step: int) -> None:
-        if self._finite is not None and not self._finite:
+        if self._is_finite is not None and not self._is_finite:
             raise DivergedError(
                 f"loss or gradients were not finite between steps {self._first_unchecked} and "
                 f"{step}: repeat the run with debug=nan, on one device, to learn where it began"
@@ -61,27 +69,30 @@ class FiniteGuard(Callback):
         self._first_unchecked = step + 1
 
     def _end(self, pl_module: LightningModule, step: int) -> None:
-        kappas = [
-            f"{name} = {', '.join(f'{value:.4g}' for value in kappa.tolist())}"
-            for name, kappa in curvatures(pl_module).items()
-        ]
-        where = first_non_finite(pl_module, lambda: _loss(pl_module, self._batch))
-        if not where:  # backward runs from the last module to the first
-            bad = [n for n, g in _gradients(pl_module).items() if not g.isfinite().all()]
-            where = f"gradient of {bad[-1]}" if bad else "the loss, or the norm of all gradients"
-        raise DivergedError(
-            f"not finite at step {step}: {where}; {'; '.join(kappas) or 'no curvature'}"
-        )
+        """Raise an error that names the place of the first value that is not finite."""
+        place = first_non_finite(pl_module, lambda: _loss(pl_module, self._batch))
+        if not place:
+            place = "the loss, or the norm of all gradients"
+            # The backward pass runs from the last module to the first.
+            for name, gradient in _gradients(pl_module).items():
+                if not gradient.isfinite().all():
+                    place = f"gradient of {name}"
+        kappas = []
+        for name, kappa in curvatures(pl_module).items():
+            values = ", ".join(f"{value:.4g}" for value in kappa.tolist())
+            kappas.append(f"{name} = {values}")
+        curvature = "; ".join(kappas) or "no curvature"
+        raise DivergedError(f"not finite at step {step}: {place}; {curvature}")
 
 
 def check_weights(module: nn.Module) -> None:
-    """Check the weights before an evaluation: the last update may have spoilt them."""
-    bad = first_non_finite(module, lambda: None)
-    if bad:
-        raise DivergedError(f"not finite{step_suffix(module)}: {bad}")
+    """Refuse weights that the last update has made infinite or NaN."""
+    place = first_non_finite(module, lambda: None)
+    if place:
+        raise DivergedError(f"not finite{step_suffix(module)}: {place}")
 
 
-def waits_for_device(tensor: Tensor) -> bool:
+def is_on_accelerator(tensor: Tensor) -> bool:
     """Whether reading a value synchronises a device."""
     return tensor.device.type != "cpu"
 
@@ -93,10 +104,16 @@ def _is_finite(module: nn.Module, loss: Tensor) -> Tensor:
 
 
 def _gradients(module: nn.Module) -> dict[str, Tensor]:
-    """Gradients of a module by parameter; of sparse gradients, their rows."""
-    grads = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
-    return {name: grad._values() if grad.is_sparse else grad for name, grad in grads.items()}
+    """Gradients of a module by parameter. A sparse gradient is represented by its rows."""
+    gradients = {}
+    for name, parameter in module.named_parameters():
+        gradient = parameter.grad
+        if gradient is None:
+            continue
+        gradients[name] = gradient._values() if gradient.is_sparse else gradient
+    return gradients
 
 
 def _loss(module: LightningModule, batch: Any) -> Any:
-    return type(module).training_step(module, batch, 0)  # a replayed CUDA graph calls no hooks
+    """Loss of a training step, not of a replayed CUDA graph, which calls no hooks."""
+    return type(module).training_step(module, batch, 0)

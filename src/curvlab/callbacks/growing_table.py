@@ -1,4 +1,4 @@
-"""A table in CSV that grows by a row at a time and resumes where a checkpoint left it."""
+"""A table in CSV that grows by one row at a time and resumes at a checkpoint."""
 
 import csv
 import io
@@ -16,10 +16,11 @@ Row = Mapping[str, float]
 
 
 class GrowingTable:
-    """Numbers by column; a row is appended, so that its cost does not depend on those before.
+    """A table of numbers in a file.
 
-    The file is rewritten where a row has a new column, which earlier rows leave empty, and where a
-    run resumes: rows after its checkpoint are dropped.
+    A row is appended, so its cost does not depend on the number of rows. The file is rewritten if a
+    row has a new column, whose cells in previous rows stay empty, and when a run resumes, which
+    drops the rows after its checkpoint.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,11 +30,11 @@ class GrowingTable:
         self._checksum = 0
 
     def state_dict(self) -> dict[str, int]:
-        """The size of the table, and the CRC-32 of its text."""
+        """Size of the table, and CRC-32 of its text."""
         return {"columns": len(self._columns), "rows": self._rows, "checksum": self._checksum}
 
     def load_state_dict(self, state: Mapping[str, int]) -> list[dict[str, float]]:
-        """Take back rows and columns after a state; return the rows.
+        """Restore a state: drop later rows and columns, and return the rows.
 
         Raises:
             DamagedError: the file does not have the text of the state.
@@ -51,10 +52,11 @@ class GrowingTable:
 
     def append(self, row: Row) -> None:
         """Add a row at the end."""
-        new = [name for name in row if name not in self._columns]
-        if new:
-            self._add_columns(new)
-        text = _text([[_cell(row, name) for name in self._columns]])
+        new_columns = [name for name in row if name not in self._columns]
+        if new_columns:
+            self._add_columns(new_columns)
+        cells = [repr(row[name]) if name in row else "" for name in self._columns]
+        text = _text([cells])
         check_fences(self.path)
         with (
             name_in_errors(self.path),
@@ -62,35 +64,34 @@ class GrowingTable:
         ):
             file.write(text)
             file.flush()
-            os.fsync(file.fileno())  # before the checkpoint that counts it
+            # The row must be on the disk before a checkpoint counts it.
+            os.fsync(file.fileno())
         self._rows += 1
         self._checksum = zlib.crc32(text.encode(), self._checksum)
 
     def _add_columns(self, names: Sequence[str]) -> None:
-        lines = self._read(self._rows, len(self._columns)) if self._columns else [[]]
+        header, *lines = self._read(self._rows, len(self._columns)) or [[]]
         empty = [""] * len(names)
-        text = _text([[*lines[0], *names], *([*line, *empty] for line in lines[1:])])
+        extended = [[*line, *empty] for line in lines]
+        text = _text([[*header, *names], *extended])
         atomic_write(self.path, text)
         self._columns += names
         self._checksum = zlib.crc32(text.encode())
 
     def _read(self, rows: int, columns: int) -> list[list[str]]:
-        """The header and the first rows, of the first columns."""
+        """Read the header and the first rows, cut to the first columns; nothing of no columns."""
         if not columns:
             return []
         try:
             with self.path.open(encoding="utf-8", newline="") as file:
-                return [line[:columns] for line in islice(csv.reader(file), rows + 1)]
+                lines = islice(csv.reader(file), rows + 1)
+                return [line[:columns] for line in lines]
         except (FileNotFoundError, UnicodeDecodeError, csv.Error) as error:
             raise DamagedError(f"{self.path} cannot be read: {error}") from error
 
     def _numbers(self, line: Sequence[str]) -> dict[str, float]:
         cells = zip(self._columns, line, strict=True)
         return {name: float(cell) for name, cell in cells if cell}
-
-
-def _cell(row: Row, name: str) -> str:
-    return repr(row[name]) if name in row else ""
 
 
 def _text(lines: Iterable[Sequence[Any]]) -> str:

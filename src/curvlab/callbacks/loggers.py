@@ -1,4 +1,7 @@
-"""Lightning's loggers, in addition to the curves' file; none is required or asks for a login."""
+"""Lightning's loggers, in addition to the file of curves. All are optional, and no login is needed.
+
+They are context managers, which close the logger at the end of the block.
+"""
 
 import logging
 import os
@@ -15,8 +18,11 @@ from curvlab.errors import UsageError
 from curvlab.files import remove
 from curvlab.options import Incidental, Project
 
-EVENTS = "tensorboard"  # folder of a run's events
-RUN_TAG = "curvlab.run"  # tag that identifies a run in MLflow, which numbers runs itself
+EVENTS = "tensorboard"
+"""Folder of a run's events."""
+
+RUN_TAG = "curvlab.run"
+"""Tag that identifies a run in MLflow, which numbers runs itself."""
 
 
 @checked
@@ -34,11 +40,12 @@ def wandb_logger(
     import wandb
 
     # W&B's process starts slowly while a sweep keeps all CPUs busy.
-    silent = wandb.Settings(silent=True, x_service_wait=300)
-    wandb.setup(silent)
+    settings = wandb.Settings(silent=True, x_service_wait=300)
+    wandb.setup(settings)
     mode = os.environ.get("WANDB_MODE")
     if not mode:
-        mode = "online" if wandb.login(prompt=False, verify=False) else "offline"
+        has_account = wandb.login(prompt=False, verify=False)
+        mode = "online" if has_account else "offline"
     logger = WandbLogger(
         name=run["name"],
         save_dir=run["folder"],
@@ -48,8 +55,10 @@ def wandb_logger(
         entity=entity,
         config=run["run_config"],
         resume=None if run["resumed_at"] is None else "allow",
-        settings=silent,
-        **{key: run[key] for key in ("group", "job_type", "tags")},
+        settings=settings,
+        group=run["group"],
+        job_type=run["job_type"],
+        tags=run["tags"],
     )
     with _finalize_on_exit(logger):
         yield logger
@@ -59,13 +68,21 @@ def wandb_logger(
 def tensorboard_logger(
     folder: str, resumed_at: int | None, run_config: dict[str, Any], **_: Any
 ) -> Iterator[Logger]:
-    """Write events to `FOLDER/tensorboard`, without those after `resumed_at`."""
-    place = Path(folder, EVENTS)
+    """Write events to `FOLDER/tensorboard`. A resumed run drops the events after `resumed_at`."""
+    events = Path(folder, EVENTS)
+    purge_step = None
     if resumed_at is None:
-        remove(place)
-    purge = None if resumed_at is None else resumed_at + 1
-    options: dict[str, Any] = {"name": "", "version": "", "default_hp_metric": False}
-    with _finalize_on_exit(TensorBoardLogger(place, purge_step=purge, **options)) as logger:
+        remove(events)
+    else:
+        purge_step = resumed_at + 1
+    logger = TensorBoardLogger(
+        events,
+        name="",
+        version="",
+        default_hp_metric=False,
+        purge_step=purge_step,
+    )
+    with _finalize_on_exit(logger):
         logger.log_hyperparams(run_config)
         yield logger
 
@@ -89,21 +106,24 @@ def mlflow_logger(
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
 
+    artifacts = None
     file = tracking_uri.removeprefix("sqlite:///")
-    local = file != tracking_uri
-    place = Path(file).resolve().with_name("mlartifacts").as_uri() if local else None
+    if file != tracking_uri:
+        artifacts = Path(file).resolve().with_name("mlartifacts").as_uri()
+    mlflow_id = None
     try:
         client = MlflowClient(tracking_uri)
-        earlier = None
         with suppress(MlflowException):  # it exists, or another worker creates it
-            client.create_experiment(experiment, artifact_location=place)
+            client.create_experiment(experiment, artifact_location=artifacts)
         if run["resumed_at"] is not None:
-            number = client.get_experiment_by_name(experiment).experiment_id
-            runs = client.search_runs([number], f"tags.`{RUN_TAG}` = '{run['run_id']}'")
-            earlier = runs[0].info.run_id if runs else None
+            experiment_id = client.get_experiment_by_name(experiment).experiment_id
+            query = f"tags.`{RUN_TAG}` = '{run['run_id']}'"
+            runs = client.search_runs([experiment_id], query)
+            if runs:
+                mlflow_id = runs[0].info.run_id
         tags = {RUN_TAG: run["run_id"], "group": str(run["group"])}
-        logger = MLFlowLogger(experiment, run["name"], tracking_uri, tags, run_id=earlier)
-        if earlier is None:
+        logger = MLFlowLogger(experiment, run["name"], tracking_uri, tags, run_id=mlflow_id)
+        if mlflow_id is None:
             logger.log_hyperparams(run["run_config"])
     except MlflowException as error:
         reason = " ".join(str(error).split())[:200]
@@ -127,14 +147,14 @@ def log_picture(logger: Logger | None, picture: Path) -> None:
 
 
 @contextmanager
-def _finalize_on_exit(logger: Logger) -> Iterator[Logger]:
+def _finalize_on_exit(logger: Logger) -> Iterator[None]:
     """Close a logger at the end of the block, as failed if the block raises."""
-    failed = True
+    status = "failed"
     try:
-        yield logger
-        failed = False
+        yield
+        status = "success"
     finally:
         if isinstance(logger, WandbLogger):
-            logger.experiment.finish(exit_code=int(failed))
+            logger.experiment.finish(exit_code=int(status == "failed"))
         else:
-            logger.finalize("failed" if failed else "success")
+            logger.finalize(status)

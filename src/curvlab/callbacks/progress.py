@@ -12,10 +12,13 @@ from lightning.pytorch.callbacks.progress.tqdm_progress import Tqdm
 
 from curvlab.callbacks.curves import PREFIX, Curves
 
-LINES_WITHOUT_TERMINAL = 20
-FIRST_LINE = 3.0
-"""Seconds until a line without a point of the curves; the next one waits twice as long."""
 BAR = "{bar} {n_fmt}/{total_fmt}  {desc}  {rate_noinv_fmt}  {remaining}"
+
+LINES_WITHOUT_TERMINAL = 20
+"""Number of lines of a run without a terminal."""
+
+FIRST_WAIT = 3.0
+"""Seconds until a line without a point of the curves. Each next line waits twice as long."""
 
 
 class RunProgress(Callback):
@@ -26,25 +29,30 @@ class RunProgress(Callback):
         self.label = label
         self.visible = visible
         self._bar: Any = None
-        self._started = (0.0, 0)
-        self._wait = FIRST_LINE
-        self._said = 0.0
+        self._start_time = 0.0
+        self._start_step = 0
+        self._wait = FIRST_WAIT
+        self._line_time = 0.0
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Open the bar, unless other processes of a sweep would draw over it."""
-        step = trainer.global_step
-        self._started = (monotonic(), step)
-        self._wait = FIRST_LINE
-        self._said = monotonic()
+        self._start_time = monotonic()
+        self._start_step = trainer.global_step
+        self._wait = FIRST_WAIT
+        self._line_time = monotonic()
         is_worker = re.search(r"-\d+$", current_process().name) is not None
         if self.visible and not is_worker and sys.stderr.isatty():
-            total = trainer.max_steps
-            self._bar = Tqdm(total=total, initial=step, bar_format=BAR, dynamic_ncols=True)
+            self._bar = Tqdm(
+                total=trainer.max_steps,
+                initial=trainer.global_step,
+                bar_format=BAR,
+                dynamic_ncols=True,
+            )
 
     def on_train_batch_end(self, trainer: Trainer, *_: Any) -> None:
         if self._bar is not None:
             self._bar.update(trainer.global_step - self._bar.n)
-        elif self.visible and monotonic() - self._said >= self._wait:
+        elif self.visible and monotonic() - self._line_time >= self._wait:
             self._wait *= 2
             self._print(trainer, "")
 
@@ -55,21 +63,22 @@ class RunProgress(Callback):
         if self._bar is not None:
             self._bar.set_description_str(numbers)
             return
-        steps = trainer.global_step
-        every = max(1, trainer.max_steps // LINES_WITHOUT_TERMINAL)
-        if steps // every > (steps - trainer.num_training_batches) // every:
+        step = trainer.global_step
+        interval = max(1, trainer.max_steps // LINES_WITHOUT_TERMINAL)
+        previous_step = step - trainer.num_training_batches
+        if step // interval > previous_step // interval:
             self._print(trainer, f"  {numbers}")
 
     def _print(self, trainer: Trainer, numbers: str) -> None:
         """Print the step and the remaining time."""
-        steps = trainer.global_step
-        start, first = self._started
-        rate = (monotonic() - start) / max(1, steps - first)
-        left = round(rate * max(0, trainer.max_steps - steps))
-        line = f"{self.label}  step {steps}/{trainer.max_steps}{numbers}"
-        line += f"  {timedelta(seconds=left)} left" if left else ""
+        step = trainer.global_step
+        seconds_per_step = (monotonic() - self._start_time) / max(1, step - self._start_step)
+        seconds = round(seconds_per_step * max(0, trainer.max_steps - step))
+        line = f"{self.label}  step {step}/{trainer.max_steps}{numbers}"
+        if seconds:
+            line += f"  {timedelta(seconds=seconds)} left"
         print(line, file=sys.stderr, flush=True)
-        self._said = monotonic()
+        self._line_time = monotonic()
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self._bar is not None:
@@ -83,13 +92,22 @@ class RunProgress(Callback):
 
 def describe(row: dict[str, float]) -> str:
     """Format a row of the curves in one line, as `loss 1.20  mAP 93.1  kappa -1.02 0.13`."""
-    further = [name for name in row if name.startswith("val/")][1:]
-    kappa = [f"{value:.2f}" for name, value in row.items() if name.startswith("kappa/")]
-    parts = [
-        f"{'mAP' if name == 'map' else name.replace('/', ' ')} {value:.4g}"
-        for name, value in row.items()
-        if name not in ("step", *further) and not name.startswith(("kappa/", PREFIX))
-    ]
-    if kappa:
-        parts.append(f"kappa {' '.join(kappa[:4])}{' ...' if len(kappa) > 4 else ''}")
+    parts = []
+    kappas = []
+    has_validation = False
+    for name, value in row.items():
+        if name == "step" or name.startswith(PREFIX):
+            continue
+        if name.startswith("kappa/"):
+            kappas.append(f"{value:.2f}")
+            continue
+        if name.startswith("val/"):
+            if has_validation:  # the first metric is enough
+                continue
+            has_validation = True
+        label = "mAP" if name == "map" else name.replace("/", " ")
+        parts.append(f"{label} {value:.4g}")
+    if kappas:
+        ellipsis = " ..." if len(kappas) > 4 else ""
+        parts.append(f"kappa {' '.join(kappas[:4])}{ellipsis}")
     return "  ".join(parts)

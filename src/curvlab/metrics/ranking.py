@@ -1,4 +1,4 @@
-"""Ranks of true answers among candidates, with ties and known answers, and their means."""
+"""Ranks of answers among candidates, filtered and raw, with ties; and means over ranks."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
@@ -8,43 +8,51 @@ from torch import Tensor
 
 Ties = Literal["realistic", "optimistic", "pessimistic"]
 TIES: dict[Ties, float] = {"realistic": 0.5, "optimistic": 0.0, "pessimistic": 1.0}
-"""Share of the tied candidates that rank above the true answer."""
+"""Share of tied candidates that rank above the answer."""
 
 HITS = (1, 3, 10)
 
 
 class RankCounts(NamedTuple):
-    """Candidates that score above the true answer, others that equal it, and all; `[queries]`."""
+    """Numbers of candidates of each query, `[queries]`.
 
-    above: Tensor
-    tied: Tensor
+    Attributes:
+        higher: candidates with a higher score than the answer.
+        ties: other candidates with the answer's score.
+        candidates: all candidates.
+    """
+
+    higher: Tensor
+    ties: Tensor
     candidates: Tensor
 
 
 def rank_counts(
     scores: Tensor, target: Tensor, known: tuple[Tensor, Tensor] | None = None
 ) -> tuple[RankCounts, RankCounts]:
-    """Filtered and raw counts: all candidates compared with the true answer of each query.
+    """Count the candidates that score higher than each query's answer, filtered and raw.
 
-    One pass ranks with and without the known answers, which are counted separately and subtracted;
-    the target never is.
+    One pass over the scores gives the raw counts. The filtered counts subtract the known answers,
+    except the target.
 
     Args:
         scores: `[queries, candidates]`, finite; fewer than 2^24 candidates.
-        target: the true answer's candidate `[queries]`.
+        target: column of the answer `[queries]`.
         known: query and candidate `[known]` of each answer that the filtered ranking leaves out.
     """
-    true = scores.gather(1, target.unsqueeze(1))
-    sign = (scores - true).sign_()
-    difference = sign.sum(1)  # above minus below
-    unequal = sign.abs_().sum(1)  # above plus below
+    target_score = scores.gather(1, target.unsqueeze(1))
+    sign = (scores - target_score).sign_()
+    difference = sign.sum(1)
+    unequal = sign.abs_().sum(1)
     candidates = torch.full_like(difference, scores.shape[1])
     raw = _counts(difference, unequal, candidates)
     if known is None:
         return raw, raw
     query, candidate = known
-    query, candidate = (part[candidate != target[query]] for part in (query, candidate))
-    sign = (scores[query, candidate] - true[query, 0]).sign_()
+    is_other = candidate != target[query]
+    query = query[is_other]
+    candidate = candidate[is_other]
+    sign = (scores[query, candidate] - target_score[query, 0]).sign_()
     difference = difference.index_add(0, query, sign, alpha=-1)
     unequal = unequal.index_add(0, query, sign.abs(), alpha=-1)
     candidates = candidates.index_add(0, query, torch.ones_like(sign), alpha=-1)
@@ -52,28 +60,42 @@ def rank_counts(
 
 
 def _counts(difference: Tensor, unequal: Tensor, candidates: Tensor) -> RankCounts:
-    """Counts from above minus below, above plus below, and all; the target ties with itself."""
-    return RankCounts((unequal + difference) / 2, candidates - unequal - 1, candidates)
+    """Counts `[queries]`; the candidates include the target, which equals itself.
+
+    Args:
+        difference: candidates with a higher score minus those with a lower score.
+        unequal: candidates with a higher score plus those with a lower score.
+        candidates: all candidates.
+    """
+    higher = (unequal + difference) / 2
+    ties = candidates - unequal - 1
+    return RankCounts(higher, ties, candidates)
 
 
 def ranks(counts: RankCounts, ties: Ties) -> Tensor:
     """Ranks `[queries]` from 1.
 
-    optimistic 1 + above, pessimistic 1 + above + tied, realistic their mean, the expected rank
-    when ties are broken at random up to half a place. Source: Berrendorf et al. 2020 (PyKEEN).
+    The optimistic rank is 1 + higher, the pessimistic rank 1 + higher + ties. The realistic rank is
+    their mean, which is the expected rank if ties are broken at random.
+
+    Source: Berrendorf et al. 2020 (PyKEEN).
     """
-    return 1 + counts.above.double() + TIES[ties] * counts.tied.double()
+    return 1 + counts.higher.double() + TIES[ties] * counts.ties.double()
 
 
-def ranks_among(values: Tensor, scores: Tensor, ties: Ties = "realistic") -> Tensor:
+def score_ranks(values: Tensor, scores: Tensor, ties: Ties = "realistic") -> Tensor:
     """Ranks from 1 of values `[rows, values]` among the scores `[rows, scores]` that have them."""
     ascending = scores.sort(dim=1).values
-    below, up_to = (torch.searchsorted(ascending, values, right=right) for right in (False, True))
-    return 1 + (scores.shape[1] - up_to) + TIES[ties] * (up_to - below - 1).double()
+    lower = torch.searchsorted(ascending, values)
+    lower_or_equal = torch.searchsorted(ascending, values, right=True)
+    higher = scores.shape[1] - lower_or_equal
+    equal = (lower_or_equal - lower - 1).double()
+    return 1 + higher + TIES[ties] * equal
 
 
 def ranking_metrics(rank: Tensor, hits: Iterable[int] = HITS) -> dict[str, Tensor]:
     """Means over ranks `[queries]`: `mrr`, `mean_rank` and `hitsK`, a fraction, for every K."""
-    means = {"mrr": rank.reciprocal().sum(), "mean_rank": rank.sum()}
-    means |= {f"hits{k}": (rank <= k).sum() for k in hits}
-    return {name: total / len(rank) for name, total in means.items()}
+    sums = {"mrr": rank.reciprocal().sum(), "mean_rank": rank.sum()}
+    for k in hits:
+        sums[f"hits{k}"] = (rank <= k).sum()
+    return {name: total / len(rank) for name, total in sums.items()}

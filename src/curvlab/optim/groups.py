@@ -1,4 +1,4 @@
-"""Parameter groups: separate rates for curvatures, points of manifolds and some parts."""
+"""Parameter groups: separate rates of curvatures, points of manifolds and some submodules."""
 
 from typing import Any
 
@@ -6,6 +6,9 @@ from torch import nn
 
 from curvlab.manifolds import Curvature
 from curvlab.manifolds._geoopt import geoopt
+
+Rates = dict[str, float]
+"""Learning rate `lr` and `weight_decay`, or one of them."""
 
 
 def parameter_groups(
@@ -17,57 +20,63 @@ def parameter_groups(
     manifold_lr: float | None = None,
     manifold_weight_decay: float | None = None,
 ) -> list[dict[str, Any]]:
-    """Split a module's parameters into ordinary ones, points of manifolds and curvatures.
+    """Split a module's parameters into groups with separate rates, for any optimiser of torch.
 
-    Any optimiser of torch takes the groups: `torch.optim.Adam(parameter_groups(model, lr=0.01))`.
-    A part with an attribute `weight_decay` or `lr` that is not None has a group of its own that
-    decays by the one and learns at the other. So have numbers and vectors (biases, scales, weights
-    of norms) if they decay by another value than matrices.
+    The groups are ordinary parameters, overrides, points of manifolds and curvatures. An attribute
+    `weight_decay` or `lr` of a submodule overrides the rate of its parameters, unless it is None.
+    `bias_weight_decay` overrides the weight decay of numbers and vectors: biases, scales, weights
+    of norms.
+
+        torch.optim.Adam(parameter_groups(model, lr=0.01))
 
     Args:
         module: any module.
         lr: learning rate.
-        curvature_lr: learning rate of the parameters of its `Curvature` modules, which never decay.
+        curvature_lr: learning rate of the parameters of `Curvature` modules, which never decay.
         weight_decay: weight decay of all other parameters.
-        bias_weight_decay: weight decay of parameters of less than two dimensions; None:
+        bias_weight_decay: weight decay of parameters with fewer than two dimensions; None:
             `weight_decay`.
-        manifold_lr: learning rate of the `geoopt.ManifoldParameter`s; None: as of the others.
-        manifold_weight_decay: weight decay of the manifold's parameters; None: `weight_decay`.
+        manifold_lr: learning rate of `geoopt.ManifoldParameter`s; None: `lr`.
+        manifold_weight_decay: weight decay of `geoopt.ManifoldParameter`s; None: `weight_decay`.
     """
-    curvatures = {
-        id(parameter)
-        for part in module.modules()
-        if isinstance(part, Curvature)
-        for parameter in part.parameters()
-    }
+    curvatures: set[int] = set()
+    for part in module.modules():
+        if isinstance(part, Curvature):
+            curvatures.update(id(p) for p in part.parameters())
     points = manifold_parameters(module)
-    special_rates: dict[int, dict[str, float]] = {}
+    excluded = curvatures | {id(p) for p in points}
+    parameters = [p for p in module.parameters() if id(p) not in excluded]
+    parameter_ids = {id(p) for p in parameters}
+    overrides: dict[int, Rates] = {}
     if bias_weight_decay is not None:
-        vectors = (p for p in module.parameters() if p.dim() < 2 and id(p) not in curvatures)
-        special_rates |= {id(p): {"weight_decay": bias_weight_decay} for p in vectors}
+        for p in parameters:
+            if p.dim() < 2:
+                overrides[id(p)] = {"weight_decay": bias_weight_decay}
     for part in module.modules():
         options = {name: getattr(part, name, None) for name in ("weight_decay", "lr")}
-        part_rates = {name: value for name, value in options.items() if value is not None}
-        if part_rates:
-            members = (p for p in part.parameters() if id(p) not in curvatures)
-            special_rates |= {
-                id(p): {**special_rates.get(id(p), {}), **part_rates} for p in members
-            }
-    for point in points:
-        special_rates.pop(id(point), None)
-    special = curvatures | special_rates.keys() | {id(p) for p in points}
-    ordinary = [p for p in module.parameters() if id(p) not in special]
-    rates = {"lr": lr, "weight_decay": weight_decay}
-    groups: list[dict[str, Any]] = [{"params": ordinary, **rates}]
-    for part_rates in [
-        dict(items) for items in dict.fromkeys(tuple(o.items()) for o in special_rates.values())
-    ]:
-        grouped = [p for p in module.parameters() if special_rates.get(id(p)) == part_rates]
-        groups.append({"params": grouped, **rates, **part_rates})
+        rates = {name: rate for name, rate in options.items() if rate is not None}
+        if not rates:
+            continue
+        for p in part.parameters():
+            if id(p) in parameter_ids:
+                overrides.setdefault(id(p), {}).update(rates)
+    distinct: list[Rates] = [{}]
+    for rates in overrides.values():
+        if rates not in distinct:
+            distinct.append(rates)
+
+    default: Rates = {"lr": lr, "weight_decay": weight_decay}
+    groups: list[dict[str, Any]] = []
+    for rates in distinct:
+        members = [p for p in parameters if overrides.get(id(p), {}) == rates]
+        groups.append({"params": members, **default, **rates})
     if points:
-        of_points = {"lr": manifold_lr, "weight_decay": manifold_weight_decay}
-        given = {name: value for name, value in of_points.items() if value is not None}
-        groups.append({"params": points, **rates, **given})
+        group = {"params": points, **default}
+        if manifold_lr is not None:
+            group["lr"] = manifold_lr
+        if manifold_weight_decay is not None:
+            group["weight_decay"] = manifold_weight_decay
+        groups.append(group)
     if curvatures:
         learnable = [p for p in module.parameters() if id(p) in curvatures]
         groups.append({"params": learnable, "lr": curvature_lr, "weight_decay": 0.0})
@@ -75,5 +84,5 @@ def parameter_groups(
 
 
 def manifold_parameters(module: nn.Module) -> list[nn.Parameter]:
-    """The parameters of a module that are points of a manifold."""
+    """Parameters of a module that are points of a manifold."""
     return [p for p in module.parameters() if isinstance(p, geoopt.ManifoldParameter)]

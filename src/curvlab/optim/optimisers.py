@@ -20,23 +20,27 @@ from curvlab.options import Fraction, Incidental, NonNegativeFloat, PositiveFloa
 
 
 class GroupedOptimizer(Checked):
-    """Options of an optimiser of torch whose parameter groups have rates of their own.
+    """Options of an optimiser of torch, with a separate rate for each kind of parameter.
 
     Args:
         lr: learning rate.
         curvature_lr: learning rate of the curvatures, which never decay; docs/results says what
             0.01 does.
         weight_decay: weight decay of all other parameters.
-        bias_weight_decay: weight decay of biases and other vectors and numbers; null: as of
-            matrices.
+        bias_weight_decay: weight decay of biases and other vectors and numbers; null:
+            `weight_decay`.
         manifold_lr: learning rate of points of a manifold, such as a decoder's prototypes.
         manifold_weight_decay: weight decay of these points.
         fused: make one pass over each parameter in a step.
-        **others: further options of torch's optimiser, such as `amsgrad`.
+        **options: further options of torch's optimiser, such as `amsgrad`.
+
+    Attributes:
+        optimizer: class of torch.
+        riemannian_optimizer: subclass of it that moves points of manifolds; None if there is none.
     """
 
     optimizer: Callable[..., Optimizer]
-    with_points: Callable[..., Optimizer] | None = None
+    riemannian_optimizer: Callable[..., Optimizer] | None = None
 
     def __init__(
         self,
@@ -47,7 +51,7 @@ class GroupedOptimizer(Checked):
         manifold_lr: PositiveFloat | None = None,
         manifold_weight_decay: NonNegativeFloat | None = None,
         fused: Incidental[bool] = True,
-        **others: Any,
+        **options: Any,
     ) -> None:
         self.groups = {
             "lr": lr,
@@ -57,49 +61,52 @@ class GroupedOptimizer(Checked):
             "manifold_lr": manifold_lr,
             "manifold_weight_decay": manifold_weight_decay,
         }
-        self.others = {"fused": fused, **others}
-        self.optimizer([torch.zeros(1)], lr=lr, **self.others)  # refuses what it does not take
+        self.options = {"fused": fused, **options}
+        # Constructed once here, so that torch checks the options.
+        self.optimizer([torch.zeros(1)], lr=lr, **self.options)
 
     def build(self, module: nn.Module) -> Optimizer:
-        kind: Callable[..., Optimizer] | None = self.optimizer
+        make = self.optimizer
         if manifold_parameters(module):
-            of_points = self.groups["manifold_lr"], self.groups["manifold_weight_decay"]
-            kind = None if None in of_points else self.with_points
-        if kind is None:
-            raise UsageError(
-                "the decoder's points of a manifold are learned by Adam, with manifold_lr and "
-                "manifold_weight_decay: use optimizer=adam_classification, or task.decoder=linear"
-            )
+            rates = self.groups["manifold_lr"], self.groups["manifold_weight_decay"]
+            if self.riemannian_optimizer is None or None in rates:
+                raise UsageError(
+                    "the decoder's points of a manifold are learned by Adam, with manifold_lr and "
+                    "manifold_weight_decay: use optimizer=adam_classification, or "
+                    "task.decoder=linear"
+                )
+            make = self.riemannian_optimizer
         groups = parameter_groups(module, **self.groups)  # type: ignore[arg-type]
-        sparse = any(isinstance(m, nn.Embedding) and m.sparse for m in module.modules())
-        others = self.others | ({"fused": False} if sparse else {})
-        if sparse:
-            torch.sparse.check_sparse_tensor_invariants.disable()  # else torch warns that it is
-        return kind(groups, lr=self.groups["lr"], **others)
+        options = dict(self.options)
+        if any(isinstance(m, nn.Embedding) and m.sparse for m in module.modules()):
+            options["fused"] = False
+            # An explicit choice, without which torch warns.
+            torch.sparse.check_sparse_tensor_invariants.disable()
+        return make(groups, lr=self.groups["lr"], **options)
 
 
 class Adam(GroupedOptimizer):
     """torch's Adam; points of a manifold move along geodesics."""
 
     optimizer = torch.optim.Adam
-    with_points = RiemannianAdam
+    riemannian_optimizer = RiemannianAdam
 
 
 class AdamW(GroupedOptimizer):
     """torch's AdamW, whose decay is decoupled; points of a manifold move along geodesics."""
 
     optimizer = torch.optim.AdamW
-    with_points = RiemannianAdamW
+    riemannian_optimizer = RiemannianAdamW
 
 
 class SGD(GroupedOptimizer):
-    """torch's stochastic gradient descent; it has no step for points of a manifold."""
+    """torch's stochastic gradient descent. It cannot move points of a manifold."""
 
     optimizer = torch.optim.SGD
 
 
 class Adagrad(GroupedOptimizer):
-    """torch's Adagrad; it has no step for points of a manifold."""
+    """torch's Adagrad. It cannot move points of a manifold."""
 
     optimizer = torch.optim.Adagrad
 
@@ -109,7 +116,7 @@ class ReduceOnPlateau(Checked):
 
     Args:
         factor: factor of the learning rate.
-        patience: validations without a better score, one an epoch by default.
+        patience: number of validations without a better score; an epoch has one by default.
         threshold: relative improvement that counts as a better score.
         end_below: learning rate below which a run ends; null: never.
     """

@@ -14,11 +14,11 @@ STABILIZE = 10
 """Number of steps between projections of points and momenta."""
 
 
-class _WithPoints(torch.optim.Optimizer):
-    """An optimiser whose step leaves points of manifolds to Riemannian Adam.
+class _RiemannianStep(torch.optim.Optimizer):
+    """Mixin that moves points of manifolds by Riemannian Adam, and other parameters by torch.
 
-    Points are projected onto their manifold after every `stabilize` steps. Their decay is added to
-    their gradient, also by AdamW.
+    Points are projected onto their manifold after every `stabilize` steps. Their weight decay is
+    added to their gradient, in AdamW too.
     """
 
     def __init__(self, params: Iterable[Any], stabilize: int = STABILIZE, **options: Any) -> None:
@@ -33,14 +33,12 @@ class _WithPoints(torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        points = [
-            (p, p.grad, group)
-            for group in self.param_groups
-            for p in group["params"]
-            if p.grad is not None and isinstance(p, geoopt.ManifoldParameter)
-        ]
-        for p, _, _ in points:
-            p.grad = None  # torch's step skips parameters without a gradient
+        points = []
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None and isinstance(p, geoopt.ManifoldParameter):
+                    points.append((p, p.grad, group))
+                    p.grad = None  # torch's step skips parameters without a gradient
         super().step()
         for p, grad, group in points:
             p.grad = grad
@@ -54,38 +52,42 @@ class _WithPoints(torch.optim.Optimizer):
                 "them in a step: make their embedding with sparse=False, or use "
                 "geoopt.optim.SparseRiemannianAdam"
             )
+        lr = group["lr"]
+        beta1, beta2 = group["betas"]
         manifold = p.manifold
         state = self.state[p]
         x = p.detach().view(-1, p.shape[-1])
         if not state:
-            state["step"] = 0  # no tensor: loading a checkpoint would move it to the device
+            # A number, since loading a checkpoint would move a tensor to the device.
+            state["step"] = 0
             state["exp_avg"] = torch.zeros_like(x)
             state["exp_avg_sq"] = torch.zeros_like(manifold.component_inner(x, x))
-        at = state["step"] = int(state["step"]) + 1
+        step = int(state["step"]) + 1
+        state["step"] = step
         m = state["exp_avg"]
         v = state["exp_avg_sq"]
-        beta1, beta2 = group["betas"]
         r = manifold.egrad2rgrad(x, grad.reshape(x.shape) + group["weight_decay"] * x)
         m.lerp_(r, 1 - beta1)
         v.mul_(beta2).add_(manifold.component_inner(x, r), alpha=1 - beta2)
-        denominator = (v / (1 - beta2**at)).sqrt_().add_(group["eps"])
-        u = -group["lr"] / (1 - beta1**at) * m / denominator
-        for old, moved in zip((x, m), manifold.retr_transp(x, u, m), strict=True):
-            old.copy_(moved)
-        if at % self.stabilize == 0:
+        denominator = (v / (1 - beta2**step)).sqrt_().add_(group["eps"])
+        u = -lr / (1 - beta1**step) * m / denominator
+        point, momentum = manifold.retr_transp(x, u, m)
+        x.copy_(point)
+        m.copy_(momentum)
+        if step % self.stabilize == 0:
             x.copy_(manifold.projx(x))
             m.copy_(manifold.proju(x, m))
 
 
-class RiemannianAdam(_WithPoints, Adam):
-    """torch's Adam; points of a manifold move along geodesics, their momenta with them.
+class RiemannianAdam(_RiemannianStep, Adam):
+    """torch's Adam; points of a manifold move along geodesics, and their momenta are transported.
 
-    On `geoopt.ManifoldParameter`s it makes the steps of geoopt's optimiser of this name; the second
-    moment has one number per norm instead of one per coordinate.
+    The steps of `geoopt.ManifoldParameter`s equal those of `geoopt.optim.RiemannianAdam`. The
+    second moment has one number per norm instead of one per coordinate.
 
     Source: Becigneul and Ganea 2019.
     """
 
 
-class RiemannianAdamW(_WithPoints, AdamW):
+class RiemannianAdamW(_RiemannianStep, AdamW):
     """`RiemannianAdam` with torch's AdamW for Euclidean parameters: their decay is decoupled."""

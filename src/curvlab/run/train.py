@@ -279,7 +279,7 @@ def _fit(
     except Exception as error:
         if lacks_shared_memory(error):
             raise UsageError(NO_SHARED_MEMORY) from error
-        if checkpoint is None or last.started:
+        if checkpoint is None or last.has_started:
             raise
         raise CheckpointError(f"{checkpoint} does not fit: {error_sentence(error)}") from error
 

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.datasets.triples import KnownTails
 from curvlab.errors import UsageError
-from curvlab.metrics.ranking import Ties, rank_counts, ranks, ranks_among
+from curvlab.metrics.ranking import Ties, rank_counts, ranks, score_ranks
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.tasks.predictions import PredictionQuery, Query, Trained, positions_of
 
@@ -68,7 +68,7 @@ class TriplePredictor:
                 scores if query.known is not False else scores.masked_fill(is_answer, -torch.inf)
             )
             best, places = ranked.topk(min(query.k, len(entities)), dim=1)
-            best_ranks = ranks_among(best, ranked, self.ties).tolist()
+            best_ranks = score_ranks(best, ranked, self.ties).tolist()
             shares = scores.softmax(1)
             for i, row in enumerate(at.tolist()):
                 likeliest = places[i][best[i] != -torch.inf].tolist()
@@ -111,7 +111,7 @@ class TriplePredictor:
                 score = score.masked_fill(is_known, -torch.inf)
             order = score.argsort(descending=True, stable=True)
             order = order[score[order] != -torch.inf][: query.k]
-            place_of = ranks_among(score[order].unsqueeze(0), score.unsqueeze(0), self.ties)[0]
+            place_of = score_ranks(score[order].unsqueeze(0), score.unsqueeze(0), self.ties)[0]
             for rank, number in zip(place_of.tolist(), order.tolist(), strict=True):
                 values = float(score[number]), float(share[number])
                 known = bool(is_known[number]) if triples else None
