@@ -62,8 +62,8 @@ class TripleScorer(Encoder):
         return tables
 
     @abstractmethod
-    def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
-        """Scores `[queries, entities]`, larger is likelier; with `among`, of these entities."""
+    def scores(self, batch: Data, candidates: Tensor | None = None) -> Tensor:
+        """Scores `[queries, entities]` of the candidates or of all entities; larger is likelier."""
 
     def triple_scores(self, batch: Data) -> Tensor:  # noqa: ARG002
         """Scores `[triples]`; refused if the model can only score all entities at once."""
@@ -72,19 +72,20 @@ class TripleScorer(Encoder):
     def sampled_scores(
         self,
         triples: Data,
-        drawn: Sequence[Tensor],
+        samples: Sequence[Tensor],
         both_ends: bool = False,  # noqa: ARG002
     ) -> tuple[Tensor, Tensor]:
         """Scores `[triples, 1]` of triples and `[triples, samples]` of samples of each triple.
 
         Args:
             triples: The triples.
-            drawn: Heads, relations and tails `[triples, samples]` of the samples, in which one end
-                of a triple is replaced.
+            samples: Heads, relations and tails `[triples, samples]` of the samples, in which one
+                end of a triple is replaced.
             both_ends: Whether both ends may be replaced.
         """
         columns = torch.stack([triples.head, triples.relation, triples.tail])
-        head, relation, tail = torch.cat([columns.unsqueeze(2), torch.stack(tuple(drawn))], 2)
+        sample_columns = torch.stack(tuple(samples))
+        head, relation, tail = torch.cat([columns.unsqueeze(2), sample_columns], 2)
         candidates = Data(head=head.flatten(), relation=relation.flatten(), tail=tail.flatten())
         scores = self.triple_scores(candidates).view_as(head)
         return scores[:, :1], scores[:, 1:]
@@ -141,8 +142,8 @@ class TripleScorer(Encoder):
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
         """Function that scores a slice of the queries, and the tensors that it takes.
 
-        Here each block is a separate batch. A model whose `triple_loss` reads its queries computes
-        them once, as `DotProductScorer` does.
+        By default each block is a separate batch. A model whose `triple_loss` reads its queries
+        computes them once, as `DotProductScorer` does.
         """
 
         def scores(rows: slice, *_: Tensor) -> Tensor:
@@ -158,8 +159,8 @@ class DotProductScorer(TripleScorer):
     def tails(self, index: Tensor | None = None) -> Tensor:
         """Embeddings `[entities, dim_out]` of all entities as tails, or of `index`."""
 
-    def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
-        return self(batch) @ self.tails(among).T
+    def scores(self, batch: Data, candidates: Tensor | None = None) -> Tensor:
+        return self(batch) @ self.tails(candidates).T
 
     def triple_scores(self, batch: Data) -> Tensor:
         return (self(batch) * self.tails(batch.tail)).sum(-1)

@@ -1,12 +1,12 @@
 """Models of knowledge graphs in the Poincare ball: MuRP, RotH, AttH.
 
-A model is `forward` (the point of a query), `tails` (the points of tails) and the score
--distance^2 + biases of `triple_scores`. `scores` gives the same for all entities, by the matrix
-products of `ball_distances`.
+A model defines `forward` (the point of a query) and `tails` (the points of tails). The score of
+`triple_scores` is -distance^2 + biases. `scores` computes the same scores for all entities, by the
+matrix products of `ball_distances`.
 
-Parameters are tangent vectors at the origin. A ball of curvature kappa is the unit ball with
-lengths times s = sqrt(-kappa): s exp0(v) is the unit ball's exp0(s v), and Mobius sums commute
-with the factor. So all points are of the unit ball, and distances are divided by s.
+Parameters are tangent vectors at the origin. Multiplied by s = sqrt(-kappa), the ball of curvature
+kappa is the unit ball: s exp0(v) is exp0(s v) of the unit ball, and Mobius sums commute with the
+factor. So all points lie in the unit ball, and distances are divided by s.
 """
 
 import math
@@ -23,14 +23,14 @@ from curvlab.manifolds import stereographic as k_space
 from curvlab.manifolds.curved_trig import tolerance
 from curvlab.models.triple_scorer import TripleScorer, check_even, table
 from curvlab.models.triples import ball_distances, ball_scores
-from curvlab.models.triples.ball_distances import unique_without_waiting
+from curvlab.models.triples.ball_distances import unique_on_cpu
 from curvlab.options import EmbeddingInit, PositiveInt, SpaceMaker
 
 UNIT = -1.0
 """Curvature of the unit ball."""
 
 Factors = Sequence[Tensor]
-"""Tensors of which `ball_distances` makes distances."""
+"""Tensors from which `ball_distances` computes distances."""
 
 
 class HyperbolicScorer(TripleScorer):
@@ -54,8 +54,8 @@ class HyperbolicScorer(TripleScorer):
         init: EmbeddingInit = None,
     ) -> None:
         super().__init__()
-        each = {"components": num_relations} if self.curvature_per_relation else {}
-        self.curvature = manifold(**each).curvature
+        components = {"components": num_relations} if self.curvature_per_relation else {}
+        self.curvature = manifold(**components).curvature
         self.dim_out = dim
         self.entities = table(num_entities, dim, init)
         self.translations = table(num_relations, dim, init)
@@ -65,7 +65,7 @@ class HyperbolicScorer(TripleScorer):
 
     @abstractmethod
     def add_tables(self, relations: int, dim: int, init: EmbeddingInit) -> None:
-        """Make further parameters of relations."""
+        """Create further parameters of relations."""
 
     @property
     def manifold_out(self) -> Stereographic:
@@ -74,18 +74,19 @@ class HyperbolicScorer(TripleScorer):
     @property
     def entity_points(self) -> Tensor:
         kappa = self.curvature()
-        scale = (-kappa).sqrt() if len(kappa) == 1 else torch.ones_like(kappa[:1])
-        return k_space.expmap0_projected(scale * self.entities.weight, UNIT)
+        if len(kappa) > 1:  # the relations' scales differ
+            kappa = torch.full_like(kappa[:1], UNIT)
+        return k_space.expmap0_projected((-kappa).sqrt() * self.entities.weight, UNIT)
 
     def scale(self, batch: Data) -> Tensor:
-        """The queries' factor s = sqrt(-kappa), `[queries, 1]`, or `[1, 1]` for all."""
+        """Factor s = sqrt(-kappa) of each query, `[queries, 1]`, or of all, `[1, 1]`."""
         kappa = self.curvature()
         if len(kappa) == self.translations.num_embeddings:
             kappa = kappa.index_select(0, batch.relation)
         return (-kappa).sqrt().view(-1, 1)
 
     def shifts(self, batch: Data, translations: nn.Embedding) -> Tensor:
-        """Points of the unit ball that the queries' relations add `[queries, dim]`."""
+        """Points of the unit ball that the queries' relations add, `[queries, dim]`."""
 
         def points(relation: Tensor) -> Tensor:
             scale = self.scale(Data(relation=relation))
@@ -98,24 +99,29 @@ class HyperbolicScorer(TripleScorer):
         return ("at_rim",)
 
     def statistics(self, batch: Data, points: Tensor | None = None) -> dict[str, Tensor]:
-        """`at_rim`, the share of points of queries and their tails at the rim of the ball."""
+        """`at_rim`: share of the points of queries and tails at the rim of the ball."""
         queries = self(batch) if points is None else points
         tails = HyperbolicScorer.tails(self, batch)
-        return {"at_rim": self.manifold_out.shares(torch.stack([queries, tails]))["at_rim"]}
+        shares = self.manifold_out.shares(torch.stack([queries, tails]))
+        return {"at_rim": shares["at_rim"]}
 
     def tails(self, batch: Data) -> Tensor:
-        """Points of the unit ball `[triples, dim]` whose distance to a query counts."""
+        """Points of the unit ball `[triples, dim]`, whose distance to the query is the score's."""
         return k_space.expmap0_projected(self.scale(batch) * self.entities(batch.tail), UNIT)
 
     def sort_queries(self, batch: Data) -> Data:
-        """Sort by relation: its queries share rows of the tables of relations and entities."""
+        """Sort by relation: the queries of a relation share its factors and those of entities."""
         order = batch.relation.argsort(stable=True)
-        queries = {"head": batch.head[order], "relation": batch.relation[order]}
-        return Data(**queries, query=order.argsort()[batch.query], tail=batch.tail)
+        return Data(
+            head=batch.head[order],
+            relation=batch.relation[order],
+            query=order.argsort()[batch.query],
+            tail=batch.tail,
+        )
 
     def triple_scores(self, batch: Data) -> Tensor:
-        relations, place = unique_without_waiting(batch.relation)
-        batch = Data(**batch.to_dict(), relations=relations, place=place)
+        relations, relation_index = unique_on_cpu(batch.relation)
+        batch = Data(**batch.to_dict(), relations=relations, relation_index=relation_index)
         with torch.autocast(batch.head.device.type, enabled=False):
             squared = k_space.sqdist(self(batch), self.tails(batch), UNIT)
             squared = squared / self.scale(batch).squeeze(1).square()
@@ -123,44 +129,46 @@ class HyperbolicScorer(TripleScorer):
 
     @property
     def rim(self) -> float:
-        """Distance, halved, from the origin of the unit ball at which points stop."""
+        """Half the largest distance of points from the origin of the unit ball."""
         return math.atanh(1 - tolerance(self.entities.weight.dtype).boundary)
 
     @abstractmethod
     def query_factors(self, batch: Data) -> Factors:
-        """z, p and q of `ball_distances.query_factors`."""
+        """Factors z, p and q of `ball_distances.query_factors`."""
 
     def tail_factors(self, relations: Tensor) -> Factors:
-        """Scales of relations, and `ball_distances.shift_factors` if these shift tails."""
+        """Scales of relations, and `ball_distances.shift_factors` if relations shift tails."""
         return (self.scale(Data(relation=relations)),)
 
-    def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
-        """`triple_scores` of all pairs of a query and an entity; never in half precision."""
-        scores, sources = self.block_scores(batch, among)
+    def scores(self, batch: Data, candidates: Tensor | None = None) -> Tensor:
+        """`triple_scores` of all pairs of a query and an entity, never in half precision."""
+        scores, sources = self.block_scores(batch, candidates)
         return scores(slice(None), *sources)
 
     def block_scores(
-        self, batch: Data, among: Tensor | None = None
+        self, batch: Data, candidates: Tensor | None = None
     ) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
-        v: Tensor = self.entities.weight
+        vectors: Tensor = self.entities.weight
         tail_bias: Tensor = self.tail_bias
-        if among is not None:
-            v = self.entities(among)
-            tail_bias = tail_bias[among]
-        relations, group = unique_without_waiting(batch.relation)
+        if candidates is not None:
+            vectors = self.entities(candidates)
+            tail_bias = tail_bias[candidates]
+        relations, group = unique_on_cpu(batch.relation)
         with torch.autocast(batch.head.device.type, enabled=False):
             queries = self.query_factors(batch)
             scale, *shifts = self.tail_factors(relations)
         head_bias = self.head_bias.index_select(0, batch.head).unsqueeze(1)
         weight = -self.scale(batch).expand(len(head_bias), 1).square().reciprocal()
-        learns = weight.requires_grad
-        functions = ball_scores.LIBRARY.functions(v)
-        compute: Callable[..., Tensor] = ball_distances.ball_scores
-        entities: Factors = (v,)
+        weight_requires_grad = weight.requires_grad
+        functions = ball_scores.LIBRARY.functions(vectors)
+        compute: Callable[..., Tensor]
+        entities: Factors
         if functions is None:
-            entities = ball_distances.polar(v)
+            compute = ball_distances.ball_scores
+            entities = ball_distances.polar(vectors)
         else:
             compute = partial(ball_scores.ball_scores, functions)
+            entities = (vectors,)
 
         def scores(
             rows: slice,
@@ -170,13 +178,13 @@ class HyperbolicScorer(TripleScorer):
             z: Tensor,
             p: Tensor,
             q: Tensor,
-            *rest: Tensor,
+            *tail_factors: Tensor,
         ) -> Tensor:
-            if not learns:
+            if not weight_requires_grad:
                 weight = weight.detach()
-            of_rows = (each[rows] for each in (head_bias, weight, z, p, q))
+            query_factors = (factor[rows] for factor in (head_bias, weight, z, p, q))
             with torch.autocast(batch.head.device.type, enabled=False):
-                return compute(self.rim, group[rows], tail_bias, *of_rows, *rest)
+                return compute(self.rim, group[rows], tail_bias, *query_factors, *tail_factors)
 
         sources = tail_bias, head_bias, weight, *queries, scale, *entities, *shifts
         return scores, sources
@@ -198,7 +206,8 @@ class MuRP(HyperbolicScorer):
         return k_space.expmap0_projected(self.scale(batch) * stretched, UNIT)
 
     def tails(self, batch: Data) -> Tensor:
-        return k_space.mobius_add(super().tails(batch), self.shifts(batch, self.translations), UNIT)
+        shifts = self.shifts(batch, self.translations)
+        return k_space.mobius_add(super().tails(batch), shifts, UNIT)
 
     def query_factors(self, batch: Data) -> Factors:
         shifts = self.shifts(batch, self.translations)
@@ -228,15 +237,14 @@ class RotH(HyperbolicScorer):
 
     def forward(self, batch: Data) -> Tensor:
         head = k_space.expmap0_projected(self.scale(batch) * self.entities(batch.head), UNIT)
-        first, last = (
-            self.shifts(batch, table) for table in (self.translations, self.last_translations)
-        )
+        shift = self.shifts(batch, self.translations)
+        last_shift = self.shifts(batch, self.last_translations)
         turns = self.turns(batch, self.rotations)
-        point = rotate(turns, k_space.mobius_add(head, first, UNIT))
-        return k_space.project(k_space.mobius_add(point, last, UNIT), UNIT)
+        point = rotate(turns, k_space.mobius_add(head, shift, UNIT))
+        return k_space.project(k_space.mobius_add(point, last_shift, UNIT), UNIT)
 
     def turns(self, batch: Data, angles: nn.Embedding) -> Tensor:
-        """(cos, sin) of the angles of the queries' relations `[queries, dim / 2, 2]`."""
+        """(cos, sin) of the angles of the queries' relations, `[queries, dim / 2, 2]`."""
         return per_relation(batch, lambda relation: unit_pairs(angles(relation)))
 
     def query_factors(self, batch: Data) -> Factors:
@@ -275,36 +283,38 @@ class AttH(RotH):
         head = self.entities(batch.head)
         rotation = rotate(self.turns(batch, self.rotations), head)
         reflection = reflect(self.turns(batch, self.reflections), head)
-        both = torch.stack([rotation, reflection], 1)
+        images = torch.stack([rotation, reflection], 1)
         context = self.contexts(batch.relation).unsqueeze(1)
-        weights = ((context * both).sum(-1, keepdim=True) / math.sqrt(self.dim_out)).softmax(1)
-        point = k_space.expmap0_projected(scale * (weights * both).sum(1), UNIT)
+        products = (context * images).sum(-1, keepdim=True)
+        weights = (products / math.sqrt(self.dim_out)).softmax(1)
+        point = k_space.expmap0_projected(scale * (weights * images).sum(1), UNIT)
         shift = self.shifts(batch, self.translations)
         return k_space.project(k_space.mobius_add(point, shift, UNIT), UNIT)
 
 
 def rotate(turns: Tensor, x: Tensor) -> Tensor:
-    """Rotate pairs of coordinates by angles, of which `turns` `[..., pairs, 2]` are (cos, sin)."""
+    """Rotate pairs of coordinates by the angles with (cos, sin) = `turns` `[..., pairs, 2]`."""
     cos, sin = turns.unbind(-1)
     a, b = x.unflatten(-1, (-1, 2)).unbind(-1)
     return torch.stack([cos * a - sin * b, sin * a + cos * b], -1).flatten(-2)
 
 
 def reflect(turns: Tensor, x: Tensor) -> Tensor:
-    """Reflect pairs of coordinates by [[cos, sin], [sin, -cos]]."""
+    """Reflect pairs of coordinates by the matrices [[cos, sin], [sin, -cos]]."""
     cos, sin = turns.unbind(-1)
     a, b = x.unflatten(-1, (-1, 2)).unbind(-1)
     return torch.stack([cos * a + sin * b, sin * a - cos * b], -1).flatten(-2)
 
 
 def unit_pairs(angle: Tensor) -> Tensor:
-    """Pairs of coordinates `[..., pairs, 2]`, normalised: (cos, sin) of angles."""
+    """Pairs of coordinates, normalised to (cos, sin) of angles, `[..., pairs, 2]`."""
     pairs = angle.unflatten(-1, (-1, 2))
-    return pairs / pairs.norm(dim=-1, keepdim=True).clamp(min=1e-15)
+    norm = pairs.norm(dim=-1, keepdim=True)
+    return pairs / norm.clamp(min=1e-15)
 
 
 def per_relation(batch: Data, make: Callable[[Tensor], Tensor]) -> Tensor:
-    """`make` of the queries' relations, `[queries, ...]`; of sampled triples, once for each."""
-    if "place" not in batch:
+    """`make` of each query's relation, `[queries, ...]`; computed once a relation in samples."""
+    if "relation_index" not in batch:
         return make(batch.relation)
-    return make(batch.relations).index_select(0, batch.place)
+    return make(batch.relations).index_select(0, batch.relation_index)

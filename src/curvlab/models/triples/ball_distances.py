@@ -1,12 +1,12 @@
 """Squared distances of queries to all entities in the unit ball, by matrix products.
 
-MuRP, RotH and AttH take the distance of each query to each entity, d = 2 arsinh(u) with
-u^2 = |x - y|^2 / ((1 - |x|^2) (1 - |y|^2)). Here u^2 = p + q N - <z, e> M: z, p and q are of a
-query, the ray e of an entity, N and M of an entity and a relation. So a derivative is a sum of the
-same factors, and few arrays of all pairs are made.
+MuRP, RotH and AttH need the distance d = 2 arsinh(u) of each query to each entity, with
+u^2 = |x - y|^2 / ((1 - |x|^2) (1 - |y|^2)). Here u^2 = p + q N - <z, e> M. The factors z, p and q
+belong to a query, the ray e to an entity, N and M to an entity and a relation. A gradient is a sum
+of the same factors, so that few arrays of all pairs are allocated.
 
-Terms of u^2 and of its gradients cancel near the rim: they are in double precision, distances are
-in single. `curvlab.models.triples.ball_scores` computes training steps in C++.
+Near the rim terms of u^2 and of its gradients cancel. These terms have double precision, distances
+single precision. `curvlab.models.triples.ball_scores` computes training steps in C++.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from curvlab.manifolds.kernels import squared_norm
 from curvlab.models.triples.flat import SMALLEST
 
 DISTANCE_DTYPE = torch.float32
-"""Type of squared distances and of their derivatives by u^2."""
+"""Type of squared distances and of their derivatives with respect to u^2."""
 
 
 def ball_scores(
@@ -40,7 +40,7 @@ def ball_scores(
     """Scores weight 4 arsinh(u)^2 + head_bias + tail_bias, `[queries, entities]`.
 
     Args:
-        rim: largest distance, halved, of a tail from the origin before its shift.
+        rim: half the largest distance of a tail from the origin before its shift.
         group: index of each query's relation `[queries]`.
         tail_bias: biases of the entities `[entities]`.
         head_bias: biases of the queries `[queries, 1]`.
@@ -48,29 +48,30 @@ def ball_scores(
         z: points `[queries, dim]` of `query_factors`.
         p: summands `[queries, 1]` of `query_factors`.
         q: factors `[queries, 1]` of `query_factors`.
-        scale: scales of the relations `[relations, 1]`, or of all `[1, 1]`.
+        scale: scales of the relations `[relations, 1]`, or one scale `[1, 1]`.
         rays: directions of the entities `[entities, dim]`.
         length: lengths of their tangent vectors `[entities, 1]`.
         shifts: factors `[relations, 1]` and points `[relations, dim]` of `shift_factors`, if
             relations shift tails.
     """
-    relations, place = unique_without_waiting(group)
+    relations, relation_index = unique_on_cpu(group)
     if len(scale) > 1:
         scale = scale.index_select(0, relations)
-    shifts = tuple(each.index_select(0, relations) for each in shifts)
+    shifts = tuple(shift.index_select(0, relations) for shift in shifts)
     n, m = tail_factors(rim, scale.double(), rays, length, *shifts)
-    if len(n) < len(relations):  # one scale of all relations, which shift nothing
-        place = torch.zeros_like(place)
-    squared: Tensor = SquaredDistances.apply(place, z, p, q, rays, n, m)
+    if len(n) == 1:  # one scale and no shifts
+        relation_index = torch.zeros_like(relation_index)
+    squared: Tensor = SquaredDistances.apply(relation_index, z, p, q, rays, n, m)
     biases = head_bias.to(squared) + tail_bias.to(squared)
     return torch.addcmul(biases, squared, weight.to(squared))
 
 
 class SquaredDistances(Function):
-    """4 arsinh(u)^2, u^2 = p + q N - <z, e> M, `[queries, entities]`.
+    """4 arsinh(u)^2 with u^2 = p + q N - <z, e> M, `[queries, entities]`.
 
-    Shapes: `group` `[queries]` numbers the queries' relations; z `[queries, dim]`, p and q
-    `[queries, 1]`; e `[entities, dim]`, N and M `[relations, entities]`, in double precision.
+    Shapes: index `group` of each query's relation `[queries]`; z `[queries, dim]`, p and q
+    `[queries, 1]`; e `[entities, dim]`, N and M `[relations, entities]`. All but `group` have
+    double precision.
     """
 
     @staticmethod
@@ -101,7 +102,7 @@ class SquaredDistances(Function):
             torch.mul(grad_u2, m[relation], out=grad_product[rows])
             grad_m.index_add_(0, group[rows], grad_u2 * product[rows], alpha=-1)
             grad_n.index_add_(0, group[rows], grad_u2.mul_(q[rows]))
-        # Products of long rows are the fastest.
+        # Matrix products of long rows are fastest.
         grad_z = -(rays.T @ grad_product.T).T
         grad_rays = -(z.T @ grad_product).T.contiguous()
         return None, grad_z, grad_p, grad_q, grad_rays, grad_n, grad_m
@@ -110,8 +111,11 @@ class SquaredDistances(Function):
 def query_factors(x: Tensor, w: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """Factors z, p and q of the distances of x to points t (+) w, in double precision.
 
-    z = x / (1 - |x|^2), p = |x - w|^2 / ((1 - |x|^2) (1 - |w|^2)),
-    q = (1 + |x|^2) / (1 - |x|^2). Such sums cancel less than |t (+) w|^2 does.
+        z = x / (1 - |x|^2)
+        p = |x - w|^2 / ((1 - |x|^2) (1 - |w|^2))
+        q = (1 + |x|^2) / (1 - |x|^2)
+
+    These terms cancel less than the terms of |t (+) w|^2.
 
     Args:
         x: points of the queries `[queries, dim]`.
@@ -119,23 +123,26 @@ def query_factors(x: Tensor, w: Tensor | None = None) -> tuple[Tensor, Tensor, T
     """
     x = x.double()
     w = torch.zeros_like(x) if w is None else w.double()
-    to_rim = 1 - squared_norm(x)
-    p = squared_norm(x - w) / (to_rim * (1 - squared_norm(w)))
-    return x / to_rim, p, 2 / to_rim - 1
+    denominator = 1 - squared_norm(x)
+    z = x / denominator
+    p = squared_norm(x - w) / (denominator * (1 - squared_norm(w)))
+    q = 2 / denominator - 1
+    return z, p, q
 
 
 def shift_factors(w: Tensor) -> tuple[Tensor, Tensor]:
     """Factors g = (1 + |w|^2) / (1 - |w|^2) and points w' = 2 (1 + g) w of shifts w.
 
-    They are in double precision; shapes `[relations, 1]` and `[relations, dim]`.
+    Both have double precision; shapes `[relations, 1]` and `[relations, dim]`.
     """
     w = w.double()
-    growth = 2 / (1 - squared_norm(w)) - 1
-    return growth, 2 * (1 + growth) * w
+    g = 2 / (1 - squared_norm(w)) - 1
+    points = 2 * (1 + g) * w
+    return g, points
 
 
 def polar(v: Tensor) -> tuple[Tensor, Tensor]:
-    """Rays v / |v| and lengths |v| `[entities, 1]`, in double precision."""
+    """Rays v / |v| `[entities, dim]` and lengths |v| `[entities, 1]`, in double precision."""
     v = v.double()
     length = v.norm(dim=-1, keepdim=True).clamp(min=1e-15)
     return v / length, length
@@ -146,37 +153,42 @@ def tail_factors(
     scale: Tensor,
     rays: Tensor,
     length: Tensor,
-    growth: Tensor | None = None,
+    g: Tensor | None = None,
     points: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Factors N and M of tails t (+) w, t = tanh(a) e, a = min(scale length, rim).
+    """Factors N and M of tails t (+) w, with t = tanh(a) e and a = min(scale length, rim).
 
-    N = g sinh(a)^2 + A cosh(a)^2 / 2, M = (2 g + A) sinh(a) cosh(a), A = <w', t>;
-    `[relations, entities]`, or `[1, entities]` of one scale without shifts.
+        N = g sinh(a)^2 + A cosh(a)^2 / 2
+        M = (2 g + A) sinh(a) cosh(a)
+        A = <w', t>
+
+    Shapes: `[relations, entities]`; `[1, entities]` of one scale without shifts.
 
     Args:
         rim: largest a.
-        scale: scales `[relations, 1]`, or `[1, 1]`.
+        scale: scales `[relations, 1]`, or one scale `[1, 1]`.
         rays: directions e of the entities `[entities, dim]`.
         length: lengths of their tangent vectors `[entities, 1]`.
-        growth: g of `shift_factors` `[relations, 1]`; None for w = 0.
+        g: g of `shift_factors` `[relations, 1]`; None for w = 0.
         points: w' of `shift_factors` `[relations, dim]`; None for w = 0.
     """
     a = (scale * length.T).clamp(max=rim)
     sinh = a.sinh()
     sinh2 = sinh.square()
     cosh2 = 1 + sinh2
-    slope = sinh * cosh2.sqrt()
-    if growth is None or points is None:
-        return sinh2, 2 * slope
-    along = (points @ rays.T) * a.tanh()
-    return torch.addcmul(growth * sinh2, along, cosh2 / 2), (2 * growth + along) * slope
+    sinh_cosh = sinh * cosh2.sqrt()
+    if g is None or points is None:
+        return sinh2, 2 * sinh_cosh
+    inner = (points @ rays.T) * a.tanh()
+    n = torch.addcmul(g * sinh2, inner, cosh2 / 2)
+    m = (2 * g + inner) * sinh_cosh
+    return n, m
 
 
-def unique_without_waiting(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Unique values and each entry's index in them.
+def unique_on_cpu(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Unique values, and each entry's index in them.
 
-    On a GPU, where counting them would synchronise, the values are returned as they are.
+    On a GPU, where counting them would synchronise, the values are returned unchanged.
     """
     if values.device.type == "cpu":
         return values.unique(return_inverse=True)
@@ -184,28 +196,32 @@ def unique_without_waiting(values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _row_blocks(group: Tensor, entities: int) -> list[tuple[slice, slice | Tensor]]:
-    """Rows of one group whose pairs with entities fit in a core's cache, and the group's index."""
+    """Blocks of rows with their group, whose pairs with entities fit in a core's cache."""
     if group.device.type != "cpu":
         return [(slice(len(group)), group)]
     blocks: list[tuple[slice, slice | Tensor]] = []
     size = max(1, 2**17 // entities)
     start = 0
-    for number, count in torch.stack(group.unique_consecutive(return_counts=True), 1).tolist():
+    runs = torch.stack(group.unique_consecutive(return_counts=True), 1)
+    for index, count in runs.tolist():
         end = start + count
-        at = slice(number, number + 1)
-        blocks += [(slice(i, min(i + size, end)), at) for i in range(start, end, size)]
+        for row in range(start, end, size):
+            rows = slice(row, min(row + size, end))
+            blocks.append((rows, slice(index, index + 1)))
         start = end
     return blocks
 
 
 def _squared_distance_(u2: Tensor) -> tuple[Tensor, Tensor]:
-    """4 arsinh(u)^2 and its derivative by u^2, in place; a u^2 that rounds below 0 counts as 0.
+    """4 arsinh(u)^2 and its derivative with respect to u^2, in place.
 
-    arsinh(u) = log1p(u + u^2 / (1 + sqrt(1 + u^2))) is exact for small u, where the derivative
-    4 arsinh(u) / (u sqrt(1 + u^2)) is 4.
+    A u^2 that rounds below 0 counts as 0. arsinh(u) = log1p(u + u^2 / (1 + sqrt(1 + u^2))) is
+    exact for small u, where the derivative 4 arsinh(u) / (u sqrt(1 + u^2)) is 4.
     """
     u2 = u2.clamp_(min=SMALLEST)
     u = u2.sqrt()
-    far = (1 + u2).sqrt_()
-    distance = torch.addcdiv(u, u2, 1 + far, out=u2).log1p_().mul_(2)
-    return distance.square(), distance.div_(u.mul_(far)).mul_(2)
+    root = (1 + u2).sqrt_()
+    distance = torch.addcdiv(u, u2, 1 + root, out=u2).log1p_().mul_(2)
+    squared = distance.square()
+    derivative = distance.div_(u.mul_(root)).mul_(2)
+    return squared, derivative

@@ -23,8 +23,8 @@ constexpr float kSmallest = 1e-12f;  // `SMALLEST`
 
 struct Block {  // `_Block` in ball_scores.py; arrays are contiguous
   int64_t queries, runs, dim, entities;
-  int64_t shifted;           // whether relations have w'
-  int64_t single;            // whether `vectors` is float32
+  int64_t has_shifts;        // whether relations have w'
+  int64_t is_float32;        // whether `vectors` is float32
   double rim;
   const int64_t* starts;     // runs of queries with one relation [runs + 1]
   const double* points;      // z of the queries, then w' of the runs [rows, dim]
@@ -37,13 +37,13 @@ struct Block {  // `_Block` in ball_scores.py; arrays are contiguous
   float* derivative;         // of squared distances by u^2 [tiles, queries, kColumns]
   float* squared;            // squared distances, same shape; null if no weight learns
 
-  int64_t rows() const { return queries + (shifted ? runs : 0); }
+  int64_t rows() const { return queries + (has_shifts ? runs : 0); }
   int64_t padded_rows() const { return (rows() + kRows - 1) / kRows * kRows; }
   int64_t width() const { return (dim + kLanes - 1) / kLanes * kLanes; }
   int64_t tiles() const { return (entities + kColumns - 1) / kColumns; }
 };
 
-struct Gradients {  // `_Gradients` in ball_scores.py: zeros, but for `vectors`
+struct Gradients {  // `_Gradients` in ball_scores.py: zeros, except `vectors`
   double *points, *p, *q, *scale, *g, *weight, *head_bias, *tail_bias;
   void* vectors;
 };
@@ -57,14 +57,14 @@ void multiply(const double* a, int64_t row, int64_t step, const double* b, int64
   for (int64_t j = 0; j < columns; j += kLanes)
     for (int64_t i = 0; i < rows; i += kRows) {
       Lanes left[kRows] = {}, right[kRows] = {};
-      const double *of_rows = a + i * row, *of_columns = b + j;
-      for (int64_t k = 0; k < depth; k++, of_rows += step, of_columns += b_stride) {
-        const Lanes first = *reinterpret_cast<const Lanes*>(of_columns);
-        const Lanes second = *reinterpret_cast<const Lanes*>(of_columns + kLanes / 2);
+      const double *a_row = a + i * row, *b_row = b + j;
+      for (int64_t k = 0; k < depth; k++, a_row += step, b_row += b_stride) {
+        const Lanes first = *reinterpret_cast<const Lanes*>(b_row);
+        const Lanes second = *reinterpret_cast<const Lanes*>(b_row + kLanes / 2);
 #pragma GCC unroll 6
         for (int64_t r = 0; r < kRows; r++) {
-          left[r] += of_rows[r * row] * first;
-          right[r] += of_rows[r * row] * second;
+          left[r] += a_row[r * row] * first;
+          right[r] += a_row[r * row] * second;
         }
       }
 #pragma GCC unroll 6
@@ -97,8 +97,8 @@ struct Hyperbolic {
 // sinh and cosh of a in [0, 700] to 1e-15 of them: exp(a) = 2^n (1 + e), n rounded by adding
 // 1.5 * 2^52, e = expm1(f) from Taylor's series. At n = 0 sinh(a) = (e + e / (1 + e)) / 2.
 inline Hyperbolic hyperbolic(double a) {
-  const double shifted = a * 1.4426950408889634 + 6755399441055744.0;
-  const double n = shifted - 6755399441055744.0;
+  const double rounded = a * 1.4426950408889634 + 6755399441055744.0;
+  const double n = rounded - 6755399441055744.0;
   const double f = (a - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
   double sum = 1.0 / 6227020800;
   sum = sum * f + 1.0 / 479001600;
@@ -113,9 +113,10 @@ inline Hyperbolic hyperbolic(double a) {
   sum = sum * f + 1.0 / 6;
   sum = sum * f + 1.0 / 2;
   const double e = f + f * f * sum;
-  const double growth = double_of((bits_of(shifted) + 1023) << 52) * (1 + e), fall = 1 / growth;
-  const double difference = n == 0 ? e + e * fall : growth - fall;
-  return {0.5 * difference, 0.5 * (growth + fall)};
+  const double exp = double_of((bits_of(rounded) + 1023) << 52) * (1 + e);
+  const double reciprocal = 1 / exp;
+  const double difference = n == 0 ? e + e * reciprocal : exp - reciprocal;
+  return {0.5 * difference, 0.5 * (exp + reciprocal)};
 }
 
 // 4 arsinh(u)^2 and its derivative by u^2; a u^2 that rounds below 0 counts as 0.
@@ -156,9 +157,14 @@ struct Tile {
   }
 
   void load(int64_t number) {
-    start = number * kColumns, count = std::min(kColumns, b.entities - start), scale = -1;
+    start = number * kColumns;
+    count = std::min(kColumns, b.entities - start);
+    scale = -1;
     if (count < kColumns) std::fill(rays.begin(), rays.end(), 0.0);
-    b.single ? read<float>() : read<double>();
+    if (b.is_float32)
+      read<float>();
+    else
+      read<double>();
     for (int64_t j = 0; j < kColumns; j++) {
       double* ray = rays.data() + j * width;
       length[j] = std::max(std::sqrt(dot(ray, ray, width)), 1e-15);
@@ -175,7 +181,8 @@ struct Tile {
       scale = b.scale[run];
       for (int64_t j = 0; j < kColumns; j++) {
         const Hyperbolic a = hyperbolic(std::min(scale * length[j], b.rim));
-        sinh[j] = a.sinh, cosh[j] = a.cosh;
+        sinh[j] = a.sinh;
+        cosh[j] = a.cosh;
       }
     }
     const double g = b.g[run];
@@ -187,11 +194,11 @@ struct Tile {
   }
 };
 
-constexpr double kNone[kColumns] = {};
+constexpr double kZeros[kColumns] = {};
 
 // <w', e> of a relation, from the products of a tile; zeros if relations shift nothing.
 inline const double* shift_of(const Block& b, const double* products, int64_t run) {
-  return b.shifted ? products + (b.queries + run) * kColumns : kNone;
+  return b.has_shifts ? products + (b.queries + run) * kColumns : kZeros;
 }
 
 std::vector<double> padded_points(const Block& b) {
@@ -201,7 +208,7 @@ std::vector<double> padded_points(const Block& b) {
   return points;
 }
 
-// Calls a function of the number of a thread and of the tiles from `first` to before `last`.
+// Calls function(thread, first, last) for each thread's tiles, from `first` to `last` - 1.
 template <typename Function>
 void share_tiles(const Block& b, int64_t threads, const Function& function) {
 #pragma omp parallel for num_threads(threads) if (threads > 1)
@@ -242,65 +249,73 @@ void pull_relation(const Block& b, const Tile& tile, int64_t run, const double* 
                    const double* grad_n, const double* grad_m, Sums& sums, double* grad_along,
                    double* __restrict grad_length) {
   const double g = b.g[run], scale = b.scale[run];
-  double by_g = 0, by_scale = 0;
-#pragma omp simd reduction(+ : by_g, by_scale)
+  double grad_g = 0, grad_scale = 0;
+#pragma omp simd reduction(+ : grad_g, grad_scale)
   for (int64_t j = 0; j < kColumns; j++) {
     const double sinh = tile.sinh[j], cosh = tile.cosh[j], tanh = sinh / cosh;
-    const double whole = 2 * g + along[j] * tanh;
-    const double by_n = sinh * cosh * whole + 0.5 * along[j];
-    const double by_m = (sinh * sinh + cosh * cosh) * whole + along[j] * tanh;
-    const double by_a = by_n * grad_n[j] + by_m * grad_m[j];
-    const double inside = scale * tile.length[j] < b.rim ? by_a : 0;
-    grad_length[j] += scale * inside, by_scale += tile.length[j] * inside;
-    by_g += sinh * sinh * grad_n[j] + 2 * sinh * cosh * grad_m[j];
+    const double factor = 2 * g + along[j] * tanh;
+    const double slope_n = sinh * cosh * factor + 0.5 * along[j];
+    const double slope_m = (sinh * sinh + cosh * cosh) * factor + along[j] * tanh;
+    const double grad_a = slope_n * grad_n[j] + slope_m * grad_m[j];
+    const double unclamped = scale * tile.length[j] < b.rim ? grad_a : 0;
+    grad_length[j] += scale * unclamped;
+    grad_scale += tile.length[j] * unclamped;
+    grad_g += sinh * sinh * grad_n[j] + 2 * sinh * cosh * grad_m[j];
   }
-  sums.g[run] += by_g, sums.scale[run] += by_scale;
+  sums.g[run] += grad_g;
+  sums.scale[run] += grad_scale;
   if (grad_along != nullptr)
     for (int64_t j = 0; j < kColumns; j++)
       grad_along[j] = tile.sinh[j] * (0.5 * tile.cosh[j] * grad_n[j] + tile.sinh[j] * grad_m[j]);
 }
 
-// Gradients of the products of a tile, of its lengths and of all that has no entity.
+// Gradients of the products and lengths of a tile, and of the arrays of queries and runs.
 void pull_tile(const Block& b, Tile& tile, int64_t number, const double* products,
                const float* grad, Sums& sums, double* pulls, double* tail_bias,
                double* grad_length) {
-  float each[kColumns] = {};
+  float grad_row[kColumns] = {};
   for (int64_t run = 0; run < b.runs; run++) {
     const double* along = shift_of(b, products, run);
     double grad_n[kColumns] = {}, grad_m[kColumns] = {};
     tile.prepare(run, along);
     for (int64_t i = b.starts[run]; i < b.starts[run + 1]; i++) {
-      std::copy_n(grad + i * b.entities + tile.start, tile.count, each);
+      std::copy_n(grad + i * b.entities + tile.start, tile.count, grad_row);
       const int64_t place = (number * b.queries + i) * kColumns;
       const float* derivative = b.derivative + place;
       const double *product = products + i * kColumns, weight = b.weight[i], q = b.q[i];
-      double* __restrict pulled = pulls + i * kColumns;
-      double by_bias = 0, by_p = 0, by_q = 0, by_weight = 0;
-#pragma omp simd reduction(+ : by_bias, by_p, by_q)
+      double* __restrict grad_product = pulls + i * kColumns;
+      double grad_bias = 0, grad_p = 0, grad_q = 0, grad_weight = 0;
+#pragma omp simd reduction(+ : grad_bias, grad_p, grad_q)
       for (int64_t j = 0; j < kColumns; j++) {
-        const double by_score = each[j], by_u2 = weight * by_score * derivative[j];
-        tail_bias[j] += by_score, by_bias += by_score;
-        by_p += by_u2, by_q += by_u2 * tile.n[j];
-        grad_n[j] += q * by_u2, grad_m[j] -= product[j] * by_u2;
-        pulled[j] = -tile.m[j] * by_u2;
+        const double grad_score = grad_row[j];
+        const double grad_u2 = weight * grad_score * derivative[j];
+        tail_bias[j] += grad_score;
+        grad_bias += grad_score;
+        grad_p += grad_u2;
+        grad_q += grad_u2 * tile.n[j];
+        grad_n[j] += q * grad_u2;
+        grad_m[j] -= product[j] * grad_u2;
+        grad_product[j] = -tile.m[j] * grad_u2;
       }
       if (b.squared != nullptr) {
         const float* squared = b.squared + place;
-#pragma omp simd reduction(+ : by_weight)
+#pragma omp simd reduction(+ : grad_weight)
         for (int64_t j = 0; j < kColumns; j++) {
-          const double by_score = each[j];
-          by_weight += by_score * squared[j];
+          const double grad_score = grad_row[j];
+          grad_weight += grad_score * squared[j];
         }
       }
-      sums.head_bias[i] += by_bias, sums.weight[i] += by_weight;
-      sums.p[i] += by_p, sums.q[i] += by_q;
+      sums.head_bias[i] += grad_bias;
+      sums.weight[i] += grad_weight;
+      sums.p[i] += grad_p;
+      sums.q[i] += grad_q;
     }
-    double* grad_along = b.shifted ? pulls + (b.queries + run) * kColumns : nullptr;
+    double* grad_along = b.has_shifts ? pulls + (b.queries + run) * kColumns : nullptr;
     pull_relation(b, tile, run, along, grad_n, grad_m, sums, grad_along, grad_length);
   }
 }
 
-// Gradients of tangent vectors, in place of those of their rays.
+// Replaces the gradients of rays by those of tangent vectors.
 void pull_vectors(const Tile& tile, const double* grad_length, double* grad_rays) {
   for (int64_t j = 0; j < kColumns; j++) {
     const double* ray = tile.rays.data() + j * tile.width;
@@ -325,12 +340,12 @@ void add(const std::vector<double>& values, double* sums) {
 }  // namespace
 
 // Number of entries of `products`, or of `derivative` and of `squared`.
-extern "C" int64_t saved_entries(const Block* block, int64_t of_products) {
+extern "C" int64_t num_entries(const Block* block, int64_t of_products) {
   const int64_t rows = of_products ? block->padded_rows() : block->queries;
   return block->tiles() * rows * kColumns;
 }
 
-// Scores [queries, entities]. The arrays that the gradients need are filled.
+// Scores [queries, entities]. Fills the arrays that `backward` needs.
 extern "C" void forward(const Block* block, float* scores, int64_t threads) {
   const Block& b = *block;
   const std::vector<double> points = padded_points(b);
@@ -346,7 +361,7 @@ extern "C" void forward(const Block* block, float* scores, int64_t threads) {
   });
 }
 
-// Gradients from those of the scores.
+// Gradients of the sources from those of the scores.
 extern "C" void backward(const Block* block, const float* grad, const Gradients* gradients,
                          int64_t threads) {
   const Block& b = *block;
@@ -356,26 +371,33 @@ extern "C" void backward(const Block* block, const float* grad, const Gradients*
   std::vector<Sums> sums(threads, Sums(b));
   share_tiles(b, threads, [&](int64_t thread, int64_t first, int64_t last) {
     Tile tile(b);
-    std::vector<double> pulls(rows * kColumns), by_rays(kColumns * width);
+    std::vector<double> pulls(rows * kColumns), grad_rays(kColumns * width);
     for (int64_t number = first; number < last; number++) {
       const double* products = b.products + number * rows * kColumns;
-      double tail_bias[kColumns] = {}, by_length[kColumns] = {};
+      double tail_bias[kColumns] = {}, grad_length[kColumns] = {};
       tile.load(number);
-      pull_tile(b, tile, number, products, grad, sums[thread], pulls.data(), tail_bias, by_length);
+      pull_tile(b, tile, number, products, grad, sums[thread], pulls.data(), tail_bias,
+                grad_length);
       multiply<true>(pulls.data(), kColumns, 1, tile.rays.data(), width, sums[thread].points.data(),
                      width, rows, width, kColumns);
-      multiply<false>(pulls.data(), 1, kColumns, points.data(), width, by_rays.data(), width,
+      multiply<false>(pulls.data(), 1, kColumns, points.data(), width, grad_rays.data(), width,
                       kColumns, width, rows);
-      pull_vectors(tile, by_length, by_rays.data());
-      b.single ? write<float>(tile, by_rays.data(), out.vectors)
-               : write<double>(tile, by_rays.data(), out.vectors);
+      pull_vectors(tile, grad_length, grad_rays.data());
+      if (b.is_float32)
+        write<float>(tile, grad_rays.data(), out.vectors);
+      else
+        write<double>(tile, grad_rays.data(), out.vectors);
       std::copy_n(tail_bias, tile.count, out.tail_bias + tile.start);
     }
   });
   for (const Sums& sum : sums) {  // in the order of the threads
     for (int64_t i = 0; i < b.rows(); i++)
       for (int64_t k = 0; k < b.dim; k++) out.points[i * b.dim + k] += sum.points[i * width + k];
-    add(sum.p, out.p), add(sum.q, out.q), add(sum.scale, out.scale), add(sum.g, out.g);
-    add(sum.weight, out.weight), add(sum.head_bias, out.head_bias);
+    add(sum.p, out.p);
+    add(sum.q, out.q);
+    add(sum.scale, out.scale);
+    add(sum.g, out.g);
+    add(sum.weight, out.weight);
+    add(sum.head_bias, out.head_bias);
   }
 }

@@ -1,7 +1,7 @@
 """Scores of queries against all entities in the unit ball, in C++ (`curvlab.cpp`).
 
-One pass over tiles of entities computes the scores of a block of queries, and one their gradients.
-`curvlab.models.triples.ball_distances` has the formulas and the plain form.
+One pass over tiles of entities computes the scores of a block of queries, and a second pass their
+gradients. `curvlab.models.triples.ball_distances` has the formulas and the plain form.
 """
 
 import ctypes
@@ -20,27 +20,27 @@ from curvlab.cpp import ARRAY, DOUBLE, INTEGER, Library
 LIBRARY = Library(
     Path(__file__).with_suffix(".cpp"),
     {
-        "saved_entries": [ARRAY, INTEGER],
+        "num_entries": [ARRAY, INTEGER],
         "forward": [ARRAY, ARRAY, INTEGER],
         "backward": [ARRAY, ARRAY, ARRAY, INTEGER],
     },
     dtypes=(torch.float32, torch.float64),
 )
 
-_COUNTS = "queries", "runs", "dim", "entities", "shifted", "single"
-_DOUBLE = "points", "p", "q", "scale", "g"
-_SINGLE = "weight", "head_bias", "tail_bias"
-_SOURCES = *_DOUBLE, *_SINGLE, "vectors"
-_SAVED = "products", "derivative", "squared"
+_INTEGERS = "queries", "runs", "dim", "entities", "has_shifts", "is_float32"
+_FLOAT64 = "points", "p", "q", "scale", "g"
+_FLOAT32 = "weight", "head_bias", "tail_bias"
+_SOURCES = *_FLOAT64, *_FLOAT32, "vectors"
+_RESULTS = "products", "derivative", "squared"
 
 
 class _Block(ctypes.Structure):
     """`Block` in ball_scores.cpp."""
 
     _fields_ = [
-        *[(name, INTEGER) for name in _COUNTS],
+        *[(name, INTEGER) for name in _INTEGERS],
         ("rim", DOUBLE),
-        *[(name, ARRAY) for name in ("starts", *_SOURCES, *_SAVED)],
+        *[(name, ARRAY) for name in ("starts", *_SOURCES, *_RESULTS)],
     ]
 
 
@@ -66,46 +66,47 @@ def ball_scores(
 ) -> Tensor:
     """Scores of `ball_distances.ball_scores`, computed by functions of `LIBRARY`.
 
-    The tangent vectors of the entities `[entities, dim]`, in single or double precision, replace
-    their rays and lengths; the other arguments are the same.
+    The arguments are the same, except that the tangent vectors of the entities `[entities, dim]`,
+    in single or double precision, replace their rays and lengths.
     """
     relations, counts = group.unique_consecutive(return_counts=True)
     if len(scale) > 1:
         scale = scale.index_select(0, relations)
     scale = scale.expand(len(relations), 1)
-    growth = torch.ones_like(scale)
+    g = torch.ones_like(scale)
     points = z
     if shifts:
-        growth, shift_points = (each.index_select(0, relations) for each in shifts)
+        g, shift_points = (shift.index_select(0, relations) for shift in shifts)
         points = torch.cat([z, shift_points])
-    double = (each.double().contiguous() for each in (points, p, q, scale, growth))
-    single = (each.float().contiguous() for each in (weight, head_bias, tail_bias))
     starts = F.pad(counts.cumsum(0), (1, 0))
-    scores: Tensor = _BallScores.apply(
-        functions, rim, starts, *double, *single, vectors.contiguous()
-    )
+    sources = [array.double().contiguous() for array in (points, p, q, scale, g)]
+    sources += [array.float().contiguous() for array in (weight, head_bias, tail_bias)]
+    sources.append(vectors.contiguous())
+    scores: Tensor = _BallScores.apply(functions, rim, starts, *sources)
     return scores
 
 
 class _BallScores(Function):
-    """Scores from runs of queries with one relation, which begin at `starts`."""
+    """Scores of runs of queries. A run has one relation, and `starts` are the runs' first rows."""
 
     @staticmethod
     def forward(
         ctx: Any, functions: ctypes.CDLL, rim: float, starts: Tensor, *sources: Tensor
     ) -> Tensor:
         arrays = {"starts": starts, **dict(zip(_SOURCES, sources, strict=True))}
-        queries, (entities, dim) = len(arrays["p"]), arrays["vectors"].shape
+        queries = len(arrays["p"])
+        entities, dim = arrays["vectors"].shape
         block = _Block(
             queries=queries,
             runs=len(starts) - 1,
             dim=dim,
             entities=entities,
-            shifted=len(arrays["points"]) > queries,
-            single=arrays["vectors"].dtype == torch.float32,
+            has_shifts=len(arrays["points"]) > queries,
+            is_float32=arrays["vectors"].dtype == torch.float32,
             rim=rim,
         )
-        products, pairs = (functions.saved_entries(ctypes.byref(block), kind) for kind in (1, 0))
+        products = functions.num_entries(ctypes.byref(block), 1)
+        pairs = functions.num_entries(ctypes.byref(block), 0)
         arrays["products"] = starts.new_empty(products, dtype=torch.float64)
         arrays["derivative"] = starts.new_empty(pairs, dtype=torch.float32)
         if arrays["weight"].requires_grad:
@@ -114,7 +115,9 @@ class _BallScores(Function):
         scores = starts.new_empty((queries, entities), dtype=torch.float32)
         functions.forward(ctypes.byref(block), scores.data_ptr(), torch.get_num_threads())
         ctx.save_for_backward(*arrays.values())
-        ctx.functions, ctx.block, ctx.names = functions, block, list(arrays)
+        ctx.functions = functions
+        ctx.block = block
+        ctx.names = list(arrays)
         return scores
 
     @staticmethod
@@ -122,10 +125,9 @@ class _BallScores(Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         arrays = dict(zip(ctx.names, ctx.saved_tensors, strict=True))
         _set_addresses(ctx.block, arrays)
-        gradients = {
-            name: torch.zeros_like(arrays[name], dtype=torch.float64)
-            for name in (*_DOUBLE, *_SINGLE)
-        }
+        gradients = {}
+        for name in (*_FLOAT64, *_FLOAT32):
+            gradients[name] = torch.zeros_like(arrays[name], dtype=torch.float64)
         gradients["vectors"] = torch.empty_like(arrays["vectors"])
         results = _Gradients()
         _set_addresses(results, gradients)
@@ -136,6 +138,6 @@ class _BallScores(Function):
 
 
 def _set_addresses(structure: ctypes.Structure, arrays: Mapping[str, Tensor]) -> None:
-    """Set fields to the addresses of arrays, which the caller keeps while they are read."""
+    """Set fields to the addresses of arrays. The caller must keep the arrays alive."""
     for name, array in arrays.items():
         setattr(structure, name, array.data_ptr())

@@ -19,7 +19,7 @@ from curvlab.models.triple_scorer import DotProductScorer, TripleScorer, check_e
 from curvlab.options import Dropout, EmbeddingInit, PositiveFloat, PositiveInt
 
 SMALLEST = 1e-12
-"""Smallest squared distance: below it the derivative of the root would be large."""
+"""Smallest squared distance. Below it the derivative of the root would be large."""
 
 
 class TableOptions(TypedDict, total=False):
@@ -76,17 +76,19 @@ class _FlatScorer(FlatEncoder, TripleScorer):
         self.relations = table(self.relation_rows, dim, init, sparse)
 
     def tails(self, index: Tensor | None = None) -> Tensor:
-        return self.drop_tail(self.entities.weight if index is None else self.entities(index))
+        tails = self.entities.weight if index is None else self.entities(index)
+        return self.drop_tail(tails)
 
     def is_inverse(self, relation: Tensor) -> Tensor:
-        """Whether relations are inverses that share parameters with theirs `[queries, 1]`."""
+        """Whether relations are inverses without parameters of their own, `[queries, 1]`."""
         return (relation >= self.relation_rows).unsqueeze(-1)
 
     def modulus(self, numbers: Tensor) -> Tensor:
-        """Moduli of the last axis: absolute values, or those of complex numbers."""
+        """Moduli of the real or complex numbers of the last axis."""
         if not self.is_complex:
             return numbers.abs()
-        return torch.linalg.vector_norm(torch.stack(numbers.chunk(2, -1)), dim=0)
+        parts = torch.stack(numbers.chunk(2, -1))
+        return torch.linalg.vector_norm(parts, dim=0)
 
     def table_moduli(self) -> dict[str, Tensor]:
         tables = {"entities": self.entities.weight, "relations": self.relations.weight}
@@ -116,8 +118,9 @@ class DistMult(_FlatScorer, DotProductScorer):
     def forward(self, batch: Data) -> Tensor:
         head = self.drop(self.entities(batch.head))
         relation = self.drop_relation(self.relations(batch.relation % self.relation_rows))
-        inverse = self.is_inverse(batch.relation)
-        return self.combine(head, torch.where(inverse, self.invert(relation), relation))
+        is_inverse = self.is_inverse(batch.relation)
+        relation = torch.where(is_inverse, self.invert(relation), relation)
+        return self.combine(head, relation)
 
     def moduli(self, batch: Data) -> Tensor:
         head = self.entities(batch.head)
@@ -126,11 +129,11 @@ class DistMult(_FlatScorer, DotProductScorer):
         return self.modulus(torch.stack([head, relation, tail]))
 
     def combine(self, head: Tensor, relation: Tensor) -> Tensor:
-        """H r."""
+        """The embedding of the query (head, relation)."""
         return head * relation
 
     def invert(self, relation: Tensor) -> Tensor:
-        """The embedding r' of the inverse relation: score(h, r, t) = score(t, r', h)."""
+        """The embedding r' of the inverse relation, with score(h, r, t) = score(t, r', h)."""
         return relation
 
 
@@ -176,13 +179,13 @@ class _DistanceScorer(_FlatScorer):
         self.norm = norm
 
     @abstractmethod
-    def move(self, x: Tensor, relation: Tensor, back: bool = False) -> Tensor:
-        """Points `[queries, dim]` moved by the relations `[queries]`, or back."""
+    def move(self, x: Tensor, relation: Tensor, backward: bool = False) -> Tensor:
+        """Move points `[queries, dim]` by the relations `[queries]`, forward or backward."""
 
-    def direction(self, relation: Tensor, back: bool) -> Tensor:
-        """1 where relations move forward, -1 where they move back, `[queries, 1]`."""
-        backward = self.is_inverse(relation) != back
-        return 1 - 2 * backward.to(self.entities.weight.dtype)
+    def direction(self, relation: Tensor, backward: bool) -> Tensor:
+        """1 where relations move points forward, -1 where backward, `[queries, 1]`."""
+        is_backward = self.is_inverse(relation) != backward
+        return 1 - 2 * is_backward.to(self.entities.weight.dtype)
 
     def length(self, vectors: Tensor) -> Tensor:
         """Lengths of the last axis."""
@@ -191,70 +194,80 @@ class _DistanceScorer(_FlatScorer):
         return torch.linalg.vector_norm(vectors, dim=-1)
 
     def forward(self, batch: Data) -> Tensor:
-        return self.move(self.drop(self.entities(batch.head)), batch.relation)
+        head = self.drop(self.entities(batch.head))
+        return self.move(head, batch.relation)
 
     def triple_scores(self, batch: Data) -> Tensor:
         return -self.length(self(batch) - self.tails(batch.tail))
 
     @property
     def has_dropout(self) -> bool:
-        return any(p.p for p in (self.drop, self.drop_relation, self.drop_tail))
+        layers = self.drop, self.drop_relation, self.drop_tail
+        return any(layer.p > 0 for layer in layers)
 
     def tail_scores(self, triples: Data, tails: Tensor) -> Tensor:
-        """Without dropout a query is moved once."""
+        """Scores of `TripleScorer.tail_scores`. Without dropout, each query is computed once."""
         if self.has_dropout:
             return super().tail_scores(triples, tails)
-        return -self.length(self(triples).unsqueeze(1) - self.entities(tails))
+        queries = self(triples).unsqueeze(1)
+        return -self.length(queries - self.entities(tails))
 
     def sampled_scores(
-        self, triples: Data, drawn: Sequence[Tensor], both_ends: bool = False
+        self, triples: Data, samples: Sequence[Tensor], both_ends: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """One row of the entities for each sample: queries are made once a triple, at both ends."""
-        head, _, tail = drawn
+        """Scores of `TripleScorer.sampled_scores`, by one row of the entities for each sample.
+
+        Each triple moves its head forward once and its tail backward once.
+        """
+        head, _, tail = samples
         if both_ends or self.has_dropout:
-            return super().sampled_scores(triples, drawn, both_ends)
-        replaced = head != triples.head.unsqueeze(1)
-        numbers = torch.cat(
-            [triples.head, triples.tail, torch.where(replaced, head, tail).view(-1)]
-        )
-        x, y, ends = self.entities(numbers).split([len(head), len(head), head.numel()])
-        query = self.move(x, triples.relation)
-        back = self.move(y, triples.relation, back=True)
-        # A product with 0 and 1 chooses exactly; its derivative makes fewer arrays than `where`'s.
-        chosen = torch.stack([~replaced, replaced], -1).to(x.dtype)
-        away = product(chosen, torch.stack([query, back], 1)) - ends.view(*head.shape, -1)
-        return -self.length(query - y).unsqueeze(1), -self.length(away)
+            return super().sampled_scores(triples, samples, both_ends)
+        is_head = head != triples.head.unsqueeze(1)
+        entity = torch.where(is_head, head, tail)
+        rows = self.entities(torch.cat([triples.head, triples.tail, entity.view(-1)]))
+        x, y, sample = rows.split([len(head), len(head), entity.numel()])
+        forward = self.move(x, triples.relation)
+        backward = self.move(y, triples.relation, backward=True)
+        # A product with zeros and ones selects exactly; its gradient needs less memory than
+        # that of `where`.
+        selection = torch.stack([~is_head, is_head], -1).to(x.dtype)
+        end = product(selection, torch.stack([forward, backward], 1))
+        scores = -self.length(forward - y).unsqueeze(1)
+        return scores, -self.length(end - sample.view(*head.shape, -1))
 
     def summed_distances(self, x: Tensor, y: Tensor) -> Tensor:
-        """Distances `[n, m]` of norm 1 of points `[n, dim]` and `[m, dim]`."""
+        """Distances `[n, m]` by norm 1 of points `[n, dim]` and `[m, dim]`."""
         if not self.is_complex:
             return torch.cdist(x, y, p=1.0)
         distances: Tensor = _SummedModuli.apply(x, y)
         return distances
 
-    def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
+    def scores(self, batch: Data, candidates: Tensor | None = None) -> Tensor:
         x = self(batch)
-        y = self.tails(among)
+        y = self.tails(candidates)
         if self.norm == 1:
             return -self.summed_distances(x, y)
         squares = x.square().sum(-1, keepdim=True) + y.square().sum(-1)
-        return -(squares - 2 * product(x, y.T)).clamp(min=SMALLEST).sqrt()
+        squared_distances = squares - 2 * product(x, y.T)
+        return -squared_distances.clamp(min=SMALLEST).sqrt()
 
     def block_scores(self, batch: Data) -> tuple[Callable[..., Tensor], Sequence[Tensor]]:
-        distances_of = self.summed_distances if self.norm == 1 else _Distances.apply
+        distances = self.summed_distances if self.norm == 1 else _Distances.apply
 
         def scores(rows: slice, queries: Tensor, tails: Tensor) -> Tensor:
+            x = upcast_half(queries[rows])
+            y = upcast_half(tails)
             with torch.autocast(queries.device.type, enabled=False):
-                distances: Tensor = distances_of(upcast_half(queries[rows]), upcast_half(tails))
-            return -distances
+                result: Tensor = distances(x, y)
+            return -result
 
         return scores, (self(batch), self.tails())
 
 
 class _Distances(Function):
-    """Euclidean distances `[n, m]` of `[n, dim]` and `[m, dim]`, as in `scores`, and derivatives.
+    """Euclidean distances `[n, m]` of points `[n, dim]` and `[m, dim]`, as in `scores`.
 
-    One array is made of all pairs, and one of their gradients.
+    The forward pass allocates one array of all pairs, and so does the backward pass.
     """
 
     @staticmethod
@@ -278,10 +291,10 @@ class _Distances(Function):
 
 
 class _SummedModuli(Function):
-    """Sums of the moduli of differences of complex vectors, and derivatives.
+    """Distances d(x, y) = sum_i |x_i - y_i| of complex vectors, `[n, dim]` and `[m, dim]`.
 
-    d(x, y) = sum_i |x_i - y_i|, `[n, m]` of `[n, dim]` and `[m, dim]`. One coordinate is computed
-    at a time: an array of all pairs and coordinates would not fit into memory.
+    One coordinate is computed at a time: an array of all pairs and coordinates would not fit into
+    memory. Shape: `[n, m]`.
     """
 
     @staticmethod
@@ -296,28 +309,31 @@ class _SummedModuli(Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
         x, y = ctx.saved_tensors
-        columns_x, columns_y = [], []
-        for parts in _differences(x, y):
-            modulus = torch.hypot(*parts)
+        columns_x = []
+        columns_y = []
+        for real, imaginary in _differences(x, y):
+            modulus = torch.hypot(real, imaginary)
             weight = (grads[0] / modulus).masked_fill_(modulus == 0, 0)
-            slopes = [weight * part for part in parts]
+            slopes = weight * real, weight * imaginary
             columns_x.append([slope.sum(1) for slope in slopes])
             columns_y.append([-slope.sum(0) for slope in slopes])
-        return _joined(columns_x), _joined(columns_y)
+        return _stack(columns_x), _stack(columns_y)
 
 
 def _differences(x: Tensor, y: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Real and imaginary parts `[n, m]` of the differences of each coordinate."""
-    halves = x.chunk(2, -1), y.chunk(2, -1)
-    for i in range(halves[0][0].shape[1]):
-        real, imaginary = (a[:, i : i + 1] - b[:, i] for a, b in zip(*halves, strict=True))
+    x_real, x_imaginary = x.chunk(2, -1)
+    y_real, y_imaginary = y.chunk(2, -1)
+    for i in range(x_real.shape[1]):
+        real = x_real[:, i : i + 1] - y_real[:, i]
+        imaginary = x_imaginary[:, i : i + 1] - y_imaginary[:, i]
         yield real, imaginary
 
 
-def _joined(columns: Sequence[Sequence[Tensor]]) -> Tensor:
-    """Vectors `[n, dim]` of the real and imaginary parts of each coordinate."""
-    halves = zip(*columns, strict=True)
-    return torch.cat([torch.stack(half, 1) for half in halves], 1)
+def _stack(columns: Sequence[Sequence[Tensor]]) -> Tensor:
+    """Vectors `[n, dim]` from the real and imaginary parts of each coordinate."""
+    real, imaginary = zip(*columns, strict=True)
+    return torch.cat([torch.stack(real, 1), torch.stack(imaginary, 1)], 1)
 
 
 class TransE(_DistanceScorer):
@@ -326,9 +342,9 @@ class TransE(_DistanceScorer):
     Paper: TransE, "Translating embeddings for modeling multi-relational data" (Bordes et al. 2013).
     """
 
-    def move(self, x: Tensor, relation: Tensor, back: bool = False) -> Tensor:
+    def move(self, x: Tensor, relation: Tensor, backward: bool = False) -> Tensor:
         shift = self.drop_relation(self.relations(relation % self.relation_rows))
-        return x + self.direction(relation, back) * shift
+        return x + self.direction(relation, backward) * shift
 
 
 class RotatE(_DistanceScorer):
@@ -365,16 +381,20 @@ class RotatE(_DistanceScorer):
         self.angles = table(self.relation_rows, dim // 2, [-largest, largest], sparse)
 
     def table_moduli(self) -> dict[str, Tensor]:
-        """Moduli of the entities: those of rotations are 1."""
+        """Moduli of the entities. The moduli of rotations are 1."""
         return {"entities": self.modulus(self.entities.weight)}
 
-    def move(self, x: Tensor, relation: Tensor, back: bool = False) -> Tensor:
+    def move(self, x: Tensor, relation: Tensor, backward: bool = False) -> Tensor:
         angle = self.angle_scale * self.angles(relation % self.relation_rows)
-        angle = self.direction(relation, back) * angle
-        return complex_product(x, torch.cat([angle.cos(), angle.sin()], -1))
+        angle = self.direction(relation, backward) * angle
+        rotation = torch.cat([angle.cos(), angle.sin()], -1)
+        return complex_product(x, rotation)
 
 
 def complex_product(x: Tensor, y: Tensor) -> Tensor:
-    """Product of complex numbers; halves of the last axis are their real and imaginary parts."""
-    (a, b), (c, d) = x.chunk(2, -1), y.chunk(2, -1)
-    return torch.cat([a * c - b * d, a * d + b * c], -1)
+    """Product of complex numbers. The halves of the last axis are real and imaginary parts."""
+    a, b = x.chunk(2, -1)
+    c, d = y.chunk(2, -1)
+    real = a * c - b * d
+    imaginary = a * d + b * c
+    return torch.cat([real, imaginary], -1)

@@ -1,4 +1,4 @@
-"""Floors of knowledge-graph completion, which take no learning."""
+"""Floors of knowledge-graph completion, which need no learning."""
 
 import torch
 from torch import Tensor, nn
@@ -25,11 +25,10 @@ class RelationFrequency(FlatEncoder, TripleScorer):
     ) -> None:
         super().__init__()
         _, relation, tail = train_triples
-        counts = torch.bincount(
-            relation * num_entities + tail, minlength=num_relations * num_entities
-        )
-        counts = counts.view(num_relations, num_entities).to(torch.get_default_dtype())
-        self.counts = nn.Buffer(counts)
+        pair = relation * num_entities + tail
+        counts = torch.bincount(pair, minlength=num_relations * num_entities)
+        counts = counts.view(num_relations, num_entities)
+        self.counts = nn.Buffer(counts.to(torch.get_default_dtype()))
         self.log_scale = nn.Parameter(torch.zeros(()))
         self.dim_out = num_entities
 
@@ -44,9 +43,11 @@ class RelationFrequency(FlatEncoder, TripleScorer):
     def forward(self, batch: Data) -> Tensor:
         return self.counts[batch.relation]
 
-    def scores(self, batch: Data, among: Tensor | None = None) -> Tensor:
+    def scores(self, batch: Data, candidates: Tensor | None = None) -> Tensor:
         counts = self(batch)
-        return self.log_scale.exp() * (counts if among is None else counts[:, among])
+        if candidates is not None:
+            counts = counts[:, candidates]
+        return self.log_scale.exp() * counts
 
 
 class ReverseLookup(RelationFrequency):
@@ -62,11 +63,11 @@ class ReverseLookup(RelationFrequency):
     ) -> None:
         super().__init__(num_entities, num_relations, train_triples)
         head, relation, tail = train_triples
-        self.reversed = KnownTails(tail, relation, head, num_relations)
-        self.ahead = float(self.counts.max()) + 1
+        self.known_heads = KnownTails(tail, relation, head, num_relations)
+        self.bonus = float(self.counts.max()) + 1
 
     def forward(self, batch: Data) -> Tensor:
-        self.reversed = self.reversed.to(batch.head.device)
-        query, tail = self.reversed.lookup(batch.head, batch.relation)
-        ahead = self.counts.new_tensor(self.ahead)
-        return super().forward(batch).index_put((query, tail), ahead, accumulate=True)
+        self.known_heads = self.known_heads.to(batch.head.device)
+        query, tail = self.known_heads.lookup(batch.head, batch.relation)
+        bonus = self.counts.new_tensor(self.bonus)
+        return super().forward(batch).index_put((query, tail), bonus, accumulate=True)
