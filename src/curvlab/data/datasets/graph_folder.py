@@ -9,8 +9,9 @@ from scipy.sparse import load_npz
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.graph_tables import TableGraph
+from curvlab.data.readers.edge_headers import read_header
+from curvlab.data.readers.edge_lists import edge_columns
 from curvlab.data.readers.endings import refuse_ending, say_unread
-from curvlab.data.readers.lists import edge_columns, read_header
 from curvlab.data.readers.tables import check_file, read_table
 from curvlab.data.readers.texts import Separator
 from curvlab.errors import UsageError

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from curvlab.data.datasets.labelled import GIVEN_MASKS
 from curvlab.data.datasets.own_graph import OwnGraph
-from curvlab.data.readers.lists import named_columns
+from curvlab.data.readers.column_names import columns_by_role
 from curvlab.data.readers.tables import MISSING, Table
 from curvlab.data.vocabulary import Vocabulary
 
@@ -142,7 +142,7 @@ class TableGraph(OwnGraph, ABC):
         if nodes.frame.empty or id_column not in {None, *nodes.frame}:
             nodes.check()
         free = nodes.frame.columns.drop([*self.ignore, *(self.features or ())], errors="ignore")
-        by_name = named_columns(free, self.names_of_no_role)
+        by_name = columns_by_role(free, self.names_of_no_role)
         roles = {
             "id": id_column or by_name.get("id") or self._column_of_ids(nodes, edges),
             "label": self.label or by_name.get("label", ""),

@@ -6,8 +6,8 @@ from typing import ClassVar
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.graph_tables import TableGraph
+from curvlab.data.readers.edge_lists import edge_columns
 from curvlab.data.readers.endings import READERS, ending_of, refuse_ending
-from curvlab.data.readers.lists import edge_columns
 from curvlab.data.readers.networkx import read_networkx
 from curvlab.data.readers.tables import check_file
 from curvlab.errors import UsageError

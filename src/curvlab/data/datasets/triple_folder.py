@@ -16,8 +16,8 @@ from curvlab.checksums import checksum
 from curvlab.data.datasets.own_graph import say_once
 from curvlab.data.datasets.triples import MASKS, check_names, check_triples
 from curvlab.data.readers.endings import refuse_ending, say_unread
-from curvlab.data.readers.lists import triple_table
 from curvlab.data.readers.texts import Separator
+from curvlab.data.readers.triple_lists import triple_table
 from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
 from curvlab.options import Fraction, Seed, UserFile

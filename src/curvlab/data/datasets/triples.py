@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.data.readers.lists import triple_table
 from curvlab.data.readers.tables import Table
+from curvlab.data.readers.triple_lists import triple_table
 from curvlab.errors import UsageError
 
 log = logging.getLogger(__name__)

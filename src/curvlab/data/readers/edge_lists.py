@@ -1,0 +1,198 @@
+"""Lists of edges: which columns have the ends and the weights."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from textwrap import shorten
+
+import numpy as np
+import pandas as pd
+
+from curvlab.data.readers.column_names import (
+    NUMBERED,
+    columns_by_role,
+    find_ends,
+    hydra_list,
+    plain_name,
+    quote_name,
+)
+from curvlab.data.readers.edge_headers import UNNAMED
+from curvlab.data.readers.tables import Table
+from curvlab.errors import UsageError
+
+NUMBERING = ("column1", "unnamed0", "index", "row", "rownames", "no", "nr")
+"""Names of a first column that numbers the rows, as `plain_name` writes them."""
+
+ARROWS = ("->", "<->", "<-", "--", "-->", "=>", "→", "—")
+"""Signs between the two ends of an edge."""
+
+MOST_KINDS = 10
+"""Largest number of different texts in a third column that has the kind of an edge."""
+
+MOST_COLUMNS = 12
+"""Number of columns that are compared to find the two ends."""
+
+SHARED = 0.5
+"""Share of a column's values that the other end's column has as well."""
+
+
+def edge_columns(
+    table: Table, ends: Sequence[str | int] | None, weighted: bool, header: str
+) -> tuple[Table, str]:
+    """Find the columns of a list of edges.
+
+    Returns:
+        A table with columns `source`, `target` and, if `weighted`, `weight`, and a description.
+    """
+    if table.frame.shape[1] < 2 or table.frame.empty:
+        raise UsageError(
+            f"{table.path} has no edges: write two ids in every line, as in a,b, or name another "
+            "separator by separator=tab, semicolon, space or bar."
+        )
+    _refuse_matrix(table)
+    columns = [name for name in table.frame if not _is_arrow(table.frame[name])]
+    frame = table.frame[columns]
+    numbering = _row_numbers(table)
+    guess = ""
+    if ends is not None:
+        end_columns = _check_ends(table, ends)
+    else:
+        _refuse_blanks_in_names(table)
+        end_columns = find_ends(columns) if table.headed else []
+        if not end_columns:
+            end_columns, guess = _shared_columns(frame.drop(columns=numbering))
+    further = [str(name) for name in columns if name not in end_columns]
+    if "relation" in columns_by_role(further):
+        raise UsageError(
+            f"{table.path} has a column of relations, as a knowledge graph has: use "
+            "dataset=kg_folder dataset.source.path=FOLDER (train.txt, valid.txt, test.txt), or add "
+            "dataset.source.test_share=0.1 dataset.source.valid_share=0.1, which draw their parts."
+        )
+    further = [name for name in further if name not in numbering]
+    weight = _weight_columns(table, further)
+    source, target = map(quote_name, end_columns)
+    line = f"edges: {source} - {target}{guess}"
+    form = "; ".join(filter(None, (header, *table.form)))
+    if form:
+        line += f" ({form})"
+    line += _describe_weight(further, weight, weighted)
+    if weighted and not weight:
+        table.faults.append(
+            f"weighted=True, but {table.path} has no third column: write the weight there, or "
+            "drop the option"
+        )
+    used = [*end_columns, *weight] if weighted else end_columns
+    names = ["source", "target", "weight"][: len(used)]
+    return table.replace(frame=frame[used].set_axis(names, axis=1)), line
+
+
+def _check_ends(table: Table, ends: Sequence[str | int]) -> list[str]:
+    """The two columns that the user names as ends."""
+    columns = table.names_of(ends)
+    table.has(columns, "ends")
+    if len({*columns}) != 2:
+        table.faults.append(f"ends={columns} must name two columns of {table.path}")
+    table.check()
+    return columns
+
+
+def _weight_columns(table: Table, columns: Sequence[str]) -> list[str]:
+    """The column of weights: by its name, or else the first column of numbers; or none."""
+    roles = columns_by_role(columns)
+    if "weight" in roles:
+        return [roles["weight"]]
+    for name in columns:
+        if not table.blank(name).all() and not table.is_text(name):
+            return [name]
+    return []
+
+
+def _describe_weight(columns: Sequence[str], weight: Sequence[str], weighted: bool) -> str:
+    """Say which of the columns next to the ends are used."""
+    names = [quote_name(name) for name in weight]
+    used = weight if weighted else []
+    text = f"; weight: {names[0] if used else 'none'}"
+    ignored = [name for name in columns if name not in used]
+    if ignored:
+        text += f"; not used: {shorten(', '.join(ignored), 160, placeholder=' ...')}"
+    if names and not weighted:
+        text += f" (dataset.source.weighted=true takes {names[0]} as weights)"
+    return text
+
+
+def _refuse_blanks_in_names(table: Table) -> None:
+    """Refuse a list of edges whose names seem to have blanks without quotes."""
+    frame = table.frame
+    if table.headed or not table.form[0].startswith("separator space"):
+        return
+    columns = [str(name) for name in frame if NUMBERED.fullmatch(str(name))]
+    if len(columns) == 3 and frame[columns[2]].nunique() <= MOST_KINDS:
+        return
+    has_text_end = any(table.is_text(name) for name in columns[:2])
+    has_text_value = any(table.is_text(name) for name in columns[2:4])
+    if has_text_end and has_text_value:
+        raise UsageError(
+            f"{table.path} has {len(columns)} words in a line, as if names had blanks: write "
+            "names with blanks in quotes, or with tabs or commas between them; ends=[1,2] takes "
+            "the first two words."
+        )
+
+
+def _refuse_matrix(table: Table) -> None:
+    """Refuse a matrix with a row and a column for each node."""
+    values = table.frame.drop(columns=_unnamed_column(table))
+    size = len(values)
+    if values.shape[1] != size or size < 4:
+        return
+    numbers = values.apply(pd.to_numeric, errors="coerce").to_numpy(float)
+    if np.isin(numbers, (0, 1)).all() or np.array_equal(numbers, numbers.T):
+        raise UsageError(
+            f"{table.path} has {size} rows and {size} columns, as an adjacency matrix has: write "
+            "one line per edge, by networkx.write_edgelist of networkx.from_numpy_array(matrix)"
+        )
+
+
+def _unnamed_column(table: Table) -> list[str]:
+    """The first column, if the header has no name for it."""
+    first = [str(name) for name in table.frame.columns[:1]]
+    return first if table.headed and first in (["column 1"], [UNNAMED]) else []
+
+
+def _row_numbers(table: Table) -> list[str]:
+    """The first column, if it numbers the rows and has no name or is called the index."""
+    frame = table.frame
+    if not table.headed or frame.shape[1] < 3:
+        return []
+    first = frame.columns[0]
+    if plain_name(first) not in NUMBERING:
+        return []
+    numbers = pd.to_numeric(frame.iloc[:, 0], errors="coerce").to_numpy(float)
+    rows = np.arange(len(numbers))
+    if np.array_equal(numbers, rows) or np.array_equal(numbers, rows + 1):
+        return [str(first)]
+    return _unnamed_column(table)
+
+
+def _is_arrow(column: "pd.Series[str]") -> bool:
+    """Whether a column has a sign between two ends in every line, such as ->."""
+    return bool(column.isin(ARROWS).all())
+
+
+def _shared_columns(frame: pd.DataFrame) -> tuple[list[str], str]:
+    """The two columns with the ends, and a hint if this is a guess.
+
+    The ends are in the first two columns. If these have no common value, they are in the two
+    columns with the largest share of common values.
+    """
+    first = [*map(str, frame.columns[:2])]
+    candidates = frame.columns[:MOST_COLUMNS]
+    values = {name: {*frame[name].dropna().astype("str")} for name in candidates}
+
+    def share(pair: Sequence[str]) -> float:
+        common = values[pair[0]] & values[pair[1]]
+        smaller = min(len(values[name]) for name in pair)
+        return len(common) / max(3, smaller)
+
+    best = max(combinations(values, 2), key=share)
+    if share(first) > 0 or share(best) < SHARED:
+        return first, ""
+    return [*best], f" (guess: dataset.source.ends={hydra_list(first)})"
