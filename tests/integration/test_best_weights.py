@@ -40,8 +40,8 @@ def test_the_weights_that_a_run_leaves_have_the_score_that_it_reports(command, t
     assert not run.model.training
     assert run.result == result
     named = ("score", "val_score", "config_hash", "schema", "revisions", "versions", "metrics")
-    assert {name: run.kept[name] for name in named} == {n: getattr(result, n) for n in named}
-    assert run.kept["step"] == result.best_step
+    assert {name: run.checkpoint[name] for name in named} == {n: getattr(result, n) for n in named}
+    assert run.checkpoint["step"] == result.best_step
     assert identity_hash(stored_config(run.config)) == result.config_hash
     assert run.evaluate() == result.metrics
     assert len(run.embed()) == len(run.ids())
@@ -56,7 +56,7 @@ def test_weights_go_where_their_result_goes(run_here, tmp_path):
     aside = own / "previous" / first.config_hash / BEST
     assert torch.load(aside, weights_only=True)["score"] == first.score
     assert run_here(*FAST, folder="tables/a/one/seed0") == first
-    assert load(own).kept["score"] == first.score
+    assert load(own).checkpoint["score"] == first.score
     taken = run_here(*FAST, folder="tables/b/two/seed0")
     twin = tmp_path / "tables" / "b" / "two" / "seed0"
     assert taken.score == first.score

@@ -150,7 +150,7 @@ def test_features_of_another_graph_are_scaled_as_those_of_the_first(run_here, tm
         assert (of_all["part"] == part).sum() == run.data.graph[f"{part}_mask"].sum()
     assert found["node"].tolist() == ["n0", "n59"]
     x = run.data.source.load().x[run.data.graph.train_mask.cpu()]
-    scaling = run.kept["normalisation"][0]["fitted"]
+    scaling = run.checkpoint["normalisation"][0]["fitted"]
     torch.testing.assert_close(scaling["mean"], x.mean(0))
     same, higher = (own_graph(tmp_path / f"by{by}", True, by) for by in (0, 1000))
     capsys.readouterr()
@@ -283,7 +283,7 @@ def test_a_shipped_run_evaluates_to_its_score(name, mirror, tmp_path):
     run = curvlab.load(name, data_dir=str(tmp_path), mirror=str(mirror))
     found = run.evaluate()["test"]
     # Threads and processors round sums in another order: a node or two may change their class.
-    stated = run.kept["metrics"]["test"]
+    stated = run.checkpoint["metrics"]["test"]
     assert found == pytest.approx({name: stated[name] for name in found}, abs=0.2)
     assert run.task.score in found
     assert torch.isfinite(run.embed()).all()

@@ -32,7 +32,7 @@ def _evaluate(args: argparse.Namespace) -> None:
     if graph is None:
         _add_references(run)
         score = scores["test"][run.task.score]
-        reported = run.kept["score"]
+        reported = run.checkpoint["score"]
         comparison = "the same to the last digit" if score == reported else f"now {score!r}"
         print(f"reported: test {run.task.score} {reported!r}, {comparison}")
 

@@ -76,7 +76,7 @@ def embeddings(
     description = {
         "model": run.config.model.name,
         "dataset": data_name(_root_=run.config),
-        "config_hash": run.kept["config_hash"],
+        "config_hash": run.checkpoint["config_hash"],
         "layer": f"last layer of {run.config.model.label}",
         "space": type(space).__name__,
         "geometry": geometry(run),

@@ -35,7 +35,7 @@ class PredictionQuery:
 
 
 class Trained(Protocol):
-    """What predictions need of a trained run: `curvlab.run.load.Run` has it.
+    """What predictions need of a trained run: `curvlab.run.finished_run.Run` has it.
 
     Attributes:
         config: resolved configuration of the run.

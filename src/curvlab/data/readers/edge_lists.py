@@ -49,7 +49,7 @@ def edge_columns(
             "separator by separator=tab, semicolon, space or bar."
         )
     _refuse_matrix(table)
-    columns = [name for name in table.frame if not _is_arrow(table.frame[name])]
+    columns = [str(name) for name in table.frame if not _is_arrow(table.frame[name])]
     frame = table.frame[columns]
     numbering = _row_numbers(table)
     guess = ""
@@ -60,7 +60,7 @@ def edge_columns(
         end_columns = find_ends(columns) if table.headed else []
         if not end_columns:
             end_columns, guess = _shared_columns(frame.drop(columns=numbering))
-    further = [str(name) for name in columns if name not in end_columns]
+    further = [name for name in columns if name not in end_columns]
     if "relation" in columns_by_role(further):
         raise UsageError(
             f"{table.path} has a column of relations, as a knowledge graph has: use "
