@@ -26,7 +26,8 @@ from curvlab.models.triples.flat import DistMult
 from curvlab.optim.optimisers import Adagrad
 from curvlab.run.parts import build_data, build_task
 from curvlab.tasks.cost.timing import Work, median_ms, peak_memory_mb
-from curvlab.tasks.kg_completion import KnowledgeGraphCompletion, queries_of
+from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
+from curvlab.tasks.triple_ranking import query_blocks
 
 console = Console(width=max(Console().width, 110))  # a table of ratios does not fit 80 columns
 
@@ -296,8 +297,10 @@ def ranking(args: argparse.Namespace) -> None:
     whole = time.perf_counter() - start
     mask = triples[MASKS["test"]]
     head, tail = triples.edge_index[:, mask]
+    relation = triples.edge_type[mask]
+    size = BLOCK // triples.num_nodes
     start = time.perf_counter()
-    for queries in queries_of(head, triples.edge_type[mask], tail, BLOCK // triples.num_nodes):
+    for queries in query_blocks(size, head=head, relation=relation, tail=tail):
         task.encoder.scores(queries)
     beyond = whole - (time.perf_counter() - start)
     console.print(

@@ -16,7 +16,7 @@ from curvlab.errors import ProcessError, UsageError
 from curvlab.run import train
 from curvlab.run.group import launch
 from curvlab.run.parts import build_data, build_task
-from curvlab.tasks import kg_completion, reconstruction
+from curvlab.tasks import reconstruction, triple_ranking
 from drawn import assert_close
 
 PARTS = (*LARGE, "model=gcn", "batching=partition", "batching.size=100")
@@ -204,7 +204,7 @@ def test_two_processes_share_an_evaluation_and_find_the_numbers_of_one(tmp_path,
 
     Each makes its share of the blocks.
     """
-    for task in (kg_completion, reconstruction):
+    for task in (triple_ranking, reconstruction):
         monkeypatch.setattr(task, "EVALUATION_ENTRIES", work.ENTRIES)
     alone = work.evaluations()
     launch(work.evaluate, 2, str(tmp_path))

@@ -8,7 +8,7 @@ from tiny_runs import TREE, TRIPLES
 
 from curvlab.config.resolvers import steps_of_pass
 from curvlab.results.result import read_result
-from curvlab.tasks import kg_completion
+from curvlab.tasks import triple_ranking
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 
 KG = (*TRIPLES, "optimizer.lr=0.01", "trainer.plots=false")
@@ -164,7 +164,7 @@ def test_mixed_precision_trains_at_a_constant_rate_and_ranks_in_single(run_here,
     def note(scores, *_):
         seen.add((scores.dtype, bool((scores == scores.bfloat16()).all())))
 
-    watch(kg_completion, "rank_counts", note)
+    watch(triple_ranking, "rank_counts", note)
     words = ("trainer.precision=bf16-mixed", "task.scheduler=null", "trainer.references=false")
     run_here(*SHORT, *words)
     assert seen == {(torch.float32, False)}

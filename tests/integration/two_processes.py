@@ -18,7 +18,7 @@ from curvlab.models.cat import CAT
 from curvlab.models.polyformer import PolyFormer
 from curvlab.models.triples.ball import MuRP
 from curvlab.run import train
-from curvlab.tasks import kg_completion, reconstruction
+from curvlab.tasks import reconstruction, triple_ranking
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 from curvlab.tasks.node_classification import NodeClassification
 from curvlab.tasks.pairs.loss import reconstruction_loss
@@ -101,7 +101,7 @@ def evaluations():
 
 
 def evaluate(rank, folder):
-    kg_completion.EVALUATION_ENTRIES = reconstruction.EVALUATION_ENTRIES = ENTRIES
+    triple_ranking.EVALUATION_ENTRIES = reconstruction.EVALUATION_ENTRIES = ENTRIES
     torch.distributed.init_process_group("gloo")
     torch.save(evaluations(), Path(folder) / f"evaluated{rank}.pt")
 

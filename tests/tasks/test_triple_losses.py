@@ -14,7 +14,8 @@ from curvlab.errors import UsageError
 from curvlab.models.triples.flat import ComplEx, DistMult, RotatE, TransE
 from curvlab.tasks import triple_losses
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
-from curvlab.tasks.triple_losses import REGULARIZERS, SAMPLED, corrupt, dura, one_vs_all_loss
+from curvlab.tasks.triple_losses import SAMPLED, corrupt, one_vs_all_loss
+from curvlab.tasks.triple_regularization import REGULARIZERS, dura
 
 TRUE = torch.tensor([[0.3], [-1.2]], dtype=torch.float64)
 SIDES = {"head": 3, "tail": 7}
@@ -262,7 +263,7 @@ def test_samples_replace_one_end_by_any_entity(share):
 
 def test_samples_of_both_ends_are_drawn_apart():
     triples = torch.tensor([[50, 51], [1, 2], [60, 61]])
-    head, relation, tail = corrupt(triples, 4000, 50, 0.5, both=True)
+    head, relation, tail = corrupt(triples, 4000, 50, 0.5, both_ends=True)
     assert max(head.max(), tail.max()) < 50
     assert (head == tail).double().mean().item() == pytest.approx(1 / 50, abs=0.007)
     assert torch.equal(relation, triples[1].unsqueeze(1).expand(2, 4000))

@@ -11,22 +11,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from curvlab.analysis.ranks import rank_table, save_ranks
-from curvlab.analysis.routing import FILE, TABLE, Routing, routing_table, save_routing
-from curvlab.data.datasets.triples import MASKS, KnownTails
 from curvlab.data.loaders.datamodule import GraphDataModule
 from curvlab.data.loaders.triple_batches import Corruption, Training
 from curvlab.errors import DivergedError, UsageError
-from curvlab.files import atomic_write
 from curvlab.finite import ALL_FINITE, first_non_finite, step_suffix
-from curvlab.graph.sparse_graph import SparseGraph
-from curvlab.metrics.ranking import (
-    HITS,
-    RankCounts,
-    Ties,
-    rank_counts,
-    ranking_metrics,
-    ranks,
-)
+from curvlab.metrics.ranking import HITS, RankCounts, Ties
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.models.triples.floors import RelationFrequency, ReverseLookup
 from curvlab.optim import GroupedOptimizer, LowerOnce, ReduceOnPlateau
@@ -37,22 +26,15 @@ from curvlab.options import (
     SideCounts,
     TableWeights,
 )
-from curvlab.process import all_reduce_sum, local_shard
 from curvlab.tasks.predictions import PredictionQuery, Trained
 from curvlab.tasks.references import MOST_SCORES, TooLargeError
 from curvlab.tasks.task import SelectedTask
-from curvlab.tasks.triple_losses import (
-    REGULARIZERS,
-    dura,
-    one_vs_all_loss,
-)
+from curvlab.tasks.triple_losses import one_vs_all_loss
 from curvlab.tasks.triple_predictions import TriplePredictor
-from curvlab.tasks.triple_sampling import NegativeSampling, triples_of
-
-RAW = ("mrr", "hits10")
-
-# Scores held at a time in evaluation.
-EVALUATION_ENTRIES = 2**22
+from curvlab.tasks.triple_ranking import PartRanking, part_queries
+from curvlab.tasks.triple_regularization import Regularization
+from curvlab.tasks.triple_sampling import NegativeSampling
+from curvlab.tasks.written_files import save_query_routing
 
 
 class KnowledgeGraphCompletion(SelectedTask):
@@ -62,16 +44,18 @@ class KnowledgeGraphCompletion(SelectedTask):
     4.5). `training` and `loss` choose among those of Ruffinelli et al. 2020: see
     `curvlab.tasks.triple_losses`.
 
-    A batch is of a `TripleDataModule`. In evaluation every triple (h, r, t) of a part is the query
-    (h, r, ?), whose other known tails, of all three parts, are left out of the ranking (filtered);
-    metrics `raw_...` leave them in. Where the data have inverse relations, (t, r^-1, ?) ranks the
-    heads too: metrics are then over both, and `tail_...` and `head_...` of each alone. Without
-    them only tails are ranked, whose metrics are much higher than those of both sides: never
-    compare the two. Of data with `PART_negatives` `[2, triples, samples]` each tail, and each head,
-    is ranked among these entities alone (OGB). `routing_...` are the mean weights of a model's
-    branches, `at_rim` is the share of points that are stopped at the rim of a ball, 0 in flat
-    space. Weights are chosen by the validation triples, the test triples are ranked once. The
-    processes of a run share the queries.
+    A `TripleDataModule` gives the batches. In evaluation every triple (h, r, t) of a part is the
+    query (h, r, ?). Its other known tails, of all three parts, are left out of the ranking
+    (filtered); metrics `raw_...` leave them in. If the data have inverse relations, (t, r^-1, ?)
+    ranks the heads too: metrics are then over both sides, and `tail_...` and `head_...` over one.
+    Without inverse relations only tails are ranked. Their metrics are much higher than those of
+    both sides: never compare the two. If the data have `PART_negatives` `[2, triples, samples]`,
+    each tail, and each head, is ranked among these entities alone (OGB).
+
+    `routing_...` are the mean weights of a model's branches. `at_rim` is the share of points at the
+    rim of a ball, 0 in flat space. The validation triples select the weights, and the test triples
+    are ranked once. The processes of a run share the queries.
+
     Source: CAT, Sections 4.5 and 5; filtered ranking: Bordes et al. 2013.
 
     Args:
@@ -142,7 +126,7 @@ class KnowledgeGraphCompletion(SelectedTask):
         self.inverse_relations = inverse_relations
         self.ties = ties
         self.hits = sorted({*HITS, *hits})
-        self.compared = training
+        self.training_type = training
         self.loss = loss
         self.sampling: NegativeSampling | None = None
         if training == "negative_sampling":
@@ -160,11 +144,9 @@ class KnowledgeGraphCompletion(SelectedTask):
             )
         else:
             _check_no_sampling(loss, negatives, subsampling)
-        self.regularizer = regularizer
-        self.regularization = regularization
-        self.regularized_rows = regularized_rows
+        self.regularization = Regularization(encoder, regularizer, regularization, regularized_rows)
         self._check_training()
-        self._evaluated: dict[str, dict[str, Tensor]] = {}
+        self._metrics: dict[str, dict[str, Tensor]] = {}
         self._counts: dict[str, dict[str, RankCounts]] = {}
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
@@ -176,77 +158,84 @@ class KnowledgeGraphCompletion(SelectedTask):
         else:
             batch = self.encoder.sort_queries(batch)
             scores, sources = self.encoder.block_scores(batch)
-            shape = len(batch.head), self.encoder.num_entities
-            truth = batch.query, batch.tail, self.label_smoothing
             loss = one_vs_all_loss(
                 scores,
                 sources,
-                shape,
-                *truth,
+                (len(batch.head), self.encoder.num_entities),
+                batch.query,
+                batch.tail,
+                self.label_smoothing,
                 binary=self.loss == "bce",
-                per_query=self.compared == "k_vs_all",
+                per_query=self.training_type == "k_vs_all",
                 added=self.smoothing == "added",
             )
-        return loss if self.regularizer is None else loss + self._regularization(batch)
-
-    def _regularization(self, batch: Data) -> Tensor:
-        assert self.regularizer is not None
-        if self.regularizer == "dura":
-            triples = triples_of(batch)
-            costs = dura(self.encoder.moduli(triples), self.encoder(triples))
-            return self.table_weights["entities"] * costs.mean()
-        cost = REGULARIZERS[self.regularizer]
-        if self.regularized_rows == "all":
-            moduli = self.encoder.table_moduli()
-            parts = [self.table_weights[name] * cost(m).sum() for name, m in moduli.items()]
-            return torch.stack(parts).sum()
-        head, relation, tail = cost(self.encoder.moduli(triples_of(batch)))
-        ends = self.table_weights["entities"] * (head + tail)
-        return (ends + self.table_weights["relations"] * relation).mean()
-
-    @property
-    def table_weights(self) -> Mapping[str, float]:
-        """Weights of the regulariser on entities and relations."""
-        if isinstance(self.regularization, Mapping):
-            return self.regularization
-        return dict.fromkeys(("entities", "relations"), self.regularization)
+        if self.regularization.regularizer is None:
+            return loss
+        return loss + self.regularization(batch)
 
     def _check_training(self) -> None:
         if not (self.inverse_relations or self.encoder.reciprocal):
             raise UsageError(
                 "model.reciprocal=false is about inverse relations: set task.inverse_relations=true"
             )
-        self._check_regularizer()
-        if self.smoothing == "added" and (self.compared, self.loss) != ("k_vs_all", "softmax"):
+        if self.smoothing != "added":
+            return
+        if (self.training_type, self.loss) != ("k_vs_all", "softmax"):
             raise UsageError(
                 "task.smoothing=added needs task.training=k_vs_all and task.loss=softmax"
             )
-        if self.smoothing == "added" and self.label_smoothing == 0:
+        if self.label_smoothing == 0:
             raise UsageError("task.smoothing=added needs a task.label_smoothing greater than 0")
 
-    def _check_regularizer(self) -> None:
-        rows = self.regularized_rows
-        if rows == "all" and self.regularizer not in ("n3", "l2"):
-            raise UsageError("task.regularized_rows=all needs task.regularizer=l2 or n3")
-        if rows == "all" and self.encoder.entities.sparse:
-            raise UsageError(
-                "task.regularized_rows=all changes every row in a step: set model.sparse=false"
-            )
-        if self.regularizer == "dura" and isinstance(self.regularization, Mapping):
-            raise UsageError("task.regularizer=dura has one weight: set task.regularization=0.01")
-        if self.regularizer is None or rows == "batch":
-            return
-        tables = self.encoder.table_moduli()
-        if "relations" not in tables and self.table_weights["relations"]:
-            raise UsageError(
-                f"{type(self.encoder).__name__} regularises entities alone: set "
-                "task.regularization={entities: ..., relations: 0.0}"
-            )
-
     def on_train_batch_start(self, batch: Data | None = None, batch_idx: int = 0) -> None:
-        self._evaluated = {}
+        self._metrics = {}
 
     on_test_start = on_train_batch_start
+
+    def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
+        if part not in self._metrics:
+            metrics = self.rank_part(batch, part)
+            self._metrics[part] = {self.score: metrics[self.score], **metrics}
+        return self._metrics[part]
+
+    @torch.no_grad()
+    def rank_part(self, batch: Data, part: str) -> dict[str, Tensor]:
+        """All metrics of a part. The processes of a group share the queries."""
+        ranking = PartRanking(self.encoder, batch, part, self.inverse_relations)
+        ranking.run()
+        block = ranking.non_finite_block()
+        if block is not None:
+            origin = first_non_finite(self, lambda: ranking.scores(block))
+            raise DivergedError(
+                f"scores of the {part} triples: not finite{step_suffix(self)}; "
+                f"{origin or ALL_FINITE}"
+            )
+        self._counts[part] = ranking.rank_counts()
+        return ranking.metrics(self.ties, self.hits)
+
+    def references(self, data: GraphDataModule) -> dict[str, float]:
+        """Test scores of relation frequency and of reverse lookup, which learn nothing."""
+        graph = data.graph
+        queries = int(graph.test_mask.sum())
+        entities = int(graph.num_nodes or 0)
+        relations = len(graph.relation_names)
+        if "test_negatives" in graph or max(queries, relations) * entities > MOST_SCORES:
+            raise TooLargeError(
+                f"{queries:,} queries among {entities:,} entities are too many for seconds"
+            )
+        head, tail = graph.edge_index[:, graph.train_mask]
+        triples = torch.stack([head, graph.edge_type[graph.train_mask], tail])
+        floors = {"relation frequency": RelationFrequency, "reverse lookup": ReverseLookup}
+        scores = {}
+        for name, floor in floors.items():
+            task = KnowledgeGraphCompletion(
+                floor(entities, relations, triples),
+                inverse_relations=self.inverse_relations,
+                ties=self.ties,
+            )
+            metrics = task.to(triples.device).rank_part(graph, "test")
+            scores[name] = float(metrics[self.score])
+        return scores
 
     def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
         """Table of the best answers of each query, with rank, score and probability."""
@@ -256,177 +245,24 @@ class KnowledgeGraphCompletion(SelectedTask):
         return predictor.predict(run, query)
 
     def write_files(self, graph: Data, folder: Path) -> None:
-        """Write the ranks of the test queries and, of a router, `routing.npz` and `routing.csv`."""
+        """Write the ranks of the test queries and, if the model has a router, its routing."""
         self.eval()
         if "test" in self._counts:
-            table = rank_table(graph, *self._queries(graph, "test"), self._counts["test"])
+            triples, ranks_head = part_queries(graph, "test", self.inverse_relations)
+            table = rank_table(graph, triples, ranks_head, self._counts["test"])
             save_ranks(folder, table, self.ties, self.hits)
-        if not self.encoder.router_branches:
-            return
-        parts = {part: self._routing(graph, part) for part in ("train", "test")}
-        save_routing(folder / FILE, parts)
-        table = routing_table(parts["test"])
-        atomic_write(folder / TABLE, table.to_csv(index=False, float_format="%.4f"))
-
-    @torch.no_grad()
-    def _routing(self, graph: Data, part: str) -> Routing:
-        mask = graph[MASKS[part]].to(graph.edge_type.device)
-        head, tail = graph.edge_index[:, mask].to(self.device)
-        relation = graph.edge_type[mask].to(self.device)
-        weights = []
-        size = EVALUATION_ENTRIES // self.encoder.dim_out
-        for queries in queries_of(head, relation, tail, size):
-            self.encoder(queries)
-            assert self.encoder.routing is not None
-            weights.append(self.encoder.routing.float().cpu())
-        names = list(self.encoder.router_branches), graph.relation_names
-        return Routing(torch.cat(weights).numpy(), relation.cpu().numpy(), *names)
-
-    def references(self, data: GraphDataModule) -> dict[str, float]:
-        """Test scores of relation frequency and of reverse lookup, which learn nothing."""
-        graph = data.graph
-        queries = int(graph.test_mask.sum())
-        entities = int(graph.num_nodes or 0)
-        counts = max(queries, len(graph.relation_names)) * entities
-        if "test_negatives" in graph or counts > MOST_SCORES:
-            raise TooLargeError(
-                f"{queries:,} queries among {entities:,} entities are too many for seconds"
-            )
-        head, tail = graph.edge_index[:, graph.train_mask]
-        triples = torch.stack([head, graph.edge_type[graph.train_mask], tail])
-        floors = {"relation frequency": RelationFrequency, "reverse lookup": ReverseLookup}
-        points = {}
-        for name, floor in floors.items():
-            task = KnowledgeGraphCompletion(
-                floor(entities, len(graph.relation_names), triples),
-                inverse_relations=self.inverse_relations,
-                ties=self.ties,
-            )
-            points[name] = float(task.to(triples.device).rank_part(graph, "test")[self.score])
-        return points
-
-    def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
-        if part not in self._evaluated:
-            metrics = self.rank_part(batch, part)
-            self._evaluated[part] = {self.score: metrics[self.score], **metrics}
-        return self._evaluated[part]
-
-    @torch.no_grad()
-    def rank_part(self, batch: Data, part: str) -> dict[str, Tensor]:
-        """All metrics of a part, ranked block by block; a group's processes share the blocks."""
-        at, head_side = self._queries(batch, part)
-        head, tail = batch.edge_index[:, at]
-        sampled: dict[str, Tensor] = {}
-        negatives = batch.get(f"{part}_negatives")
-        if negatives is None:
-            reads = ("edge_index", "edge_type")
-            known = SparseGraph.from_data(batch).derive("known_tails", reads, _known_tails)
-            size = max(1, EVALUATION_ENTRIES // batch.num_nodes)
-        else:
-            known = None
-            replaced = head_side & (not self.inverse_relations)
-            sampled = {"negatives": negatives.flatten(0, 1), "replaces_head": replaced}
-            size = max(1, EVALUATION_ENTRIES // (negatives.shape[2] * self.encoder.dim_out))
-        blocks = queries_of(head, batch.edge_type[at], tail, size, **sampled)
-        counts = head.new_zeros(len(head), 6, dtype=torch.float64)
-        names = self.encoder.statistic_names
-        sums = head.new_zeros(len(blocks), len(names), dtype=torch.get_default_dtype())
-        for number in local_shard(range(len(blocks))):
-            queries = blocks[number]
-            rows = slice(number * size, (number + 1) * size)
-            with torch.autocast(head.device.type, enabled=False):  # half precision would make ties
-                counts[rows] = self._rank_block(queries, known)
-                statistics = self.encoder.statistics(queries)
-                for column, name in enumerate(names):
-                    sums[number, column] = len(queries.head) * statistics[name]
-        broken = ~all_reduce_sum(counts).isfinite().all(1)
-        if broken.any():
-            first = blocks[int(broken.float().argmax()) // size]
-            where = first_non_finite(self, lambda: self._block_scores(first))
-            what = f"scores of the {part} triples: not finite{step_suffix(self)}"
-            raise DivergedError(f"{what}; {where or ALL_FINITE}")
-        filtered = RankCounts(*counts[:, :3].T)
-        raw = RankCounts(*counts[:, 3:].T)
-        rank = ranks(filtered, self.ties)
-        values = ranking_metrics(rank, self.hits)
-        if negatives is None:
-            self._counts[part] = {"filtered": filtered, "raw": raw}
-            further = {"raw_": ranks(raw, self.ties)}
-        else:
-            self._counts[part] = {"sampled": filtered}
-            further = {}
-        if self.inverse_relations or negatives is not None:
-            further |= {"tail_": rank[~head_side], "head_": rank[head_side]}
-        for name, part_rank in further.items():
-            metrics = ranking_metrics(part_rank)
-            values |= {f"{name}{m}": metrics[m] for m in RAW}
-        values["at_rim"] = sums.new_zeros(())
-        means = all_reduce_sum(sums).sum(0) / len(head)
-        return values | dict(zip(names, means, strict=True))
-
-    def _queries(self, graph: Data, part: str) -> tuple[Tensor, Tensor]:
-        """Positions of the queries' triples, and whether their head is ranked; such come last."""
-        at = graph[MASKS[part]].nonzero().squeeze(1)
-        if self.inverse_relations:
-            return at, graph.edge_type[at] >= len(graph.relation_names) // 2
-        heads = torch.zeros_like(at, dtype=torch.bool)
-        if f"{part}_negatives" in graph:
-            return at.repeat(2), torch.cat([heads, ~heads])
-        return at, heads
-
-    def _block_scores(self, queries: Data) -> Tensor:
-        """Scores `[queries, candidates]`: all entities, or the answer and its negatives."""
-        if "negatives" not in queries:
-            return self.encoder.scores(queries)
-        replaced = queries.replaces_head.unsqueeze(1)
-        head = queries.head.unsqueeze(1)
-        tail = queries.tail.unsqueeze(1)
-        ends = torch.cat([head.where(replaced, tail), queries.negatives], 1)
-        head = ends.where(replaced, head)
-        tail = tail.where(replaced, ends)
-        relation = queries.relation.unsqueeze(1).expand_as(ends)
-        triples = Data(head=head.flatten(), relation=relation.flatten(), tail=tail.flatten())
-        return self.encoder.triple_scores(triples).view_as(ends)
-
-    def _rank_block(self, queries: Data, known: KnownTails | None) -> Tensor:
-        """Filtered and raw counts `[queries, 6]`; NaN if a score is not finite."""
-        scores = self._block_scores(queries)
-        if known is None:
-            block_counts = rank_counts(scores, torch.zeros_like(queries.tail))
-        else:
-            answers = known.lookup(queries.head, queries.relation)
-            block_counts = rank_counts(scores, queries.tail, answers)
-        # Comparisons with NaN are false, which would rank it first.
-        return torch.stack([*block_counts[0], *block_counts[1]], 1).where(
-            scores.sum().isfinite(), torch.nan
-        )
-
-
-def _known_tails(batch: Data) -> KnownTails:
-    head, tail = batch.edge_index
-    return KnownTails(head, batch.edge_type, tail, len(batch.relation_names))
+        if self.encoder.router_branches:
+            save_query_routing(self.encoder, graph, folder)
 
 
 def _check_no_sampling(loss: str, negatives: int | SideCounts, subsampling: bool) -> None:
-    """Refuse options of negative samples without them."""
-    given = {
-        "task.negatives={head, tail}": isinstance(negatives, Mapping),
-        "task.subsampling=true": subsampling,
-    }
-    wrong = [option for option, is_given in given.items() if is_given]
-    if wrong:
-        raise UsageError(f"{wrong[0]} needs negative samples: set task.training=negative_sampling")
+    """Refuse options of negative sampling if the task does not sample."""
+    option = ""
+    if subsampling:
+        option = "task.subsampling=true"
+    if isinstance(negatives, Mapping):
+        option = "task.negatives={head, tail}"
+    if option:
+        raise UsageError(f"{option} needs negative samples: set task.training=negative_sampling")
     if loss in ("margin", "self_adversarial"):
         raise UsageError(f"task.loss={loss} compares samples: set task.training=negative_sampling")
-
-
-def queries_of(
-    head: Tensor, relation: Tensor, tail: Tensor, size: int, **further: Tensor
-) -> list[Data]:
-    """Triples, and other rows of theirs, as batches of at most `size` queries, at least one."""
-    columns = {"head": head, "relation": relation, "tail": tail, **further}
-    parts = zip(*(column.split(max(1, size)) for column in columns.values()), strict=True)
-    blocks = [Data(**dict(zip(columns, part, strict=True))) for part in parts]
-    for block in blocks:
-        block.query = torch.arange(len(block.head), device=block.head.device)
-    return blocks

@@ -22,12 +22,12 @@ Columns = tuple[Tensor, Tensor, Tensor]
 class NegativeSampling:
     """Loss of a batch's triples against samples.
 
-    Attributes:
-        encoder: model that is trained.
-        inverse_relations: whether heads are the tails of inverse relations.
+    The other attributes are options of `curvlab.tasks.kg_completion.KnowledgeGraphCompletion`;
+    `shared` is its `shared_negatives`.
 
-    Other attributes: options of `curvlab.tasks.kg_completion.KnowledgeGraphCompletion`, where
-    `shared` is `shared_negatives`.
+    Attributes:
+        encoder: model to train.
+        inverse_relations: whether heads are the tails of inverse relations.
     """
 
     encoder: TripleScorer
@@ -59,66 +59,77 @@ class NegativeSampling:
 
     def __call__(self, batch: Data) -> Tensor:
         """Mean loss of the triples of a batch."""
-        triples = triples_of(batch)
+        triples = batch_triples(batch)
         triples.weight = batch.weight if self.subsampling else torch.ones_like(batch.tail)
         if isinstance(self.negatives, Mapping):
-            parts = [self._side_losses(triples, batch, side) for side in ("tail", "head")]
+            tail_losses, tail_weights = self._side_losses(triples, batch, "tail")
+            head_losses, head_weights = self._side_losses(triples, batch, "head")
+            losses = torch.cat([tail_losses, head_losses])
+            weights = torch.cat([tail_weights, head_weights])
         else:
-            parts = [self._drawn_losses(triples, batch, self.negatives)]
-        losses, weights = (torch.cat(columns) for columns in zip(*parts, strict=True))
+            losses = self._corruption_losses(triples, batch, self.negatives)
+            weights = triples.weight
         if not self.subsampling:
             return losses.mean()
         weights = weights.to(losses)
         return (weights * losses).sum() / weights.sum()
 
-    def _drawn_losses(self, triples: Data, batch: Data, negatives: int) -> tuple[Tensor, Tensor]:
-        """Losses `[triples]` by samples of either end, and the triples' weights."""
+    def _corruption_losses(self, triples: Data, batch: Data, negatives: int) -> Tensor:
+        """Losses `[triples]` by samples of either end."""
         columns = torch.stack([triples.head, triples.relation, triples.tail])
         entities = self.encoder.num_entities
         if self.shared:
             tail = torch.randint(entities, (negatives,), device=columns.device)
-            sampled = self.encoder.scores(batch, tail)[batch.query]
-            drawn = columns[0].unsqueeze(1), columns[1].unsqueeze(1), tail
-            true = self.encoder.triple_scores(triples).unsqueeze(1)
+            scores = self.encoder.scores(batch, tail)[batch.query]
+            samples = columns[0].unsqueeze(1), columns[1].unsqueeze(1), tail
+            positive = self.encoder.triple_scores(triples).unsqueeze(1)
         else:
-            both = self.corruption == "both"
-            drawn = corrupt(columns, negatives, entities, batch.corrupt_head, both)
-            true, sampled = self.encoder.sampled_scores(triples, drawn, both)
-        return self._losses(true, self._without_known(sampled, drawn, batch)), triples.weight
+            both_ends = self.corruption == "both"
+            samples = corrupt(columns, negatives, entities, batch.corrupt_head, both_ends)
+            positive, scores = self.encoder.sampled_scores(triples, samples, both_ends)
+        return self._losses(positive, self._filter(scores, samples, batch))
 
     def _side_losses(self, triples: Data, batch: Data, side: str) -> tuple[Tensor, Tensor]:
-        """Losses `[triples]` by samples of one side of the triples that predict it, and weights."""
+        """Losses `[rows]` by samples of one side, and weights of the triples that predict it."""
         assert isinstance(self.negatives, Mapping)
         rows = batch[f"{side}_rows"]
-        entities = self.encoder.num_entities
-        part = Data(**{name: triples[name][rows] for name in ("head", "relation", "tail")})
-        head, relation, tail = (c.unsqueeze(1) for c in (part.head, part.relation, part.tail))
+        part = Data(
+            head=triples.head[rows],
+            relation=triples.relation[rows],
+            tail=triples.tail[rows],
+        )
+        head = part.head.unsqueeze(1)
+        relation = part.relation.unsqueeze(1)
+        tail = part.tail.unsqueeze(1)
         shape = len(rows), self.negatives[side]
-        ends = torch.randint(entities, shape, device=rows.device)
+        entities = torch.randint(self.encoder.num_entities, shape, device=rows.device)
         if side == "tail" or self.inverse_relations:
-            drawn = head, relation, ends
-            scores = self.encoder.tail_scores(part, torch.cat([tail, ends], 1))
-            true = scores[:, :1]
-            sampled = scores[:, 1:]
+            samples = head, relation, entities
+            scores = self.encoder.tail_scores(part, torch.cat([tail, entities], 1))
+            positive = scores[:, :1]
+            scores = scores[:, 1:]
         else:
-            drawn = ends, relation.expand(shape), tail.expand(shape)
-            true, sampled = self.encoder.sampled_scores(part, drawn)
-        losses = self._losses(true, self._without_known(sampled, drawn, batch))
+            samples = entities, relation.expand(shape), tail.expand(shape)
+            positive, scores = self.encoder.sampled_scores(part, samples)
+        losses = self._losses(positive, self._filter(scores, samples, batch))
         return losses, triples.weight[rows]
 
-    def _losses(self, true: Tensor, sampled: Tensor) -> Tensor:
-        return SAMPLED[self.loss](true, sampled, self.margin, self.temperature)
+    def _losses(self, positive: Tensor, scores: Tensor) -> Tensor:
+        """Losses `[triples]` of the scores of triples and of their samples."""
+        loss = SAMPLED[self.loss]
+        return loss(positive, scores, self.margin, self.temperature)
 
-    def _without_known(self, sampled: Tensor, drawn: Columns, batch: Data) -> Tensor:
+    def _filter(self, scores: Tensor, samples: Columns, batch: Data) -> Tensor:
         """Scores of samples; -inf for training triples if `filtered`."""
         if not self.filtered:
-            return sampled
-        numbers = triple_numbers(*drawn, self.encoder.num_entities)
-        place = torch.searchsorted(batch.known, numbers).clamp(max=len(batch.known) - 1)
-        return sampled.where(batch.known[place] != numbers, -torch.inf)
+            return scores
+        numbers = triple_numbers(*samples, self.encoder.num_entities)
+        position = torch.searchsorted(batch.known, numbers)
+        position = position.clamp(max=len(batch.known) - 1)
+        return scores.where(batch.known[position] != numbers, -torch.inf)
 
 
-def triples_of(batch: Data) -> Data:
-    """The triples of a batch of queries, one head, relation and tail each."""
+def batch_triples(batch: Data) -> Data:
+    """Triples of a batch of queries."""
     row = batch.query
     return Data(head=batch.head[row], relation=batch.relation[row], tail=batch.tail)

@@ -14,8 +14,9 @@ from curvlab.models.encoder import Encoder
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.options import FromData, PositiveInt
 from curvlab.tasks.cost.timing import CostTask, time_and_memory
-from curvlab.tasks.kg_completion import KnowledgeGraphCompletion, queries_of
+from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
 from curvlab.tasks.node_classification import NodeClassification
+from curvlab.tasks.triple_ranking import query_blocks
 
 
 def step_cost(task: LightningModule, batch: Data, passes: int) -> dict[str, float]:
@@ -102,7 +103,10 @@ class CompletionCost(CostTask, KnowledgeGraphCompletion):
     def cost(self, batch: Data) -> dict[str, float]:
         mask = batch[MASKS["test"]]
         head, tail = batch.edge_index[:, mask]
-        queries = queries_of(head, batch.edge_type[mask], tail, self.queries)[0]
+        relation = batch.edge_type[mask]
+        blocks = query_blocks(self.queries, head=head, relation=relation, tail=tail)
+        queries = blocks[0]
         work = partial(self.encoder.scores, queries)
         cost = time_and_memory("inference", work, self.encoder, queries, self.passes)
-        return cost | {"parameters": sum(p.numel() for p in self.encoder.parameters())}
+        cost["parameters"] = sum(p.numel() for p in self.encoder.parameters())
+        return cost
