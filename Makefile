@@ -17,9 +17,8 @@ help: ## This list
 
 setup: $(VENV)/.develop ## Make .venv with everything for running, testing and checking
 
-# OMP_WAIT_POLICY: threads that wait sleep; spinning, they ruin a machine that others use too.
 demo: $(VENV)/.runtime ## Train FPS-T on a generated web graph; ends with its result and pictures
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/python train.py dataset=synthetic_web trainer.max_steps=50 trainer.steps_per_epoch=10
+	$(BIN)/python train.py dataset=synthetic_web trainer.max_steps=50 trainer.steps_per_epoch=10
 
 test: $(VENV)/.develop ## Run all tests (no network needed; raw data is used where it is found)
 	$(PYTEST)

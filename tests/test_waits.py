@@ -47,6 +47,36 @@ def test_a_block_that_goes_on_says_so_again_at_growing_distances(capsys):
     assert lines[:4] == ["loading ...", *(f"loading ... ({n} s)" for n in (5, 8, 11))]
 
 
+IMPORT = """
+import gc, os, sys
+from curvlab.program import import_command
+module = import_command("curvlab.run.train")
+assert module is sys.modules["curvlab.run.train"] is import_command("curvlab.run.train")
+print(os.environ.get("GOMP_SPINCOUNT"), gc.isenabled(), gc.get_freeze_count() > 100_000)
+"""
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ({}, "1000 True True"),
+        ({"GOMP_SPINCOUNT": "7"}, "7 True True"),
+        ({"OMP_WAIT_POLICY": "active"}, "None True True"),
+    ],
+)
+def test_a_command_imports_without_collections_and_its_idle_threads_sleep(policy, expected):
+    ours = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+    environment = {name: value for name, value in os.environ.items() if name not in ours}
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT],
+        env={**environment, **policy},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == expected.split()
+
+
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
 def test_lines_are_written_at_once_where_the_environment_asks_for_it(name):
     script = f"import curvlab.cli, os, sys; print('a', file=sys.{name}); os._exit(0)"

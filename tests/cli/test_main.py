@@ -4,12 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import curvlab
+from curvlab import program
 from curvlab.cli.main import VERBS, main
 from curvlab.program import expand_home
 
@@ -102,13 +102,13 @@ def test_a_broken_library_is_named_with_its_reason(tmp_path, monkeypatch, capsys
     (tmp_path / "broken_library.py").write_text("raise ImportError('libx.so is missing')")
     monkeypatch.syspath_prepend(tmp_path)
     module = "curvlab.cli.train" if verb == "train" else "curvlab.cli.main"
-    real = import_module
+    real = program.import_command
 
     def imported(name):
         ours = name.rpartition(".")[2] in ("predict", "train")
         return real("broken_library" if ours else name)
 
-    monkeypatch.setattr(f"{module}.import_module", imported)
+    monkeypatch.setattr(f"{module}.import_command", imported)
     assert main([verb, "model=mlp", "dataset=synthetic_web"]) == 1
     said = capsys.readouterr().err
     assert "broken_library cannot be imported (ImportError: libx.so is missing)" in said

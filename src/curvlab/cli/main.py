@@ -4,10 +4,10 @@ import difflib
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 
 import curvlab
 from curvlab.errors import import_message
+from curvlab.program import import_command
 
 VERBS = {
     "train": "train, evaluate and plot: a run, a sweep, a table of a paper",
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"curvlab: there is no {verb}; did you mean curvlab {near[0]}?", file=sys.stderr)
         return 2
     try:
-        module = import_module(f"curvlab.cli.{verb.replace('-', '_')}")
+        module = import_command(f"curvlab.cli.{verb.replace('-', '_')}")
     except Exception as error:  # a broken library can raise anything
         print(f"curvlab {verb}: {import_message(error)}", file=sys.stderr)
         return 1

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from importlib import import_module
 from multiprocessing import current_process
 from typing import Any
 
@@ -42,7 +41,7 @@ from curvlab.errors import (
     system_message,
     system_remedy,
 )
-from curvlab.program import print_if_slow
+from curvlab.program import import_command, print_if_slow
 from curvlab.run import signals
 from curvlab.run.command import Command, complete
 from curvlab.run.group import end_group_at_exit, end_with_parent, follow, group
@@ -129,7 +128,7 @@ def _trust_overrides(arguments: Sequence[str]) -> None:
 
 def _take_part(rank: int, *run: Any) -> Any:
     """Take part in a run that the first process of the group has dispatched."""
-    return import_module("curvlab.run.train").run_process(rank, *run)
+    return import_command("curvlab.run.train").run_process(rank, *run)
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -186,7 +185,7 @@ def _imported(name: str) -> Any:
     """Import a module that needs torch; print why it cannot be imported, and return None."""
     try:
         with print_if_slow("loading PyTorch"):
-            return import_module(name)
+            return import_command(name)
     except Exception as error:  # Hydra would only say that it failed
         print(f"curvlab train: {import_message(error)}", file=sys.stderr)
         return None
