@@ -27,7 +27,7 @@ from optuna.trial import TrialState
 from tiny_runs import LARGE, TINY, TREE, TRIPLES, Command
 
 from curvlab.errors import LONGEST
-from curvlab.search.run import read_study
+from curvlab.search.journal import read_study
 
 LONGEST_SENTENCE = LONGEST + len("curvlab evaluate: .")
 """Characters of a refusal with the program's name before it."""

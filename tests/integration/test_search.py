@@ -22,8 +22,10 @@ from curvlab.errors import DivergedError, UsageError
 from curvlab.results.result import read_result
 from curvlab.run.command import Command
 from curvlab.search.adopt import adopt, ranking
-from curvlab.search.run import ERROR, SCORES, ended, open_study, read_study, search
+from curvlab.search.journal import open_study, read_study
+from curvlab.search.run import search
 from curvlab.search.space import defaults, values_by_key
+from curvlab.search.trials import ERROR, SCORES, finished_trials
 from curvlab.study.grid import answers
 from curvlab.tasks.node_classification import NodeClassification
 
@@ -62,7 +64,7 @@ def scored(monkeypatch):
 
 
 def trials(folder):
-    return ended(read_study(folder))
+    return finished_trials(read_study(folder))
 
 
 def parameters(folder):
@@ -323,7 +325,7 @@ def test_the_winner_on_a_graph_given_by_its_path_is_a_command_and_no_recipe(
     assert (winner.model.dropout, winner.model.layers) == best[:2]
     assert winner.dataset.source.path == str(place)
     configs = tmp_path / "configs"
-    with pytest.raises(UsageError, match=rf"given by its path.*curvlab train {re.escape(line)}"):
+    with pytest.raises(UsageError, match=rf"names by its path.*curvlab train {re.escape(line)}"):
         adopt(folder, configs)
     assert not configs.exists()
 

@@ -6,12 +6,12 @@ from composing import composed
 from curvlab.cli.overrides import check_overrides
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, stored_config
-from curvlab.study.flat_counterpart import spaces_of
+from curvlab.study.flat_counterpart import models_in_spaces
 
 
 def in_spaces(model, *overrides, study=()):
     options = composed("study=spaces", *study).study
-    return {one.space: one for one in spaces_of(model, overrides, options)}
+    return {one.space: one for one in models_in_spaces(model, overrides, options)}
 
 
 @pytest.mark.parametrize(

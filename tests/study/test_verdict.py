@@ -9,7 +9,7 @@ import pytest
 from curvlab.analysis.figures import grid_figure
 from curvlab.errors import UsageError
 from curvlab.statistics import power
-from curvlab.study.grid import cells_of
+from curvlab.study.grid import grid_cells
 from curvlab.study.verdict import compare, overall, recommend
 
 NOISE = np.random.default_rng(0).normal(size=(4, 10))
@@ -145,7 +145,7 @@ def grid(studies):
 def test_a_cell_is_the_best_curved_space_less_flat(studies):
     studies("seed=1")
     folder = grid(studies)
-    cells = cells_of(folder, X, Y)
+    cells = grid_cells(folder, X, Y)
     assert cells[["row", "column"]].values.tolist() == [
         [1.5, 2.2],
         [1.5, 3.5],
@@ -157,24 +157,24 @@ def test_a_cell_is_the_best_curved_space_less_flat(studies):
     assert cells["found"].tolist() == [True, False, True, False]
     assert set(cells["flat"]) == {60.0}
     assert set(cells["seconds"]) == {4.0}
-    named = cells_of(folder, X, Y, space="spherical")
+    named = grid_cells(folder, X, Y, space="spherical")
     assert named["difference"].tolist() == [1.5 / 4, 1.5 / 4, 2.5, 2.5]
 
 
 def test_an_incomplete_grid_is_refused(studies):
     folder = grid(studies)
     with pytest.raises(UsageError, match=r"no study whose overrides set dataset\.source\.radius"):
-        cells_of(folder, X, "dataset.source.radius")
+        grid_cells(folder, X, "dataset.source.radius")
     with pytest.raises(UsageError, match="--space learned must be one of hyperbolic, spherical"):
-        cells_of(folder, X, Y, space="learned")
+        grid_cells(folder, X, Y, space="learned")
     studies(f"{X}=2.2", f"{Y}=1.5", "seed=3")
     with pytest.raises(UsageError, match=r"has two studies of .*beta=1\.5.*exponent=2\.2"):
-        cells_of(folder, X, Y)
+        grid_cells(folder, X, Y)
 
 
 def test_the_figure_has_a_square_a_cell_and_a_frame_where_a_difference_was_found(studies):
     folder = grid(studies)
-    axis, bar = grid_figure(cells_of(folder, X, Y), X, Y, "title").axes
+    axis, bar = grid_figure(grid_cells(folder, X, Y), X, Y, "title").axes
     np.testing.assert_array_equal(axis.images[0].get_array(), [[2.2, 3.5], [2.5, 3.5]])
     assert len(axis.patches) == 2
     assert axis.texts[0].get_text() == "+2.2 ± 0.5\nhyperbolic"
@@ -182,7 +182,7 @@ def test_the_figure_has_a_square_a_cell_and_a_frame_where_a_difference_was_found
     low, high = bar.get_ylim()
     assert low == -high  # white is no difference
     next(folder.glob(f"{X}=2.2-{Y}=10*/study.json")).unlink()
-    cells = cells_of(folder, X, Y).assign(pm=np.nan)
+    cells = grid_cells(folder, X, Y).assign(pm=np.nan)
     axis = grid_figure(cells, X, Y, "title").axes[0]
     assert axis.texts[0].get_text() == "+2.2\nhyperbolic"
     holes = np.ma.getmaskarray(axis.images[0].get_array()).tolist()

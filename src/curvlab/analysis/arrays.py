@@ -12,17 +12,29 @@ from curvlab.files import atomic_path
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Write arrays and tensors by their names, without those that are None."""
-    there = {name: array for name, array in arrays.items() if array is not None}
-    kept = {
-        k: v.detach().cpu() if isinstance(v, Tensor) else np.asarray(v) for k, v in there.items()
-    }
+    """Write arrays and tensors by name; None is left out."""
+    content = dict[str, Any]()
+    for name, array in arrays.items():
+        if isinstance(array, Tensor):
+            content[name] = array.detach().cpu()
+        elif array is not None:
+            content[name] = np.asarray(array)
     with atomic_path(path) as partial, partial.open("wb") as stream:
-        np.savez_compressed(stream, allow_pickle=False, **kept)
+        np.savez_compressed(stream, allow_pickle=False, **content)
 
 
 def load_arrays(path: Path, content: str, origin: str, needs: set[str]) -> dict[str, np.ndarray]:
-    """Read arrays; refuse a file without those it needs: `content`, which `origin` writes."""
+    """Read arrays.
+
+    Args:
+        path: The file.
+        content: Description of the arrays, for messages.
+        origin: Description of the runs that write the file, for messages.
+        needs: Names of the required arrays.
+
+    Raises:
+        UsageError: The file or a required array is missing.
+    """
     if not path.is_file():
         raise UsageError(f"{path} is missing: {origin}")
     try:

@@ -12,8 +12,8 @@ from curvlab.analysis.arrays import load_arrays, save_arrays
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Manifold, Stereographic
 
-ROWS = ("classes", "nodes")  # fields of an embedding that are numbers of its nodes
-NAMES = ("ids", "class_names")  # fields of an embedding that are texts
+NODE_FIELDS = ("classes", "nodes")  # fields of an embedding with a number for each node
+NAME_FIELDS = ("ids", "class_names")  # fields of an embedding with texts
 
 
 @dataclass(frozen=True)
@@ -24,56 +24,69 @@ class Embedding:
     space: Euclidean | Stereographic
     edge_index: Tensor
     classes: Tensor | None = None
-    nodes: Tensor | None = None  # numbers in the dataset, if the points may be of a part of it
+    nodes: Tensor | None = None  # nodes of the data set, if the points may be a part of them
     ids: Sequence[str] | None = None
     class_names: Sequence[str] | None = None
 
 
 def save_embedding(path: Path, embedding: Embedding) -> None:
     """Write an embedding's fields, the points as `embeddings`, and the arrays of its space."""
-    arrays = {name: getattr(embedding, name) for name in (*ROWS, *NAMES, "edge_index")}
-    save_arrays(path, {**arrays, "embeddings": embedding.points, **embedding.space.arrays()})
+    fields = (*NODE_FIELDS, *NAME_FIELDS, "edge_index")
+    arrays = {name: getattr(embedding, name) for name in fields}
+    arrays["embeddings"] = embedding.points
+    save_arrays(path, {**arrays, **embedding.space.arrays()})
 
 
 def load_embedding(path: Path) -> Embedding:
-    """Read what `save_embedding` wrote, or refuse a file of another kind."""
+    """Read a file of `save_embedding`, or refuse a file of another kind."""
     origin = "the run has not finished, or it writes no embedding."
     arrays = load_arrays(path, "embedding", origin, {"embeddings", "edge_index"})
-    fields: dict[str, Any] = {name: arrays[name].tolist() for name in NAMES if name in arrays}
-    fields |= {name: torch.from_numpy(arrays[name]) for name in ROWS if name in arrays}
-    points, edge_index = (torch.from_numpy(arrays[name]) for name in ("embeddings", "edge_index"))
+    fields = dict[str, Any]()
+    for name in NAME_FIELDS:
+        if name in arrays:
+            fields[name] = arrays[name].tolist()
+    for name in NODE_FIELDS:
+        if name in arrays:
+            fields[name] = torch.from_numpy(arrays[name])
+    points = torch.from_numpy(arrays["embeddings"])
+    edge_index = torch.from_numpy(arrays["edge_index"])
+    space: Euclidean | Stereographic
     if "conformal_factor" in arrays:
-        flat = Euclidean(conformal_factor=float(arrays["conformal_factor"]))
-        return Embedding(points, flat, edge_index, **fields)
-    kappa = arrays["kappa"].reshape(-1).tolist()
-    space = Stereographic(len(kappa), kappa, learnable=False)
+        space = Euclidean(conformal_factor=float(arrays["conformal_factor"]))
+    else:
+        kappa = arrays["kappa"].reshape(-1).tolist()
+        space = Stereographic(len(kappa), kappa, learnable=False)
     return Embedding(points, space, edge_index, **fields)
 
 
 def picture(space: Manifold, points: Tensor) -> tuple[Tensor, Any]:
-    """Points `[nodes, dim]` of any space on a manifold that can be stored and drawn."""
-    drawn = space.picture(points)
-    if drawn is None:
+    """Map points `[nodes, dim]` of any space to a manifold that can be stored and drawn."""
+    points_and_space = space.picture(points)
+    if points_and_space is None:
         return space.logmap0(points), Euclidean(conformal_factor=1.0)
-    return drawn
+    return points_and_space
 
 
 @torch.no_grad()
 def tangent_coordinates(points: Tensor, space: Euclidean | Stereographic) -> Tensor:
-    """Points seen from their midpoint, with true distances from it, `[nodes, dim]` (float64).
+    """Coordinates in the tangent space at the points' midpoint, `[nodes, dim]` (float64).
 
-    `lambda_m log_m(x)` with m the midpoint of all points with equal weights: coordinates in an
-    orthonormal basis of the tangent space at m, so that components of different curvature
-    are on one scale. In flat space the centred points, times the conformal factor.
+    `lambda_m log_m(x)` with m the midpoint of all points with equal weights. The basis is
+    orthonormal, so that norms are distances from m, and components of different curvature have one
+    scale. In flat space the result is the centred points, times the conformal factor.
     """
     points = points.double()
-    middle = space.weighted_mean(points, lambda vectors: vectors.sum(-2, keepdim=True))
-    tangent = space.logmap(middle.expand_as(points), points)
-    return space.merge(space.split(tangent) * space.conformal_factor(middle).unsqueeze(-1))
+    midpoint = space.weighted_mean(points, lambda vectors: vectors.sum(-2, keepdim=True))
+    tangent = space.logmap(midpoint.expand_as(points), points)
+    factor = space.conformal_factor(midpoint).unsqueeze(-1)
+    return space.merge(space.split(tangent) * factor)
 
 
 def principal_components(coordinates: Tensor, count: int = 2) -> tuple[Tensor, list[float]]:
-    """Principal components `[nodes, count]`, largest entries positive; shares of the variance."""
+    """Principal components `[nodes, count]` and their shares of the variance.
+
+    The largest entry of each direction is positive.
+    """
     if min(coordinates.shape) < count:
         raise UsageError(
             f"{count} principal components need at least {count} nodes and dimensions; "
@@ -82,7 +95,9 @@ def principal_components(coordinates: Tensor, count: int = 2) -> tuple[Tensor, l
     centred = coordinates - coordinates.mean(dim=0)
     _, singular, directions = torch.linalg.svd(centred, full_matrices=False)
     directions = directions[:count]
-    leading = directions.gather(1, directions.abs().argmax(dim=1, keepdim=True))
+    largest = directions.abs().argmax(dim=1, keepdim=True)
+    signs = directions.gather(1, largest).sign()
     variance = singular.square()
-    explained = variance[:count] / variance.sum().clamp(min=torch.finfo(variance.dtype).tiny)
-    return centred @ (directions * leading.sign()).T, explained.tolist()
+    total = variance.sum().clamp(min=torch.finfo(variance.dtype).tiny)
+    shares = variance[:count] / total
+    return centred @ (directions * signs).T, shares.tolist()

@@ -17,51 +17,53 @@ from curvlab.statistics import CONFIRMED, CONTRADICTED, LEVEL_WORD, NOT_RUN, UND
 if TYPE_CHECKING:
     from curvlab.tables.claims import Claim, Comparison
 
-LOOKS = {
+STYLES = {
     CONFIRMED: ("s", NEGATIVE),
     CONTRADICTED: ("X", POSITIVE),
     LEVEL_WORD: ("D", INK),
     UNDECIDED: ("o", MUTED),
 }
-"""Mark and colour of each verdict; the marks differ in grey print as well."""
+"""Marker and colour of each verdict; the markers are distinguishable without colours."""
 
-LINE = 0.24  # inches of a line
-HEAD = 0.75  # inches of a panel's title and axis
+LINE = 0.24  # height of a line in inches
+HEAD = 0.75  # height of a panel's title and axis in inches
 BAND = "#ececec"
 FADED = "#8a8a8a"
 
 
 def forest_data(claims: Sequence["Claim"]) -> str:
-    """What a forest plot shows, as text: a plot with the same text is up to date."""
-    rows = [
-        [claim.name, one.label, one.counted, str(one.verdict)]
-        + [round(x, 6) if isfinite(x) else None for x in _numbers(one)]
-        for claim in claims
-        for one in claim.comparisons
-    ]
+    """The content of a forest plot as text: a plot with the same text is up to date."""
+    rows = []
+    for claim in claims:
+        for comparison in claim.comparisons:
+            verdict = str(comparison.verdict)
+            texts = [claim.name, comparison.label, comparison.counted, verdict]
+            numbers = [round(x, 6) if isfinite(x) else None for x in _numbers(comparison)]
+            rows.append([*texts, *numbers])
     return json.dumps(rows, ensure_ascii=False)
 
 
-def _numbers(one: "Comparison") -> tuple[float, ...]:
-    return one.published, one.pairs.mean, one.pairs.pm, one.margin
+def _numbers(comparison: "Comparison") -> tuple[float, ...]:
+    pairs = comparison.pairs
+    return comparison.published, pairs.mean, pairs.pm, comparison.margin
 
 
 def is_current(path: Path, claims: Sequence["Claim"]) -> bool:
-    """Whether a file shows today's comparisons."""
-    shown = escape(forest_data(claims), quote=False)
-    return path.is_file() and shown in path.read_text(encoding="utf-8")
+    """Whether a file is the plot of these claims."""
+    data = escape(forest_data(claims), quote=False)
+    return path.is_file() and data in path.read_text(encoding="utf-8")
 
 
 def save_forest(claims: Sequence["Claim"], path: Path) -> Path:
-    """Write the plot as SVG, with its data as its description."""
+    """Write the plot as SVG; its description is the data."""
     return save_figure(forest_figure(claims), path, forest_data(claims))
 
 
 @styled
 def forest_figure(claims: Sequence["Claim"]) -> Figure:
-    """A panel for each claim: the published difference is hollow, ours has its interval.
+    """Draw a panel for each claim: published differences are hollow, ours have intervals.
 
-    The band of a line is its margin. Comparisons that do not count are grey.
+    The band behind a line is the margin. Comparisons that do not count are grey.
     """
     heights = [LINE * len(claim.comparisons) + HEAD for claim in claims]
     figure = Figure(figsize=(9.5, sum(heights) + 0.4), layout="constrained")
@@ -77,8 +79,8 @@ def forest_figure(claims: Sequence["Claim"]) -> Figure:
 def _legend() -> list[Line2D]:
     hollow: dict[str, Any] = {"color": "none", "markerfacecolor": "white", "markeredgecolor": INK}
     handles = [Line2D([], [], marker="o", markersize=9, label="published", **hollow)]
-    for word, (marker, color) in LOOKS.items():
-        handles.append(Line2D([], [], marker=marker, color=color, markersize=5, label=word))
+    for verdict, (marker, color) in STYLES.items():
+        handles.append(Line2D([], [], marker=marker, color=color, markersize=5, label=verdict))
     return [*handles, Line2D([], [], color=BAND, linewidth=8, label="margin")]
 
 
@@ -86,39 +88,45 @@ def _draw(axis: Axes, claim: "Claim") -> None:
     rows = claim.comparisons
     axis.axvline(0, color=INK, linewidth=0.8)
     axis.grid(axis="y", visible=False)
-    for place, one in enumerate(rows):
-        _draw_line(axis, place, one)
-    marks = [abs(x) for one in rows for x in _numbers(one)[:2] if not isnan(x)]
-    furthest = max([*marks, *(one.margin for one in rows)])
-    ends = [abs(one.pairs.mean) + one.pairs.pm for one in rows if not isnan(one.pairs.pm)]
-    reach = 1.1 * max(furthest, min(1.6 * furthest, max(ends, default=0.0)))
-    labels = [one.label if one.counted else f"({one.label})" for one in rows]
+    for height, comparison in enumerate(rows):
+        _draw_line(axis, height, comparison)
+    labels = [row.label if row.counted else f"({row.label})" for row in rows]
     axis.set_yticks(range(len(rows)), labels)
-    for label, one in zip(axis.get_yticklabels(), rows, strict=True):
-        label.set_color(INK if one.counted else FADED)
-    axis.set(ylim=(len(rows) - 0.4, -0.6), xlim=(-reach, reach), title=claim.claim)
+    for label, row in zip(axis.get_yticklabels(), rows, strict=True):
+        label.set_color(INK if row.counted else FADED)
+    limit = _limit(rows)
+    axis.set(ylim=(len(rows) - 0.4, -0.6), xlim=(-limit, limit), title=claim.claim)
     axis.tick_params(axis="y", length=0)
 
 
-def _draw_line(axis: Axes, place: int, one: "Comparison") -> None:
-    low = place - 0.36, 0.72
-    axis.broken_barh([(-one.margin, 2 * one.margin)], low, color=BAND, zorder=0)
-    word = one.verdict.word
-    pairs = one.pairs
-    text = INK if one.counted else FADED
-    if word != NOT_RUN:
-        marker, color = LOOKS[word]
-        color = color if one.counted else FADED
-        pm = None if isnan(pairs.pm) else pairs.pm
-        axis.errorbar(
-            pairs.mean, place, xerr=pm, fmt=marker, color=color, markersize=5, capsize=3, zorder=5
-        )
-    if not isnan(one.published):
-        axis.plot(one.published, place, "o", markersize=9, mfc="white", mec=text, zorder=4)
-    axis.text(
-        *(1.01, place, str(one.verdict)),
-        transform=axis.get_yaxis_transform(),
-        va="center",
-        fontsize=8,
-        color=text,
-    )
+def _limit(rows: Sequence["Comparison"]) -> float:
+    """Limit of the axis: all differences and margins, and intervals if they are not too long."""
+    sizes = [row.margin for row in rows]
+    ends = [0.0]
+    for row in rows:
+        pairs = row.pairs
+        sizes += [abs(x) for x in (row.published, pairs.mean) if not isnan(x)]
+        if not isnan(pairs.pm):
+            ends.append(abs(pairs.mean) + pairs.pm)
+    largest = max(sizes)
+    return 1.1 * max(largest, min(1.6 * largest, max(ends)))
+
+
+def _draw_line(axis: Axes, height: int, comparison: "Comparison") -> None:
+    margin = comparison.margin
+    axis.broken_barh([(-margin, 2 * margin)], (height - 0.36, 0.72), color=BAND, zorder=0)
+    verdict = comparison.verdict
+    pairs = comparison.pairs
+    text_color = INK if comparison.counted else FADED
+    if verdict.word != NOT_RUN:
+        marker, color = STYLES[verdict.word]
+        options: dict[str, Any] = {"fmt": marker, "markersize": 5, "capsize": 3, "zorder": 5}
+        options["color"] = color if comparison.counted else FADED
+        options["xerr"] = None if isnan(pairs.pm) else pairs.pm
+        axis.errorbar(pairs.mean, height, **options)
+    if not isnan(comparison.published):
+        hollow: dict[str, Any] = {"markersize": 9, "mfc": "white", "mec": text_color, "zorder": 4}
+        axis.plot(comparison.published, height, "o", **hollow)
+    side = axis.get_yaxis_transform()  # x is a share of the axis
+    options = {"transform": side, "va": "center", "fontsize": 8, "color": text_color}
+    axis.text(1.01, height, str(verdict), **options)

@@ -1,4 +1,4 @@
-"""The shape of a graph: numbers that hint at the space that fits it."""
+"""The shape of a graph: numbers that suggest a suitable space."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,21 +6,17 @@ from dataclasses import dataclass
 import networkx as nx
 import numpy as np
 from torch_geometric.data import Data
-from torch_geometric.utils import homophily
+from torch_geometric.utils import homophily as edge_homophily
 
 from curvlab.analysis.hyperbolicity import EXACT, adjacency_matrix, hyperbolicity, mean_delta
 from curvlab.analysis.sectional_curvature import sectional_curvature
 
-TAIL = 0.1  # share of the nodes that are the tail of the degrees
+TAIL = 0.1  # share of the nodes in the tail of the degrees
 
 
 @dataclass(frozen=True)
 class GraphFacts:
-    """Shape of a graph.
-
-    Equal bounds `delta` are exact; `mean_delta` has half of its 95 % interval; `chance_homophily`
-    is that of edges between nodes drawn by their degrees.
-    """
+    """Shape of a graph."""
 
     nodes: int
     edges: int
@@ -29,29 +25,31 @@ class GraphFacts:
     max_degree: int
     tail_exponent: float | None
     clustering: float
-    delta: tuple[float, float]
+    delta: tuple[float, float]  # lower and upper bound; equal bounds are exact
     diameter: int
-    mean_delta: tuple[float, float]
-    curvature: float | None
-    curvature_counts: tuple[int, ...]
+    mean_delta: tuple[float, float]  # mean and half width of the 95 % interval
+    curvature: float | None  # mean sectional curvature of the nodes
+    curvature_counts: tuple[int, ...]  # histogram of the nodes' curvatures
     curvature_edges: tuple[float, ...]
     homophily: float | None
-    chance_homophily: float | None
+    chance_homophily: float | None  # homophily of random edges with the same degrees
 
     def lines(self) -> Iterator[str]:
         """Describe the graph."""
-        low, high = self.delta
         parts = f", {self.components} components" if self.components > 1 else ""
         tail = f", tail exponent {self.tail_exponent:.1f}" if self.tail_exponent else ""
         yield (
             f"{self.nodes:,} nodes, {self.edges:,} edges{parts}; degree {self.mean_degree:.1f} on "
             f"average, {self.max_degree} at most{tail}"
         )
-        bounds = f"{low:g} to {high:g} (that of {EXACT} random nodes to half the diameter)"
-        worst = f"{low:g} (exact)" if low == high else bounds
+        low, high = self.delta
+        delta = f"{low:g} to {high:g} (that of {EXACT} random nodes to half the diameter)"
+        if low == high:
+            delta = f"{low:g} (exact)"
+        mean, pm = self.mean_delta
         yield (
-            f"Gromov's delta {worst}, of a random quadruple {self.mean_delta[0]:.3f} "
-            f"± {self.mean_delta[1]:.3f}; diameter {self.diameter}; 0 is a tree"
+            f"Gromov's delta {delta}, of a random quadruple {mean:.3f} ± {pm:.3f}; "
+            f"diameter {self.diameter}; 0 is a tree"
         )
         if self.curvature is not None:
             yield (
@@ -64,7 +62,7 @@ class GraphFacts:
 
 
 def graph_facts(graph: Data, seed: int = 0) -> GraphFacts:
-    """Measure a graph with `edge_index` and optionally classes `y`; large graphs by samples."""
+    """Measure a graph with `edge_index` and optional classes `y`; sample large graphs."""
     nodes = int(graph.num_nodes or 0)
     adjacency = adjacency_matrix(graph.edge_index, nodes)
     network = nx.from_scipy_sparse_array(adjacency)
@@ -76,14 +74,8 @@ def graph_facts(graph: Data, seed: int = 0) -> GraphFacts:
         curvature = sectional_curvature(graph.edge_index, nodes).per_node
         curvature = curvature[np.isfinite(curvature)]
         counts, ends = np.histogram(curvature, bins=20)
-    *delta, diameter = hyperbolicity(graph.edge_index, nodes, seed)
-    within = chance = None
-    y = graph.get("y")
-    if y is not None and y.dim() == 1 and not y.is_floating_point():
-        within = homophily(graph.edge_index[:, (y[graph.edge_index] >= 0).all(0)], y)
-        labelled = (y >= 0).cpu().numpy()
-        shares = np.bincount(y.cpu().numpy()[labelled], degrees[labelled])
-        chance = float(((shares / shares.sum()) ** 2).sum())
+    low, high, diameter = hyperbolicity(graph.edge_index, nodes, seed)
+    homophily, chance = _homophily(graph, degrees)
     return GraphFacts(
         nodes=nodes,
         edges=adjacency.nnz // 2,
@@ -92,27 +84,40 @@ def graph_facts(graph: Data, seed: int = 0) -> GraphFacts:
         max_degree=int(degrees.max()),
         tail_exponent=tail_exponent(degrees),
         clustering=float(nx.average_clustering(network)),
-        delta=(delta[0], delta[1]),
+        delta=(low, high),
         diameter=diameter,
         mean_delta=mean_delta(adjacency, seed),
         curvature=float(curvature.mean()) if len(curvature) else None,
         curvature_counts=tuple(counts.tolist()),
         curvature_edges=tuple(ends.tolist()),
-        homophily=within,
+        homophily=homophily,
         chance_homophily=chance,
     )
+
+
+def _homophily(graph: Data, degrees: np.ndarray) -> tuple[float | None, float | None]:
+    """Homophily of the edges between nodes with a class, and of random edges."""
+    y = graph.get("y")
+    if y is None or y.dim() != 1 or y.is_floating_point():
+        return None, None
+    has_classes = (y[graph.edge_index] >= 0).all(0)
+    observed = edge_homophily(graph.edge_index[:, has_classes], y)
+    has_class = (y >= 0).cpu().numpy()
+    counts = np.bincount(y.cpu().numpy()[has_class], degrees[has_class])
+    shares = counts / counts.sum()
+    return observed, float((shares**2).sum())
 
 
 def tail_exponent(degrees: np.ndarray) -> float | None:
     """Exponent of `p(d) ~ d^-a` of the largest degrees, by maximum likelihood.
 
-    `a = 1 + n / sum ln(d / (d_min - 1/2))` over the n degrees of at least `d_min`, the smallest
-    degree of the tenth of the nodes with the largest. None where these are all alike.
+    `a = 1 + n / sum ln(d / (d_min - 1/2))` over the n degrees of at least `d_min`: one node in ten
+    has at least this degree. The exponent is None if these degrees are equal.
 
     Source: Clauset, Shalizi and Newman 2009, arXiv:0706.1062, Eq. 3.7.
     """
-    least = max(int(np.quantile(degrees, 1 - TAIL, method="higher")), 1)
-    tail = degrees[degrees >= least]
+    smallest = max(int(np.quantile(degrees, 1 - TAIL, method="higher")), 1)
+    tail = degrees[degrees >= smallest]
     if len(tail) == 0 or tail.max() == tail.min():
         return None
-    return float(1 + len(tail) / np.log(tail / (least - 0.5)).sum())
+    return float(1 + len(tail) / np.log(tail / (smallest - 0.5)).sum())

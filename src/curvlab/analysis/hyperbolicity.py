@@ -1,4 +1,4 @@
-"""Gromov hyperbolicity of a graph: how far its distances are from those of a tree."""
+"""Gromov hyperbolicity of a graph: the difference of its distances from a tree's."""
 
 import networkx as nx
 import numpy as np
@@ -10,13 +10,13 @@ from torch_geometric.utils import remove_self_loops, to_scipy_sparse_matrix, to_
 from curvlab.errors import UsageError
 from curvlab.statistics import summarise
 
-EXACT = 300  # nodes up to which every quadruple is compared; time grows with their fourth power
+EXACT = 300  # largest number of nodes with all quadruples; time grows with the fourth power
 ENTRIES_PER_CHUNK = 2_000_000  # combinations of two pairs compared at a time
 
-QUADRUPLES = 20_000  # drawn for the mean of delta
+QUADRUPLES = 20_000  # number of random quadruples for the mean of delta
 GROUPS = 20
 GROUP_SIZE = 50
-"""Random nodes that quadruples are drawn from, in groups, in a graph of more nodes than these."""
+"""Number and size of the groups of random nodes with the quadruples of a larger graph."""
 
 
 def adjacency_matrix(edge_index: Tensor, num_nodes: int) -> csr_array:
@@ -32,14 +32,15 @@ def adjacency_matrix(edge_index: Tensor, num_nodes: int) -> csr_array:
 
 
 def largest_components(adjacency: csr_array) -> list[csr_array]:
-    """Adjacency of the largest connected component, or of each of equally large ones."""
+    """Adjacency of the largest connected component, or of all components of its size."""
     _, component = connected_components(adjacency, directed=False)
     sizes = np.bincount(component)
     size = sizes.max()
     nodes = np.argsort(component, kind="stable")
     nodes = nodes[sizes[component[nodes]] == size]
     blocks = adjacency[nodes][:, nodes]
-    return [blocks[i : i + size, i : i + size] for i in range(0, len(nodes), size)]
+    starts = range(0, len(nodes), size)
+    return [blocks[i : i + size, i : i + size] for i in starts]
 
 
 def distances_from(adjacency: csr_array, sources: np.ndarray) -> np.ndarray:
@@ -50,13 +51,14 @@ def distances_from(adjacency: csr_array, sources: np.ndarray) -> np.ndarray:
 def hyperbolicity(edge_index: Tensor, num_nodes: int, seed: int = 0) -> tuple[float, float, int]:
     """Bounds of the Gromov hyperbolicity of the largest component, and its diameter.
 
-    Of several equally large components each of the three numbers is the largest, so that the order
-    of the nodes chooses none of them.
+    For several equally large components, each number is the largest of all components, so that the
+    result does not depend on the order of the nodes.
 
-    `delta = max (S1 - S2) / 2` over all quadruples, S1 >= S2 >= S3 being its three sums
-    `d(x,y) + d(v,w)`, `d(x,v) + d(y,w)`, `d(x,w) + d(y,v)`: a multiple of 1/2, 0 for a tree. Up to
-    300 nodes both bounds are delta. Of more a random set of 300 is compared, by their distances in
-    the whole graph; then the upper bound is half the diameter.
+    `delta = max (S1 - S2) / 2` over all quadruples, with the sums `S1 >= S2 >= S3` of a quadruple's
+    distances `d(x,y) + d(v,w)`, `d(x,v) + d(y,w)`, `d(x,w) + d(y,v)`. Delta is a multiple of 1/2,
+    and 0 for a tree. Up to 300 nodes both bounds are delta. For more nodes the lower bound is the
+    delta of 300 random nodes, with distances in the whole graph, and the upper bound is half the
+    diameter.
     """
     adjacency = adjacency_matrix(edge_index, num_nodes)
     components = largest_components(adjacency)
@@ -64,12 +66,14 @@ def hyperbolicity(edge_index: Tensor, num_nodes: int, seed: int = 0) -> tuple[fl
     parts = list(distinct.values())
     diameters = np.array([_diameter(part) for part in parts])
     delta = 0.0
-    for place in np.argsort(-diameters, kind="stable"):
-        if diameters[place] / 2 > delta:  # which delta is at most
-            delta = max(delta, _sampled_delta(parts[place], seed))
+    for i in np.argsort(-diameters, kind="stable"):
+        upper_bound = diameters[i] / 2
+        if upper_bound > delta:
+            delta = max(delta, _sampled_delta(parts[i], seed))
     diameter = int(diameters.max())
-    is_exact = components[0].shape[0] <= EXACT
-    return delta, delta if is_exact else diameter / 2, diameter
+    if components[0].shape[0] <= EXACT:
+        return delta, delta, diameter
+    return delta, diameter / 2, diameter
 
 
 def _diameter(component: csr_array) -> int:
@@ -79,7 +83,7 @@ def _diameter(component: csr_array) -> int:
 
 
 def _sampled_delta(component: csr_array, seed: int) -> float:
-    """Delta of the component, or of a random set of its nodes; a tree's is 0."""
+    """Delta of a component, or of a random set of its nodes; 0 for a tree."""
     size = component.shape[0]
     if component.nnz == 2 * (size - 1):
         return 0.0
@@ -90,19 +94,19 @@ def _sampled_delta(component: csr_array, seed: int) -> float:
 
 
 def four_point_delta(distance: np.ndarray) -> float:
-    """Gromov's delta of finitely many points' distances `[points, points]`, whole numbers, exactly.
+    """Gromov's delta of whole distances `[points, points]`, exactly.
 
-    Only pairs that no third point prolongs can attain the maximum (moving one end of the pair
-    along the prolongation never lowers S1 - S2), and delta is at most half the smaller
-    distance of the two pairs: longest pairs first, it stops when none can improve on it
-    (Cohen, Coudert and Lancin, 2015).
+    Only maximal pairs can attain the maximum: no third point prolongs their path at one end, since
+    moving an end along the prolongation never lowers S1 - S2. Delta is at most half the smaller
+    distance of the two pairs. The search begins with the longest pairs and stops when no pair can
+    raise delta (Cohen, Coudert and Lancin, 2015).
     """
-    far = np.ones(distance.shape, dtype=bool)  # pairs that no third point prolongs at one end
-    distinct = distance > 0  # else two points at distance 0 would rule each other out
+    maximal = np.ones(distance.shape, dtype=bool)
+    distinct = distance > 0  # two points at distance 0 do not prolong each other's pairs
     for point, row in enumerate(distance):
-        prolonged = (row[None, :] == row[:, None] + distance) & distinct
-        far[point] &= ~prolonged.any(axis=1)
-    x, y = np.nonzero(np.triu(far & far.T, k=1))
+        prolongs = (row[None, :] == row[:, None] + distance) & distinct
+        maximal[point] &= ~prolongs.any(axis=1)
+    x, y = np.nonzero(np.triu(maximal & maximal.T, k=1))
     order = np.argsort(-distance[x, y], kind="stable")
     x = x[order]
     y = y[order]
@@ -126,42 +130,55 @@ def four_point_delta(distance: np.ndarray) -> float:
 
 
 def mean_delta(adjacency: csr_array, seed: int = 0) -> tuple[float, float]:
-    """Mean over random quadruples of `(S1 - S2) / 2`, in edges, and half of its 95 % interval.
+    """Mean of `(S1 - S2) / 2` over random quadruples, and the half width of its 95 % interval.
 
-    The quadruples are of the largest component, or of equally large ones, of 20 random ones if
-    there are more. In a component of more than 1,000 nodes they are within 20 random groups of 50
-    nodes. The interval is Student's over the quadruples, or over the groups' means where groups or
-    components are drawn, too.
+    The quadruples are drawn from the largest component. Of several equally large components at
+    most 20 random ones are used. In a component of more than 1,000 nodes, the nodes of a quadruple
+    belong to one of 20 random groups of 50 nodes. Student's interval is over the quadruples, or
+    over the groups' means if groups or components are random, too.
 
-    Source: Albert, DasGupta and Mobasheri 2014, arXiv:1403.1228, for means instead of the worst.
+    Source: Albert, DasGupta and Mobasheri 2014, arXiv:1403.1228, for the mean.
     """
     components = largest_components(adjacency)
     generator = np.random.default_rng(seed)
     size = components[0].shape[0]
     if size < 4:
         return 0.0, 0.0
-    is_drawn = len(components) > GROUPS
-    if is_drawn:
-        places = generator.choice(len(components), GROUPS, replace=False)
-        components = [components[place] for place in places]
-    groups = [(part, np.arange(size)) for part in components]
+    has_random_groups = len(components) > GROUPS
+    if has_random_groups:
+        indices = generator.choice(len(components), GROUPS, replace=False)
+        components = [components[i] for i in indices]
+    groups = [(component, np.arange(size)) for component in components]
     if size > GROUPS * GROUP_SIZE:
-        is_drawn = True
-        shape = -(-GROUPS // len(components)), GROUP_SIZE
-        groups = [
-            (part, nodes)
-            for part in components
-            for nodes in generator.choice(size, shape, replace=False)
-        ]
-    deltas = []
-    for part, group in groups:
-        distance = distances_from(part, group)[:, group]
-        count = QUADRUPLES // len(groups)
-        drawn = [generator.permutation(len(group))[:4] for _ in range(count)]
-        x, y, v, w = np.array(drawn).T
-        pairings = ((x, y, v, w), (x, v, y, w), (x, w, y, v))
-        sums = np.sort([distance[a, b] + distance[c, d] for a, b, c, d in pairings], axis=0)
-        deltas.append((sums[2] - sums[1]) / 2)
-    every = [delta.mean() for delta in deltas] if is_drawn else list(np.concatenate(deltas))
-    summary = summarise(every)
+        has_random_groups = True
+        groups_per_component = -(-GROUPS // len(components))
+        groups = []
+        for component in components:
+            shape = groups_per_component, GROUP_SIZE
+            nodes = generator.choice(size, shape, replace=False)
+            groups += [(component, group) for group in nodes]
+    count = QUADRUPLES // len(groups)
+    deltas = [_random_deltas(component, nodes, count, generator) for component, nodes in groups]
+    if has_random_groups:
+        summary = summarise([delta.mean() for delta in deltas])
+    else:
+        summary = summarise(list(np.concatenate(deltas)))
     return summary.mean, summary.student_pm
+
+
+def _random_deltas(
+    component: csr_array, nodes: np.ndarray, count: int, generator: np.random.Generator
+) -> np.ndarray:
+    """`(S1 - S2) / 2` of random quadruples of some nodes, `[count]`."""
+    distance = distances_from(component, nodes)[:, nodes]
+    quadruples = [generator.permutation(len(nodes))[:4] for _ in range(count)]
+    x, y, v, w = np.array(quadruples).T
+    sums = np.sort(
+        [
+            distance[x, y] + distance[v, w],
+            distance[x, v] + distance[y, w],
+            distance[x, w] + distance[y, v],
+        ],
+        axis=0,
+    )
+    return (sums[2] - sums[1]) / 2

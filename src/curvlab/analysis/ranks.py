@@ -1,4 +1,4 @@
-"""Ranks of a knowledge graph's test queries as one table, and metrics of groups of its rows."""
+"""Ranks of a knowledge graph's test queries as a table, and metrics of groups of queries."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,43 +15,53 @@ from curvlab.metrics.ranking import HITS, TIES, RankCounts, ranks
 FILE = "ranks.csv.gz"
 TABLE = "rankings.csv"
 RELATIONS = "relations.csv"
-GROUPS = ("relation", "category", "frequency")
-"""Columns of the table of ranks, besides side and type, that split the queries."""
+GROUPS = ("category", "frequency")
+"""Columns of the table of ranks that group the queries, in addition to side and type."""
 
-MANY = 1.5  # mean number of heads per tail, or tails per head, from which a relation's side is N
+MANY = 1.5  # smallest mean number of heads per tail, or tails per head, of a side N
 
 
 def rank_table(
     graph: Data, part: Tensor, head_side: Tensor, counts: Mapping[str, RankCounts]
 ) -> pd.DataFrame:
-    """One row per query and type of ranking, a key of `counts`; `side` is the end that is ranked.
+    """Make a table with a row for each query and type of ranking.
 
-    `category` of the relation is 1-1, 1-N, N-1 or N-N (Bordes et al. 2013); `frequency` the number
-    of training triples of the ranked entity, rounded down to a power of ten. Queries `part` of
-    inverse relations are written as triples of the relation itself.
+    The column `side` is the ranked end and `category` the relation's category, 1-1, 1-N, N-1 or
+    N-N (Bordes et al. 2013). `frequency` is the number of training triples of the ranked entity,
+    rounded down to a power of ten. A query of an inverse relation is a triple of the relation.
+
+    Args:
+        graph: The graph of triples.
+        part: Indices of the queries' triples, `[queries]`.
+        head_side: Whether the head is ranked, `[queries]`.
+        counts: Counts of better candidates by type of ranking.
     """
     names = graph.relation_names
-    base = len(names) // (2 if graph.get("inverse_relations") else 1)
+    num_nodes = int(graph.num_nodes or 0)
+    num_relations = len(names)
+    if graph.get("inverse_relations"):
+        num_relations //= 2
     ends = graph.edge_index.cpu().numpy()
     relation = graph.edge_type.cpu().numpy()
-    train = graph.train_mask.cpu().numpy() & (relation < base)
-    category = _categories(ends[:, train], relation[train], base)
+    is_training = graph.train_mask.cpu().numpy() & (relation < num_relations)
+    training_ends = ends[:, is_training]
+    category = _categories(training_ends, relation[is_training], num_relations)
     rows = part.cpu().numpy()
-    of_head = head_side.cpu().numpy()
-    head, tail = np.where(relation[rows] < base, ends[:, rows], ends[::-1, rows])
-    degree = np.bincount(ends[:, train].ravel(), minlength=int(graph.num_nodes or 0))
-    degree = degree[np.where(of_head, head, tail)]
-    frequency = (degree > 0) * 10 ** np.log10(degree.clip(min=1)).astype(int)
-    relation = relation[rows] % base
-    entity = np.asarray(vocabulary_of(graph).entities or range(int(graph.num_nodes or 0)))
+    is_head = head_side.cpu().numpy()
+    head, tail = np.where(relation[rows] < num_relations, ends[:, rows], ends[::-1, rows])
+    degree = np.bincount(training_ends.ravel(), minlength=num_nodes)
+    degree = degree[np.where(is_head, head, tail)]
+    power = np.log10(degree.clip(min=1)).astype(int)
+    relation = relation[rows] % num_relations
+    entity = np.asarray(vocabulary_of(graph).entities or range(num_nodes))
     queries = pd.DataFrame(
         {
             "head": entity[head],
             "relation": np.asarray(names, dtype=object)[relation],
             "tail": entity[tail],
-            "side": np.where(of_head, "head", "tail"),
+            "side": np.where(is_head, "head", "tail"),
             "category": category[relation],
-            "frequency": frequency,
+            "frequency": (degree > 0) * 10**power,
         }
     )
     return pd.concat(
@@ -65,29 +75,35 @@ def rank_table(
     )
 
 
-def _categories(ends: np.ndarray, relation: np.ndarray, relations: int) -> np.ndarray:
+def _categories(ends: np.ndarray, relation: np.ndarray, num_relations: int) -> np.ndarray:
+    """Category of each relation by its training triples; 1-1 for a relation without triples."""
     triples = pd.DataFrame({"head": ends[0], "tail": ends[1], "relation": relation})
     groups = triples.drop_duplicates().groupby("relation")
-    sizes = groups[["tail", "head"]].nunique()
-    side = np.where(sizes.rdiv(groups.size(), axis=0) >= MANY, "N", "1")
-    categories = pd.Series([f"{heads}-{tails}" for heads, tails in side], index=sizes.index)
-    return categories.reindex(range(relations), fill_value="1-1").to_numpy(object)
+    different = groups[["tail", "head"]].nunique()
+    mean_count = different.rdiv(groups.size(), axis=0)
+    sides = np.where(mean_count >= MANY, "N", "1")
+    names = [f"{heads}-{tails}" for heads, tails in sides]
+    categories = pd.Series(names, index=different.index)
+    return categories.reindex(range(num_relations), fill_value="1-1").to_numpy(object)
 
 
 def ranking_table(
-    table: pd.DataFrame, by: Sequence[str] = (), hits: Sequence[int] = HITS
+    table: pd.DataFrame, columns: Sequence[str] = (), hits: Sequence[int] = HITS
 ) -> pd.DataFrame:
     """Metrics of groups of queries, for each side and both, type of ranking and rule for ties.
 
-    With E[.] of n candidates in random order,
+    The groups are those of the given columns. With E[.] of n candidates in random order,
 
         adjusted_mean_rank_index = 1 - (mean_rank - 1) / (E[mean_rank] - 1),  E = mean (n + 1) / 2
         adjusted_hitsK = (hitsK - E[hitsK]) / (1 - E[hitsK]),                 E = mean min(K/n, 1)
 
     Source: Berrendorf et al. 2020, arXiv:2002.06914; Hoyt et al. 2022, arXiv:2203.07544.
     """
-    sides = [table, table.assign(side="both")] if table["side"].nunique() > 1 else [table]
+    sides = [table]
+    if table["side"].nunique() > 1:
+        sides.append(table.assign(side="both"))
     frame = pd.concat(sides, ignore_index=True)
+    group_columns = [*columns, "side", "type"]
     tables = {}
     for ties, share in TIES.items():
         rank = frame["optimistic"] + share * (frame["pessimistic"] - frame["optimistic"])
@@ -95,9 +111,10 @@ def ranking_table(
         values |= {f"hits{k}": (rank <= k).astype(float) for k in hits}
         values |= {f"chance{k}": (k / frame["candidates"]).clip(upper=1) for k in hits}
         values["expected"] = (frame["candidates"] + 1) / 2
-        groups = pd.DataFrame(values).groupby([frame[c] for c in (*by, "side", "type")])
+        keys = [frame[column] for column in group_columns]
+        groups = pd.DataFrame(values).groupby(keys)
         mean = groups.mean()
-        columns = {
+        metrics = {
             "queries": groups.size(),
             "mrr": mean["mrr"],
             "mean_rank": mean["rank"],
@@ -108,21 +125,26 @@ def ranking_table(
         for k in hits:
             hit = mean[f"hits{k}"]
             chance = mean[f"chance{k}"]
-            columns |= {f"hits{k}": hit, f"adjusted_hits{k}": (hit - chance) / (1 - chance)}
-        tables[ties] = pd.DataFrame(columns)
-    return pd.concat(tables, names=["ties"]).reset_index()[
-        [*by, "side", "type", "ties", *next(iter(tables.values())).columns]
-    ]
+            metrics[f"hits{k}"] = hit
+            metrics[f"adjusted_hits{k}"] = (hit - chance) / (1 - chance)
+        tables[ties] = pd.DataFrame(metrics)
+    all_tables = pd.concat(tables, names=["ties"])
+    metric_columns = list(all_tables.columns)
+    return all_tables.reset_index()[[*group_columns, "ties", *metric_columns]]
 
 
 def save_ranks(folder: Path, table: pd.DataFrame, ties: str, hits: Sequence[int]) -> None:
-    """Write the ranks of all queries, metrics of all and by group, and those by relation."""
+    """Write the ranks of all queries, and metrics of all queries, of groups and of relations."""
     with atomic_path(folder / FILE) as partial:
         table.to_csv(partial, index=False, compression={"method": "gzip", "mtime": 0})
-    groups = [table.assign(by=by, group=table.get(by, "all")) for by in ("all", *GROUPS[1:])]
-    whole = pd.concat(ranking_table(group, ["by", "group"], hits) for group in groups)
-    by_relation = ranking_table(table[table["type"] != "raw"], ["relation", "category"], hits)
-    by_relation = by_relation[by_relation["ties"] == ties].drop(columns=["type", "ties"])
-    by_relation = by_relation.sort_values(["queries", "relation"], ascending=[False, True])
-    for name, metrics in ((TABLE, whole), (RELATIONS, by_relation)):
+    tables = []
+    for column in ("all", *GROUPS):
+        groups = table.assign(by=column, group=table.get(column, "all"))
+        tables.append(ranking_table(groups, ["by", "group"], hits))
+    rankings = pd.concat(tables)
+    filtered = table[table["type"] != "raw"]
+    relations = ranking_table(filtered, ["relation", "category"], hits)
+    relations = relations[relations["ties"] == ties].drop(columns=["type", "ties"])
+    relations = relations.sort_values(["queries", "relation"], ascending=[False, True])
+    for name, metrics in ((TABLE, rankings), (RELATIONS, relations)):
         atomic_write(folder / name, metrics.to_csv(index=False, float_format="%.6g"))

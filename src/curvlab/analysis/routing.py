@@ -17,7 +17,7 @@ class Routing:
     """Weights `[queries, branches]` of named branches for queries of a knowledge graph."""
 
     weights: np.ndarray
-    relation: np.ndarray  # of each query, a place in `relations`
+    relation: np.ndarray  # index in `relations` of each query's relation
     branches: list[str]
     relations: list[str]
 
@@ -33,7 +33,7 @@ def save_routing(path: Path, parts: dict[str, Routing]) -> None:
 
 
 def load_routing(path: Path, part: str) -> Routing:
-    """Read the routing of a part, or refuse a file without it."""
+    """Read the routing of a part, or refuse a file without this part."""
     names = f"{part}_weights", f"{part}_relation", "branches", "relations"
     origin = "only models with a router have it, such as cat, on triples"
     arrays = load_arrays(path, f"routing of the {part} part", origin, set(names))
@@ -42,17 +42,21 @@ def load_routing(path: Path, part: str) -> Routing:
 
 
 def routing_table(routing: Routing) -> pd.DataFrame:
-    """Preferences of each relation, most queries first, below a row of all.
+    """Mean weights of all queries, and of each relation's queries, most queries first.
 
-    For each branch its mean weight and `BRANCH_first`, the share of queries that weigh it most.
+    The columns of a branch are its mean weight and `BRANCH_first`, the share of queries for which
+    the branch has the largest weight.
     """
     weights = routing.weights.astype(float)
     frame = pd.DataFrame(weights, columns=routing.branches)
     for i, name in enumerate(routing.branches):
         frame[f"{name}_first"] = weights.argmax(1) == i
     frame["entropy"] = -(weights * np.log(np.clip(weights, 1e-12, None))).sum(1)
-    whole = frame.mean().to_frame().T.assign(relation="all", queries=len(frame))
-    grouped = frame.groupby(np.array(routing.relations, dtype=object)[routing.relation])
-    table = grouped.mean().assign(queries=grouped.size()).rename_axis("relation").reset_index()
+    total = frame.mean().to_frame().T.assign(relation="all", queries=len(frame))
+    names = np.array(routing.relations, dtype=object)[routing.relation]
+    groups = frame.groupby(names)
+    table = groups.mean().assign(queries=groups.size())
+    table = table.rename_axis("relation").reset_index()
     table = table.sort_values(["queries", "relation"], ascending=[False, True])
-    return pd.concat([whole, table])[["relation", "queries", *frame.columns]].reset_index(drop=True)
+    columns = ["relation", "queries", *frame.columns]
+    return pd.concat([total, table])[columns].reset_index(drop=True)

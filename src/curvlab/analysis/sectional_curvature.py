@@ -1,4 +1,4 @@
-"""Sectional curvature of a graph: its triangles compared with flat ones."""
+"""Sectional curvature of a graph: a comparison of its triangles with flat triangles."""
 
 from dataclasses import dataclass
 
@@ -8,24 +8,21 @@ from torch import Tensor
 from curvlab.analysis.hyperbolicity import adjacency_matrix, distances_from
 from curvlab.errors import UsageError
 
-SOURCE_BLOCK = 512  # sources whose distances are held at a time
+SOURCE_BLOCK = 512  # number of sources whose distances are in memory at a time
 ENTRIES_PER_CHUNK = 4_000_000  # entries of the largest temporary array
 
 
 @dataclass(frozen=True)
 class SectionalCurvature:
-    """Curvature `K(m; b, c)` of all triples: a node m and two of its neighbours b < c.
+    """Curvature `K(m; b, c)` of all triples: a node m and two of its neighbours b < c."""
 
-    `per_triple [triples]` (float32) is ordered by `node [triples]`, the node m of each.
-    """
-
-    per_triple: np.ndarray
-    node: np.ndarray
+    per_triple: np.ndarray  # `[triples]`, float32, in the order of `node`
+    node: np.ndarray  # node m of each triple, `[triples]`
     num_nodes: int
 
     @property
     def mean(self) -> float:
-        """Mean over all triples, each counted once, so that hubs dominate."""
+        """Mean over all triples; nodes with many neighbours dominate."""
         return float(self.per_triple.mean(dtype=np.float64))
 
     @property
@@ -41,11 +38,11 @@ def sectional_curvature(edge_index: Tensor, num_nodes: int) -> SectionalCurvatur
 
     `K(m; b, c) = 1/(N-1) sum_{a != m} 1/(2 D_am) [D_am^2 + D_bc^2 / 4 - (D_ab^2 + D_ac^2) / 2]`
 
-    for neighbours b != c of m: 0 on a line, negative in a tree, positive on a cycle. In a
-    graph of several components, a runs over the component of m and N is its size. The sums
-    over a are taken once per node and once per edge, never per triple.
+    for neighbours b != c of m. The curvature is 0 on a line, negative in a tree, positive on a
+    cycle. In a graph of several components, a runs over the component of m and N is its size. The
+    sums over a are computed once per node and once per edge, never per triple.
 
-    Source: Gu et al. 2019; FPS-T Eq. 12, which drops the weight and keeps a = m.
+    Source: Gu et al. 2019; FPS-T Eq. 12 has no weight and includes a = m.
     """
     adjacency = adjacency_matrix(edge_index, num_nodes)
     degree = np.diff(adjacency.indptr)
@@ -53,38 +50,35 @@ def sectional_curvature(edge_index: Tensor, num_nodes: int) -> SectionalCurvatur
     centres = np.flatnonzero(degree > 1)
     if len(centres) == 0:
         raise UsageError("sectional curvature needs a node with two neighbours; there is none.")
-    owner = np.repeat(np.arange(num_nodes), degree)
-    # Of each node the number of a and the sums of D_am / 2 and 1 / (2 D_am), of each edge (m, b)
-    # that of D_ab^2 / (2 D_am).
-    reached, constant, weight = np.zeros((3, num_nodes))
-    spread = np.zeros(len(neighbour))
+    node_of_edge = np.repeat(np.arange(num_nodes), degree)
+    count = np.zeros(num_nodes)  # number of nodes a, for each node m
+    constant = np.zeros(num_nodes)  # sum of D_am / 2
+    weight = np.zeros(num_nodes)  # sum of 1 / (2 D_am)
+    spread = np.zeros(len(neighbour))  # sum of D_ab^2 / (2 D_am), for each edge (m, b)
     chunk = max(ENTRIES_PER_CHUNK // SOURCE_BLOCK, 1)
     for first in range(0, num_nodes, SOURCE_BLOCK):
         sources = np.arange(first, min(first + SOURCE_BLOCK, num_nodes))
         distance = np.ascontiguousarray(distances_from(adjacency, sources).T, dtype=np.float32)
-        counted = (distance > 0) & np.isfinite(distance)
-        distance[~counted] = 0
-        half_inverse = np.divide(0.5, distance, out=np.zeros_like(distance), where=counted)
+        is_summand = (distance > 0) & np.isfinite(distance)
+        distance[~is_summand] = 0
+        half_inverse = np.divide(0.5, distance, out=np.zeros_like(distance), where=is_summand)
         square = distance**2
-        reached += counted.sum(axis=1)
+        count += is_summand.sum(axis=1)
         constant += distance.sum(axis=1, dtype=np.float64) / 2
         weight += half_inverse.sum(axis=1, dtype=np.float64)
         for start in range(0, len(neighbour), chunk):
             edges = slice(start, start + chunk)
-            spread[edges] += np.einsum(
-                "ea,ea->e", half_inverse[owner[edges]], square[neighbour[edges]]
-            )
+            weights = half_inverse[node_of_edge[edges]]
+            spread[edges] += np.einsum("ea,ea->e", weights, square[neighbour[edges]])
     values = []
     for m in centres:
-        edges_of_node = slice(adjacency.indptr[m], adjacency.indptr[m + 1])
-        near = neighbour[edges_of_node]
+        edges = slice(adjacency.indptr[m], adjacency.indptr[m + 1])
+        neighbours = neighbour[edges]
         b, c = np.triu_indices(degree[m], 1)
-        square = 4 - 3 * adjacency[near][:, near].toarray()[b, c]  # joined ends are at distance 1
-        total = (
-            constant[m]
-            + weight[m] * square / 4
-            - (spread[edges_of_node][b] + spread[edges_of_node][c]) / 2
-        )
-        values.append((total / reached[m]).astype(np.float32))
-    node = np.repeat(centres, [len(edges_of_node) for edges_of_node in values])
+        is_edge = adjacency[neighbours][:, neighbours].toarray()[b, c]
+        square = 4 - 3 * is_edge  # D_bc is 1 or 2
+        mean_spread = (spread[edges][b] + spread[edges][c]) / 2
+        total = constant[m] + weight[m] * square / 4 - mean_spread
+        values.append((total / count[m]).astype(np.float32))
+    node = np.repeat(centres, [len(triples) for triples in values])
     return SectionalCurvature(np.concatenate(values), node, num_nodes)

@@ -19,9 +19,9 @@ POSITIVE = "#d55e00"
 INK = "#222222"
 MUTED = "#777777"
 LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#666666", "#5b2a5e")
-"""Distinct for colour-blind readers: those of Okabe and Ito without yellow, a grey and a violet."""
+"""Colours for colour-blind readers: Okabe and Ito's without yellow, a grey and a violet."""
 
-DASHES = ("solid", "dashed", "dotted", "dashdot")  # once the colours are used up
+DASHES = ("solid", "dashed", "dotted", "dashdot")  # for more lines than colours
 MARKERS = "osD^"
 
 styled = mpl.rc_context(
@@ -48,21 +48,25 @@ styled = mpl.rc_context(
 def panels(
     count: int, width: float, height: float, title: str = "", columns: int = 1, **options: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with axes of `width` by `height` inches; options are those of `Figure.subplots`."""
+    """Make a figure with `count` axes of `width` by `height` inches.
+
+    Options are those of `Figure.subplots`.
+    """
     rows = -(-count // columns)
     size = (width * columns, height * rows + 0.5)
     figure = Figure(figsize=size, layout="constrained")
     figure.suptitle(title, x=0.02, ha="left")
     axes = figure.subplots(rows, columns, squeeze=False, **options).ravel()
-    for unused in axes[count:]:
-        unused.remove()
+    for axis in axes[count:]:
+        axis.remove()
     return figure, list(axes[:count])
 
 
-def looks(labels: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Options of a line for each label: colours in turn, then dashes and markers."""
-    styles = cycler(linestyle=DASHES) + cycler(marker=MARKERS)
-    return dict(zip(dict.fromkeys(labels), (styles * cycler(color=LINES))(), strict=False))
+def line_styles(labels: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Options of a line for each label: all colours, then all with other dashes and markers."""
+    dashes = cycler(linestyle=DASHES) + cycler(marker=MARKERS)
+    styles = dashes * cycler(color=LINES)
+    return dict(zip(dict.fromkeys(labels), styles(), strict=False))
 
 
 METRICS = {
@@ -96,27 +100,29 @@ def metric_name(column: str) -> str:
 
 
 def key_name(key: str) -> str:
-    """Readable name of a configuration key: its last part if it has no other."""
+    """Readable name of a configuration key, by default its last part."""
     return KEYS.get(key, key.rpartition(".")[2].replace("_", " "))
 
 
 def save_figure(figure: Figure, path: Path, description: str = "") -> Path:
-    """Write a figure atomically, as SVG or by another suffix as PNG; return the path.
+    """Write a figure atomically and return the path.
 
-    An SVG keeps the description in its metadata.
+    The format is SVG if the path has this suffix, else PNG. The description is part of an SVG's
+    metadata.
     """
     FigureCanvasAgg(figure)
-    show_names_as_written(figure)
-    svg = path.suffix == ".svg"
-    metadata = {"Date": None, "Description": description or None}
-    options: dict[str, Any] = {"format": "svg", "metadata": metadata} if svg else {}
+    disable_formulas(figure)
+    options: dict[str, Any] = {"format": "png", "dpi": 150}
+    if path.suffix == ".svg":
+        metadata = {"Date": None, "Description": description or None}
+        options = {"format": "svg", "dpi": 150, "metadata": metadata}
     with atomic_path(path) as partial, mpl.rc_context({"svg.hashsalt": "curvlab"}):
-        figure.savefig(partial, **{"format": "png", "dpi": 150, **options})
+        figure.savefig(partial, **options)
     return path
 
 
-def show_names_as_written(figure: Figure) -> None:
-    """Take no text for a formula, such as a class called `$x_{$`, except generated tick labels."""
+def disable_formulas(figure: Figure) -> None:
+    """Draw texts such as a class called `$x_{$` unchanged; only generated ticks are formulas."""
     for text in figure.findobj(Text):
         text.set_parse_math(False)
     for axes in figure.axes:
@@ -128,19 +134,20 @@ def show_names_as_written(figure: Figure) -> None:
 
 
 def legend_below(figure: Figure, axis: Axes, size: float = 9) -> None:
-    """The axis's legend below the figure, in as many columns as its width holds."""
+    """Draw an axis's legend below the figure, in as many columns as fit."""
     handles, labels = axis.get_legend_handles_labels()
-    if handles:
-        letters = figure.get_figwidth() * 72 / (0.62 * size)
-        columns = max(1, min(int(letters / (max(map(len, labels)) + 8)), len(labels)))
-        figure.legend(
-            handles, labels, loc="outside lower center", ncols=columns, fontsize=size, frameon=False
-        )
+    if not handles:
+        return
+    letters = figure.get_figwidth() * 72 / (0.62 * size)
+    longest = max(map(len, labels)) + 8
+    columns = max(1, min(int(letters / longest), len(labels)))
+    options: dict[str, Any] = {"ncols": columns, "fontsize": size, "frameon": False}
+    figure.legend(handles, labels, loc="outside lower center", **options)
 
 
-def color_bar(figure: Figure, drawn: Any, axes: Any, label: str, **options: Any) -> Any:
-    """A colour bar next to axes."""
-    bar = figure.colorbar(drawn, ax=axes, shrink=0.8, pad=0.02, **options)
+def color_bar(figure: Figure, artist: Any, axes: Any, label: str, **options: Any) -> Any:
+    """Draw an artist's colour bar next to axes."""
+    bar = figure.colorbar(artist, ax=axes, shrink=0.8, pad=0.02, **options)
     bar.set_label(label)
     bar.outline.set_visible(False)
     return bar

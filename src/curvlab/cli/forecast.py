@@ -28,7 +28,7 @@ from curvlab.run.cells import SEED, Cells, identify
 from curvlab.run.command import Command, complete, finished
 from curvlab.run.sections import seeds_from
 from curvlab.search.space import seeds_of
-from curvlab.study.flat_counterpart import overrides_of_runs, spaces_of
+from curvlab.study.flat_counterpart import models_in_spaces, run_overrides
 
 LONG = 3600.0  # seconds from which the forecast says how to run less
 SHORT = 60.0  # seconds below which a single run has no forecast
@@ -318,4 +318,4 @@ def _has(run: Run, key: str, value: Any) -> bool:
 
 def _study_runs(study: Command) -> Iterator[Any]:
     for model in study.config.study.models:
-        yield from spaces_of(model, overrides_of_runs(study.overrides), study.config.study)
+        yield from models_in_spaces(model, run_overrides(study.overrides), study.config.study)

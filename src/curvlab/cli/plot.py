@@ -32,7 +32,7 @@ from curvlab.analysis.style import save_figure
 from curvlab.cli.verbs import OneLineParser, Verb, write
 from curvlab.config.folder import CONFIGS
 from curvlab.errors import UsageError
-from curvlab.study.grid import cells_of
+from curvlab.study.grid import grid_cells
 from curvlab.tables.boards import board
 from curvlab.tables.report import Report, build_report
 from curvlab.tables.spec import load_table, results_folder, workplace
@@ -161,7 +161,7 @@ def plot_map(arguments: argparse.Namespace) -> Figure:
     x = arguments.x
     y = arguments.y
     space = arguments.space
-    cells = cells_of(arguments.folder, x, y, arguments.model, space)
+    cells = grid_cells(arguments.folder, x, y, arguments.model, space)
     name = space.capitalize() or "Best curved space"
     title = f"{name} minus flat, {cells['seeds'].max()} seeds"
     numbers = arguments.output.with_suffix(".csv")

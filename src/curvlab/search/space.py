@@ -18,7 +18,8 @@ _ABSENT = object()
 
 def values_by_key(config: DictConfig) -> dict[str, list[Any]]:
     """Dotted keys of the search with their values, without keys whose values are null."""
-    return {key: list(values) for key, values in leaves(config.search.space) if values is not None}
+    space = leaves(config.search.space)
+    return {key: list(values) for key, values in space if values is not None}
 
 
 def seeds_of(config: DictConfig) -> list[Any]:
@@ -27,28 +28,31 @@ def seeds_of(config: DictConfig) -> list[Any]:
 
 
 def defaults(config: DictConfig) -> dict[str, Any] | None:
-    """The configuration's own values of the searched keys; None if one is not searched."""
-    space = values_by_key(config)
-    current = {key: OmegaConf.select(config, key) for key in space}
-    return current if all(current[key] in values for key, values in space.items()) else None
+    """The configuration's values of the search's keys; None if a value is not in the space."""
+    current = {}
+    for key, values in values_by_key(config).items():
+        current[key] = OmegaConf.select(config, key)
+        if current[key] not in values:
+            return None
+    return current
 
 
 def _is_installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
-    except ModuleNotFoundError:  # of the package above it
+    except ModuleNotFoundError:  # the parent package is missing
         return False
 
 
 def check_search(config: DictConfig, overrides: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Refuse an invalid search; `overrides` are those of the command line by their keys."""
+    """Refuse an invalid search; `overrides` are the command line's overrides by key."""
     missing = [name for name in PACKAGES if not _is_installed(name)]
     if missing:
         raise UsageError(f"search= needs {' and '.join(missing)}: pip install 'curvlab[hpo]'")
     if "metric" not in config.task:
         raise UsageError(
-            f"task={config.task.name} has no validation nodes, and a search must not use the nodes "
-            "that it is tested on: choose a dataset with labels, such as cora"
+            f"task={config.task.name} has no validation nodes, and a search must not use test "
+            "nodes: choose a dataset with labels, such as cora"
         )
     seeds = seeds_of(config)
     if not seeds:
@@ -59,9 +63,11 @@ def check_search(config: DictConfig, overrides: Mapping[str, str] = MappingProxy
     for seed in seeds:
         check_setting("seed", config, seed)
     for key, values in leaves(config.search.space):
-        if values is not None and not (isinstance(values, ListConfig) and values):
+        if values is None:
+            continue
+        if not isinstance(values, ListConfig) or not values:
             raise UsageError(f"{SPACE}.{key}={values} must be a list of values, as in [1,2]")
-        if values is not None and any(value in values[:i] for i, value in enumerate(values)):
+        if any(value in values[:i] for i, value in enumerate(values)):
             raise UsageError(f"{SPACE}.{key}={values} must be a list of different values")
     space = values_by_key(config)
     if not space:

@@ -1,4 +1,4 @@
-"""The runs of a study: which model, in which space, with which overrides."""
+"""The runs of a study: models, spaces and overrides."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ ALTERNATIVES = {
     "table": "run table= by itself",
     "search": "run search= by itself",
 }
-"""Groups that a study sets itself or that are other sweeps, with what to do instead."""
+"""Groups that a study sets or that are other sweeps, with the alternative to each."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,22 @@ class ModelInSpace:
     dim: int
 
     def config(self, seed: int) -> DictConfig:
-        """Compose a run."""
+        """Compose the configuration of a run."""
         return compose([*self.overrides, f"seed={seed}"])
 
 
-def spaces_of(model: str, overrides: Sequence[str], options: DictConfig) -> list[ModelInSpace]:
-    """A model in each kind of space that it can be built with, flat space first."""
+def models_in_spaces(
+    model: str, overrides: Sequence[str], options: DictConfig
+) -> list[ModelInSpace]:
+    """The model in each kind of space that it supports, flat space first."""
     defaults = [*(options.get("overrides") or ()), "trainer.plots=false", "trainer.progress=false"]
-    for key, value in (("trainer.max_steps", options.steps), ("model.dim", options.dim)):
-        defaults += [] if value is None else [f"{key}={value}"]
+    if options.steps is not None:
+        defaults.append(f"trainer.max_steps={options.steps}")
+    if options.dim is not None:
+        defaults.append(f"model.dim={options.dim}")
     keys = set(map(_key, overrides))
-    common = [*(each for each in defaults if _key(each) not in keys), *overrides]
+    common = [default for default in defaults if _key(default) not in keys]
+    common += overrides
     models = []
     for space, choices in options.spaces.items():
         for choice in choices or ():
@@ -50,9 +55,9 @@ def spaces_of(model: str, overrides: Sequence[str], options: DictConfig) -> list
             if fits(config):
                 models.append(ModelInSpace(model, str(space), candidate, int(config.model.dim)))
                 break
-    models.sort(key=lambda one: one.space != FLAT)
+    models.sort(key=lambda member: member.space != FLAT)
     if len(models) < 2 or models[0].space != FLAT:
-        spaces = ", ".join(one.space for one in models) or "none"
+        spaces = ", ".join(member.space for member in models) or "none"
         raise UsageError(
             f"study.models: model={model} has {spaces} of the study's spaces, and a comparison "
             "needs flat space and another; choose other models, such as fpst, kappa_gcn or hgcn"
@@ -67,8 +72,10 @@ def fits(config: DictConfig) -> bool:
     except UsageError:
         return False
     kappa = config.manifold.get("kappa")
+    if not OmegaConf.is_list(kappa):
+        return True
     components = config.model.get("components", config.model.get("heads", 1))
-    return not OmegaConf.is_list(kappa) or len(kappa) == components
+    return len(kappa) == components
 
 
 def check_study(config: DictConfig, overrides: Sequence[str], models: Sequence[str]) -> None:
@@ -80,9 +87,10 @@ def check_study(config: DictConfig, overrides: Sequence[str], models: Sequence[s
     options = config.study
     unknown = [name for name in options.models if name not in models]
     if unknown or not options.models:
+        missing = f"; there is no {unknown[0]}" if unknown else ""
         raise UsageError(
             f"study.models={list(options.models)} must name choices of model=, such as fpst and "
-            f"kappa_gcn{f'; there is no {unknown[0]}' if unknown else ''}"
+            f"kappa_gcn{missing}"
         )
     if len(set(options.models)) < len(options.models):
         raise UsageError(f"study.models={list(options.models)} must be different models")
@@ -99,12 +107,16 @@ def check_study(config: DictConfig, overrides: Sequence[str], models: Sequence[s
         )
 
 
-def overrides_of_runs(overrides: Sequence[str]) -> list[str]:
-    """The overrides of a command that all runs of a study share."""
-    of_study = ("study", "seed", "rerun", "print_config")
-    groups = ("study.", "hydra")
-    keys = {override: _key(override) for override in overrides}
-    return [o for o, key in keys.items() if key not in of_study and not key.startswith(groups)]
+def run_overrides(overrides: Sequence[str]) -> list[str]:
+    """A command's overrides for each run, without the overrides of the study itself."""
+    study_keys = ("study", "seed", "rerun", "print_config")
+    study_groups = ("study.", "hydra")
+    key_by_override = {override: _key(override) for override in overrides}
+    return [
+        override
+        for override, key in key_by_override.items()
+        if key not in study_keys and not key.startswith(study_groups)
+    ]
 
 
 def _key(override: str) -> str:

@@ -1,4 +1,4 @@
-"""Tables of finished studies: over a grid of options, and of graphs of known geometry."""
+"""Tables of finished studies: grids of options, and graphs of known geometry."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from curvlab.statistics import LEVEL
 
 JSON = "study.json"
 
-KNOWN = {
+GEOMETRIES = {
     "balanced_tree": "hyperbolic",
     "noisy_tree": "hyperbolic",
     "sphere_points": "spherical",
@@ -21,34 +21,38 @@ KNOWN = {
     "random_geometric": "flat",
     "ring_of_trees": "product",
 }
-"""The space that fits the graph of a data set."""
+"""The space that fits the graph, by data set."""
 
 
-def cells_of(folder: Path, x: str, y: str, model: str = "", space: str = "") -> pd.DataFrame:
+def grid_cells(folder: Path, x: str, y: str, model: str = "", space: str = "") -> pd.DataFrame:
     """Read the studies below a folder whose commands set the options x (across) and y (up)."""
     rows = []
     for study in _studies(folder):
-        pairs = (override.lstrip("+").partition("=") for override in _overrides(study))
-        values = {key: yaml.safe_load(value) for key, _, value in pairs}
+        values = {}
+        for override in _overrides(study):
+            key, _, value = override.lstrip("+").partition("=")
+            values[key] = yaml.safe_load(value)
         if x not in values or y not in values:
             continue
         reports = dict(zip(study["models"], study["reports"], strict=True))
-        chosen = model or "MODEL"
+        name = model or "MODEL"
         if not model and len(reports) == 1:
-            (chosen,) = reports
-        if chosen not in reports:
-            raise UsageError(f"--model {chosen} must be one of {', '.join(reports)}")
-        rows.append({"row": values[y], "column": values[x], **_cell(reports[chosen], space)})
+            (name,) = reports
+        if name not in reports:
+            raise UsageError(f"--model {name} must be one of {', '.join(reports)}")
+        cell = _cell(reports[name], space)
+        rows.append({"row": values[y], "column": values[x], **cell})
     if not rows:
         raise UsageError(
             f"{folder} has no study whose overrides set {y} and {x}: run one for each value "
             f"by curvlab train -m study=spaces dataset=... {x}=A,B,... {y}=C,D,..."
         )
     table = pd.DataFrame(rows).sort_values(["row", "column"], ignore_index=True)
-    repeated = table[table.duplicated(["row", "column"])]
-    if repeated.size:
-        cell = f"{y}={repeated['row'].iloc[0]}, {x}={repeated['column'].iloc[0]}"
-        raise UsageError(f"{folder} has two studies of {cell}: name the folder of one grid")
+    duplicates = table[table.duplicated(["row", "column"])]
+    if duplicates.size:
+        duplicate: Any = duplicates.iloc[0]
+        values_text = f"{y}={duplicate['row']}, {x}={duplicate['column']}"
+        raise UsageError(f"{folder} has two studies of {values_text}: name the folder of one grid")
     return table
 
 
@@ -56,7 +60,7 @@ def answers(folder: Path) -> pd.DataFrame:
     """Read the studies of graphs of known geometry: a row for each graph and model."""
     rows = []
     for study in _studies(folder):
-        expected = KNOWN.get(study["dataset"])
+        expected = GEOMETRIES.get(study["dataset"])
         for model, report in zip(study["models"], study["reports"], strict=True):
             if expected is None:
                 continue
@@ -80,7 +84,9 @@ def answers(folder: Path) -> pd.DataFrame:
                 }
             )
     if not rows:
-        raise UsageError(f"{folder} has no study of {', '.join(KNOWN)}: run study=spaces on them")
+        raise UsageError(
+            f"{folder} has no study of {', '.join(GEOMETRIES)}: run study=spaces on them"
+        )
     return pd.DataFrame(rows)
 
 
@@ -90,13 +96,15 @@ def _studies(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _overrides(study: Mapping[str, Any]) -> list[str]:
-    """The overrides of a study, which earlier versions stored as `words`."""
-    overrides: list[str] = study["overrides"] if "overrides" in study else study["words"]
+    """The overrides of a study; earlier versions stored them as `words`."""
+    key = "overrides" if "overrides" in study else "words"
+    overrides: list[str] = study[key]
     return overrides
 
 
 def _cell(report: Mapping[str, Any], space: str = "") -> dict[str, Any]:
-    # Earlier studies have rows of narrower models after those of full width.
+    """Compare a space, by default the best curved space, with flat space."""
+    # Earlier studies have rows of narrower models after the rows of full width.
     table = pd.DataFrame(report["table"]).drop_duplicates("space").set_index("space")
     table = table.dropna(subset="scores")
     flat = table.iloc[0]
@@ -104,10 +112,10 @@ def _cell(report: Mapping[str, Any], space: str = "") -> dict[str, Any]:
     if space and space not in curved.index:
         raise UsageError(f"--space {space} must be one of {', '.join(curved.index)}")
     numbers = curved[["difference", "pm", "p_holm", "pairs"]].astype(float)  # null is NaN
-    chosen = space or str(numbers["difference"].idxmax())
-    row: Any = numbers.loc[chosen]
+    space = space or str(numbers["difference"].idxmax())
+    row: Any = numbers.loc[space]
     return {
-        "space": chosen,
+        "space": space,
         "flat": flat["mean"],
         "difference": float(row["difference"]),
         "pm": float(row["pm"]),

@@ -48,25 +48,21 @@ console = plain_console(soft_wrap=True)
 def publish(
     folder: Path, study: Mapping[str, Any], facts: GraphFacts, reports: Sequence[Report]
 ) -> None:
-    """Write JSON and picture of a study, and print its answer."""
+    """Write the JSON file and the picture of a study, and print its answer."""
     answer = overall(reports)
     budget = (
         f"Task {study['task']}, scores are {study['metric']} in points of 100. Each model has in "
         f"each space {study['seeds']} runs of at most {study['steps']} steps, with the same seeds, "
         "split and width."
     )
-    stored_reports = []
-    for report in reports:
-        table = report.table.astype(object).where(report.table.notna(), None)  # null, not NaN
-        stored_reports.append(vars(report) | {"table": table.to_dict("records")})
-    stored = {
+    content = {
         "answer": answer,
         "commit": git_commit(),
         **study,
         "facts": asdict(facts),
-        "reports": stored_reports,
+        "reports": list(map(_report_content, reports)),
     }
-    atomic_write(folder / JSON, json.dumps(stored, indent=2) + "\n")
+    atomic_write(folder / JSON, json.dumps(content, indent=2) + "\n")
     save_figure(picture(reports, facts), folder / PICTURE)
     for report in reports:
         console.print(f"{report.label} on {study['label']}")
@@ -80,6 +76,12 @@ def publish(
     console.print(answer, style="bold")
     for name in (JSON, PICTURE):
         console.print(f"  {relative_path(folder / name)}")
+
+
+def _report_content(report: Report) -> dict[str, Any]:
+    """A report as JSON: a table of records, with null in place of NaN."""
+    table = report.table.astype(object).where(report.table.notna(), None)
+    return vars(report) | {"table": table.to_dict("records")}
 
 
 @styled
@@ -104,8 +106,9 @@ def _draw_differences(axis: Axes, report: Report) -> None:
     row: Any
     for place, row in enumerate(rows.itertuples()):
         color = LINES[0] if row.p_holm < LEVEL else MUTED
-        each = np.subtract(row.scores, flat["scores"])
-        axis.plot(each, np.full(len(each), place), ".", color=color, alpha=0.35)
+        differences = np.subtract(row.scores, flat["scores"])
+        heights = np.full(len(differences), place)
+        axis.plot(differences, heights, ".", color=color, alpha=0.35)
         axis.errorbar(row.difference, place, xerr=row.pm, fmt="o", color=color, capsize=3)
     axis.set_yticks(range(len(rows)), rows["space"])
     axis.set(ylim=(-0.6, len(rows) - 0.4), xlabel="points more than flat, 95 % interval")
@@ -113,13 +116,20 @@ def _draw_differences(axis: Axes, report: Report) -> None:
 
 
 def _format(table: pd.DataFrame) -> pd.DataFrame:
+    """Format the numbers of a report's table."""
     table = table.dropna(subset="scores")
     kappas = []
     for space, layers in zip(table["space"], table["curvatures"], strict=True):
-        values = [kappa for layer in layers.values() for kappa in layer] if space != FLAT else []
-        more = " ..." * (len(values) > 4)
-        kappas.append(", ".join(f"{kappa:.2g}" for kappa in values[:4]) + more)
+        kappas.append("" if space == FLAT else _format_kappas(layers))
     table = table.assign(kappas=kappas).reindex(columns=list(COLUMNS))
     for column, (_, form) in COLUMNS.items():
         table[column] = ["" if pd.isna(v) else format(v, form) for v in table[column]]
-    return table.rename(columns={column: heading for column, (heading, _) in COLUMNS.items()})
+    headings = {column: heading for column, (heading, _) in COLUMNS.items()}
+    return table.rename(columns=headings)
+
+
+def _format_kappas(layers: Mapping[str, Sequence[float]]) -> str:
+    """Format at most four curvatures of all layers."""
+    kappas = [kappa for layer in layers.values() for kappa in layer]
+    text = ", ".join(f"{kappa:.2g}" for kappa in kappas[:4])
+    return f"{text} ..." if len(kappas) > 4 else text

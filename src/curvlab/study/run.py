@@ -1,9 +1,10 @@
-"""Run a study, models in several spaces as ordinary runs, and write its answer."""
+"""Run a study: models in several spaces, as ordinary runs, and an answer."""
 
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stdout
 from io import StringIO
+from itertools import islice
 from pathlib import Path
 from statistics import mean
 from time import monotonic
@@ -30,7 +31,7 @@ from curvlab.run.parts import build_data
 from curvlab.run.reporting import relative_path
 from curvlab.run.sections import seeds_from
 from curvlab.run.train import train_in
-from curvlab.study.flat_counterpart import ModelInSpace, overrides_of_runs, spaces_of
+from curvlab.study.flat_counterpart import ModelInSpace, models_in_spaces, run_overrides
 from curvlab.study.page import console, publish
 from curvlab.study.verdict import Report, compare, recommend
 
@@ -45,13 +46,13 @@ COSTS = {
 
 
 def study(command: Command) -> Result:
-    """Run a study and write its answer; runs with a result are not repeated."""
+    """Run a study and write its answer; finished runs are not repeated."""
     folder = RunDirectory(Path(HydraConfig.get().runtime.output_dir))
     result = command.initial_result()
     result.experiment = "study"
     with folder.locked(None):
         try:
-            overrides = overrides_of_runs(command.overrides)
+            overrides = run_overrides(command.overrides)
             folder.prepare(result, fresh=False)
             result.score = _study(command.config, overrides, folder.path)
             result.status = "finished"
@@ -67,32 +68,30 @@ def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
     seeds = seeds_from(options.seeds, config.seed)
     device = choose_device(config.trainer.accelerator, config.trainer.precision)
     prepare_process(config.trainer.threads, device)
-    spaces = {model: spaces_of(model, overrides, options) for model in options.models}
-    first = next(iter(spaces.values()))[0].config(config.seed)
+    models = {name: models_in_spaces(name, overrides, options) for name in options.models}
+    first = models[options.models[0]][0].config(config.seed)
     data = build_data(first)
     data.prepare_data()
     facts = graph_facts(data.graph)
     for line in facts.lines():
         console.print(f"  {line}")
-    for model, models in spaces.items():
-        names = ", ".join(one.space for one in models)
-        console.print(f"{model} on {config.dataset.label}: {len(seeds)} runs in {names}")
-    console.print(f"runs are in {relative_path(folder / 'runs')}")
-    cells = [
-        (one.config(seed), folder / "runs" / model / f"{one.space}_{one.dim}" / f"seed{seed}")
-        for model, models in spaces.items()
-        for one in models
-        for seed in seeds
-    ]
-    all_results = run_cells(cells, config)
-    results = iter(all_results)
-    rows = {
-        model: [row_of(one, [next(results) for _ in seeds]) for one in models]
-        for model, models in spaces.items()
-    }
-    labels = {model: str(models[0].config(0).model.label) for model, models in spaces.items()}
-    reports = [_report(labels[model], rows[model]) for model in spaces]
-    stored = {
+    for name, members in models.items():
+        spaces = ", ".join(member.space for member in members)
+        console.print(f"{name} on {config.dataset.label}: {len(seeds)} runs in {spaces}")
+    run_folder = folder / "runs"
+    console.print(f"runs are in {relative_path(run_folder)}")
+    cells = list[Cell]()
+    for name, members in models.items():
+        for member in members:
+            space_folder = run_folder / name / f"{member.space}_{member.dim}"
+            cells += [(member.config(seed), space_folder / f"seed{seed}") for seed in seeds]
+    results = run_cells(cells, config)
+    remaining = iter(results)
+    reports = list[Report]()
+    for members in models.values():
+        rows = [summarise_runs(member, [*islice(remaining, len(seeds))]) for member in members]
+        reports.append(_report(str(members[0].config(0).model.label), rows))
+    settings = {
         "dataset": config.dataset.name,
         "label": config.dataset.label,
         "task": first.task.name,
@@ -101,9 +100,9 @@ def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
         "steps": int(first.trainer.max_steps),
         "overrides": list(overrides),
         "models": list(options.models),
-        "references": mean_references(all_results),
+        "references": mean_references(results),
     }
-    publish(folder, stored, facts, reports)
+    publish(folder, settings, facts, reports)
     return max(report.score for report in reports)
 
 
@@ -125,40 +124,45 @@ def run_cells(cells: Sequence[Cell], config: DictConfig) -> list[Result]:
     if choose_device(options.accelerator, options.precision).type == "cpu":
         workers = min(len(cells), torch.get_num_threads())
     results: list[Result] = []
-    started = monotonic()
+    start = monotonic()
+    total = len(cells)
     with ProcessPoolExecutor(workers, start_context(), initializer=end_with_parent) as pool:
-        for result in (map if workers == 1 else pool.map)(run_cell, cells):
+        run_all = map if workers == 1 else pool.map
+        for result in run_all(run_cell, cells):
             results.append(result)
-            done = len(results)
-            total = len(cells)
+            count = len(results)
+            seconds_per_cell = (monotonic() - start) / count
             score = f"{result.score:.2f}" if result.score is not None else result.error
-            left = format_time((monotonic() - started) / done * (total - done))
-            console.print(
-                f"[{done}/{total}] {result.model}, {result.manifold}, seed {result.seed}: {score}"
-                + (f", about {left} left" if done < total else "")
+            line = (
+                f"[{count}/{total}] {result.model}, {result.manifold}, seed {result.seed}: {score}"
             )
+            if count < total:
+                line += f", about {format_time(seconds_per_cell * (total - count))} left"
+            console.print(line)
     return results
 
 
 def run_cell(cell: Cell) -> Result:
-    """Run one configuration; its result holds an error that ends it."""
+    """Run one configuration; if it fails, the result has the error."""
     register_resolvers()
     config, folder = cell
     with redirect_stdout(StringIO()):
         return train_in(Command((), config), RunDirectory(folder), multirun=True)
 
 
-def row_of(one: ModelInSpace, results: Sequence[Result]) -> dict[str, Any]:
+def summarise_runs(model: ModelInSpace, results: Sequence[Result]) -> dict[str, Any]:
     """The runs of a model in a space as a row; see `curvlab.study.verdict`."""
-    names = {"space": one.space, "dim": one.dim, "overrides": one.overrides}
-    failed = next((result for result in results if result.score is None), None)
-    if failed is not None:
-        error = f"seed {failed.seed} {failed.status}: {failed.error}"
-        return names | {"scores": None, "error": error}
-    scores = [float(result.score) for result in results if result.score is not None]
+    row: dict[str, Any] = {"space": model.space, "dim": model.dim, "overrides": model.overrides}
+    scores = list[float]()
+    for result in results:
+        if result.score is None:
+            error = f"seed {result.seed} {result.status}: {result.error}"
+            return row | {"scores": None, "error": error}
+        scores.append(float(result.score))
     curvatures = pd.DataFrame([result.curvatures for result in results])
     kappas = {str(k): np.mean(curvatures[k].tolist(), axis=0).tolist() for k in curvatures}
-    table = pd.DataFrame([[getattr(r, name) for name in COSTS.values()] for r in results])
-    means = dict(zip(COSTS, table.astype(float).mean(), strict=True))
-    row = {"scores": scores, "error": None, "mean": mean(scores), "curvatures": kappas}
-    return names | row | means
+    row |= {"scores": scores, "error": None, "mean": mean(scores), "curvatures": kappas}
+    for column, field in COSTS.items():
+        costs = pd.Series([getattr(result, field) for result in results], dtype=float)
+        row[column] = costs.mean()
+    return row

@@ -24,8 +24,12 @@ class Report:
     """A model's results and the recommended space.
 
     Attributes:
-        alike: Spaces that are not distinguishable from the recommended one.
-        decided: False if no gain over flat space is significant and one of `POINT` is possible.
+        label: The model's label.
+        table: Scores and comparisons with flat space, one row per space.
+        space: The recommended space.
+        alike: Spaces that are not distinguishable from the recommended space.
+        text: The answer in sentences.
+        decided: False if no gain over flat space is significant and a gain of `POINT` is possible.
     """
 
     label: str
@@ -70,17 +74,17 @@ def compare(table: pd.DataFrame) -> pd.DataFrame:
 def recommend(label: str, table: pd.DataFrame) -> Report:
     """Recommend a space for a model: the simplest that is not distinguishable from the best.
 
-    Candidates beat flat space by the corrected t test at 5 %. Without one, flat space is
+    Candidates beat flat space by the corrected t test at 5 %. Without a candidate, flat space is
     recommended. The question is then undecided unless every other space is significantly worse, or
-    has at least three pairs whose difference's 95 % interval ends below a gain of one point.
+    has at least three pairs and a 95 % interval of the difference below a gain of one point.
     """
     curved = table.iloc[1:].dropna(subset="scores")
     significant = curved["p_holm"] < LEVEL
     better = curved[significant & (curved["difference"] > 0)]
     if len(better):
-        top = _best(better)["scores"]
-        as_good = [not compare_pairs(top, scores).p_t < LEVEL for scores in better["scores"]]
-        candidates = better[as_good]
+        highest = _best(better)["scores"]
+        p_values = [compare_pairs(highest, scores).p_t for scores in better["scores"]]
+        candidates = better[[not p < LEVEL for p in p_values]]
         best: Any = candidates.iloc[0]
         names = tuple(candidates["space"].iloc[1:])
         text = (
@@ -88,35 +92,43 @@ def recommend(label: str, table: pd.DataFrame) -> Report:
             f"{best['difference']:.2f} points more than in flat space, 95 % interval "
             f"{best['interval']}, p = {best['p_holm']:.2g} after Holm."
         )
-        text += f" {_list_names(names).capitalize()} did not do better." if names else ""
+        if names:
+            text += f" {_list_names(names).capitalize()} did not do better."
         return Report(label, table, best["space"], names, text)
     equal = curved[~significant]
     worse = curved[significant]
     if equal.empty:
-        less = f"by {-worse['difference'].max():.2f} points or more"
-        text = f"{label} stays flat: every other space scores less, {less}."
+        loss = -worse["difference"].max()
+        text = f"{label} stays flat: every other space scores less, by {loss:.2f} points or more."
         return Report(label, table, FLAT, (), text)
     possible = equal[[_may_gain(row) for _, row in equal.iterrows()]]
     decided = possible.empty
     if decided:
-        text = f"{label} stays flat: no space gains a point, "
-        text += f"and no difference was found. {_budget(_best(equal), len(curved))}"
+        text = (
+            f"{label} stays flat: no space gains a point, and no difference was found. "
+            f"{_budget(_best(equal), len(curved))}"
+        )
     else:
-        text = f"{label}: undecided. No difference was found, but {_list_names(possible['space'])} "
-        text += f"may gain a point or more. {_budget(_best(possible), len(curved))}"
-    text += f" Worse than flat: {_list_names(worse['space'])}." if len(worse) else ""
+        text = (
+            f"{label}: undecided. No difference was found, but {_list_names(possible['space'])} "
+            f"may gain a point or more. {_budget(_best(possible), len(curved))}"
+        )
+    if len(worse):
+        text += f" Worse than flat: {_list_names(worse['space'])}."
     return Report(label, table, FLAT, tuple(equal["space"]), text, decided)
 
 
 def _may_gain(row: Any) -> bool:
     """Whether the runs do not exclude that a space gains `POINT` over flat space."""
+    if row["pairs"] < FEWEST:
+        return True
     all_equal = row["std"] == 0 and row["difference"] == 0
-    excluded = all_equal or row["difference"] + row["pm"] < POINT
-    return row["pairs"] < FEWEST or not excluded
+    is_excluded = all_equal or row["difference"] + row["pm"] < POINT
+    return not is_excluded
 
 
 def overall(reports: Sequence[Report]) -> str:
-    """Whether curvature is worth it for any model, and where the highest mean is."""
+    """Say whether curvature is worth it for any model, and which space has the highest mean."""
     best = max(reports, key=lambda report: report.highest)
     score, space = best.highest
     gains = [report.label for report in reports if report.space != FLAT]
@@ -134,7 +146,7 @@ def _best(rows: pd.DataFrame) -> Any:
 
 
 def _budget(row: Any, tests: int) -> str:
-    """The effect that this number of runs detects, and how many runs detect a smaller one."""
+    """State the effect that the runs detect, and the number of runs for a smaller effect."""
     std = float(row["std"])
     pairs = int(row["pairs"])
     level = LEVEL / tests
@@ -147,13 +159,15 @@ def _budget(row: Any, tests: int) -> str:
         return difference
     aim = POINT if limit > POINT else limit / 2
     runs = required_runs(aim, std, level)
-    more = f", with about {runs} runs one of {aim:.2f} points" if runs else ""
-    return (
+    text = (
         f"{difference} With {pairs} runs a difference of about {limit:.2f} points is detectable "
-        f"with 80 % power{more}."
+        "with 80 % power"
     )
+    if runs:
+        text += f", with about {runs} runs one of {aim:.2f} points"
+    return f"{text}."
 
 
-def _list_names(listed: Iterable[str]) -> str:
-    names = list(listed)
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def _list_names(spaces: Iterable[str]) -> str:
+    *names, last = spaces
+    return f"{', '.join(names)} and {last}" if names else last
