@@ -9,6 +9,7 @@ import torch
 from lightning.pytorch.utilities.seed import isolate_rng
 from torch_geometric.data import Data
 
+from curvlab.cli.job import call_as_job
 from curvlab.cli.overrides import check_overrides, keep_folder, read_overrides
 from curvlab.config.compose import compose
 from curvlab.errors import UsageError
@@ -48,7 +49,7 @@ def train(*overrides: str, data: Data | None = None) -> Run:
     strict = torch.are_deterministic_algorithms_enabled()
     try:
         with isolate_rng():
-            run.call(train_command, logs=False)
+            call_as_job(train_command, run, logs=False)
     finally:
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(strict)

@@ -5,15 +5,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from multiprocessing import current_process
 from typing import Any
 
 import hydra
 from hydra.errors import HydraException
-from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from curvlab.cli.forecast import Forecast, forecast_of_run
+from curvlab.cli.job import call_as_job, run, run_command
 from curvlab.cli.overrides import (
     INFORMATION,
     MULTIRUN,
@@ -43,50 +42,11 @@ from curvlab.errors import (
 )
 from curvlab.program import import_command, print_if_slow
 from curvlab.run import signals
-from curvlab.run.command import Command, complete
-from curvlab.run.group import end_group_at_exit, end_with_parent, follow, group
+from curvlab.run.command import complete
+from curvlab.run.group import end_group_at_exit, follow, group
 from curvlab.run.messages import read_run
 
 DRY_RUN = "--dry-run"  # the flag with which a command prints its forecast and stops
-
-
-def run(config: DictConfig) -> float | None:
-    """Run one configuration, as a job of Hydra's; return the metric that a search maximises."""
-    return run_command(Command.from_hydra(config))
-
-
-def run_command(command: Command) -> float | None:
-    """Train, search or study; return the metric that a search maximises."""
-    launched = current_process().name != "MainProcess"
-    if launched:
-        from curvlab.run.sweep import is_over
-
-        signals.install(speaks=False)
-        end_with_parent()
-        if signals.last_signal() or is_over():
-            return None
-    from curvlab.run.endings import RunFailedError
-    from curvlab.run.train import train
-
-    try:
-        if "search" in command.config:
-            from curvlab.search.run import search
-
-            return search(command).objective
-        if "study" in command.config:
-            from curvlab.study.run import study
-
-            return study(command).objective
-        return train(command).objective
-    except UsageError as error:
-        complain(str(error))
-    except RunFailedError as error:
-        print(f"curvlab train: {error}", file=sys.stderr)
-        sys.exit(1)
-    except signals.Interrupted:
-        if not launched:
-            raise
-        return None
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -166,7 +126,7 @@ def _run(arguments: Sequence[str]) -> int:
         print(expected, flush=True)
     if _imported("curvlab.run.train") is None:
         return 1
-    first.call(run_command, logs=True)
+    call_as_job(run_command, first, logs=True)
     return 0
 
 

@@ -7,24 +7,17 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from hydra import initialize_config_dir
-from hydra._internal.callbacks import Callbacks
-from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.utils import run_job
-from hydra.types import HydraContext
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
 from curvlab.config.building import build, name_keys_in_errors
 from curvlab.config.compose import (
-    JOB,
     compose,
     compose_with_hydra,
     drop_replaced_options,
     relabel,
     without_hydra,
 )
-from curvlab.config.folder import CONFIGS
 from curvlab.config.resolvers import data_name
 from curvlab.config.schema import is_subclass
 from curvlab.config.trust import trust
@@ -162,23 +155,6 @@ class Command:
             for key, override in by_key.items()
             if key not in swept and decides(key, self.stored)
         )
-
-    def call(self, work: Callable[["Command"], Any], logs: bool) -> Any:
-        """Call `work` with this command as a job of Hydra's."""
-        assert self.full is not None
-        spare_read_only(self.full, self.folder(multirun=False))
-        with initialize_config_dir(str(CONFIGS), JOB, version_base="1.3"):
-            loader = GlobalHydra.instance().config_loader()
-            context = HydraContext(loader, Callbacks(self.full))
-            job = run_job(
-                lambda _: work(self),
-                self.full,
-                "hydra.run.dir",
-                None,
-                context,
-                configure_logging=logs,
-            )
-        return job.return_value
 
     def folder(self, multirun: bool) -> Path:
         """The folder of the run, by itself or as a cell of a sweep."""
