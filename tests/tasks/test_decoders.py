@@ -7,14 +7,14 @@ from curvlab.errors import UsageError
 from curvlab.layers.lorentz import LorentzPrototypes
 from curvlab.layers.stereographic import StereographicLogits
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic
-from curvlab.tasks.decoders import TangentLogits, decoder_of
+from curvlab.tasks.decoders import TangentLogits, make_node_decoder
 from placed import Placed
 
 pytestmark = pytest.mark.usefixtures("float64")
 
 
 def decoder(kind, space, dim, *options):
-    return decoder_of(Placed(torch.zeros(1, dim), space), kind, 3, *options)
+    return make_node_decoder(Placed(torch.zeros(1, dim), space), kind, 3, *options)
 
 
 def test_by_itself_it_is_what_the_space_asks_for():
@@ -62,7 +62,7 @@ def test_what_there_is_not_is_refused(kind, space, options, says):
 
 def test_no_decoder_follows_logits():
     made = Placed(torch.zeros(1, 3), Euclidean(), logits=True)
-    assert isinstance(decoder_of(made, "auto", 3), torch.nn.Identity)
+    assert isinstance(make_node_decoder(made, "auto", 3), torch.nn.Identity)
     for given in (("linear", 3), ("auto", 3, "geometric", "as_released")):
         with pytest.raises(UsageError, match=r"makes the logits itself; leave decoder='auto'"):
-            decoder_of(made, *given)
+            make_node_decoder(made, *given)

@@ -7,7 +7,7 @@ import torch
 from sklearn.metrics import accuracy_score, f1_score, roc_auc_score
 
 from curvlab.errors import UsageError
-from curvlab.tasks.labels import kind_of_labels
+from curvlab.tasks.labels import make_labels
 from modes import LargestTensor
 
 NODES = 80
@@ -31,7 +31,7 @@ def labels_of(high, *shape):
     ],
 )
 def test_scores_are_scikit_learns_and_losses_cross_entropies(classes, dtype, names):
-    kind = kind_of_labels(classes, multi_label=classes == 3, metric="f1_micro")
+    kind = make_labels(classes, multi_label=classes == 3, metric="f1_micro")
     logits = logits_of(classes).round(decimals=1)  # with ties
     y = {5: labels_of(4), 1: labels_of(2), 3: labels_of(2, 3)}[classes]  # the fifth is predicted
     one = logits.squeeze(1)
@@ -53,7 +53,7 @@ def test_scores_are_scikit_learns_and_losses_cross_entropies(classes, dtype, nam
 
 
 def test_macro_f1_leaves_out_classes_that_are_neither_there_nor_predicted():
-    kind = kind_of_labels(4, multi_label=False, metric="accuracy")
+    kind = make_labels(4, multi_label=False, metric="accuracy")
     y = torch.tensor([0, 1, 1, 0])
     logits = torch.eye(4)[[0, 1, 0, 0]]
     expected = 100 * f1_score(y, [0, 1, 0, 0], average="macro")
@@ -61,7 +61,7 @@ def test_macro_f1_leaves_out_classes_that_are_neither_there_nor_predicted():
 
 
 def test_scores_make_no_table_of_nodes_by_pairs_of_classes():
-    kind = kind_of_labels(50, multi_label=False)
+    kind = make_labels(50, multi_label=False)
     logits = torch.randn(1000, 50, generator=torch.Generator().manual_seed(0))
     torch.use_deterministic_algorithms(mode=True)
     try:
@@ -80,7 +80,7 @@ def test_scores_make_no_table_of_nodes_by_pairs_of_classes():
 )
 def test_no_metric_is_finite_where_a_logit_is_not(classes, multi_label, metric, broken):
     """Though a sort and an `argmax` take NaN for the largest."""
-    kind = kind_of_labels(classes, multi_label, metric)
+    kind = make_labels(classes, multi_label, metric)
     logits, y = logits_of(classes), labels_of(2, *([classes] if multi_label else []))
     assert all(score.isfinite() for score in kind.scores(logits, y).values())
     logits[5, -1] = broken
@@ -91,7 +91,7 @@ def test_no_metric_is_finite_where_a_logit_is_not(classes, multi_label, metric, 
 
 def test_roc_auc_leaves_out_labels_that_all_nodes_have_or_none_has():
     """As OGB's evaluator does."""
-    kind = kind_of_labels(4, multi_label=True, metric="ogb_rocauc")
+    kind = make_labels(4, multi_label=True, metric="ogb_rocauc")
     y = torch.tensor([[1, 0, 1, 0], [0, 0, 1, 1], [1, 0, 1, 1]])
     logits = torch.tensor([[2.0, 1.0, 0.0, 1.0], [1.0, 2.0, 3.0, 3.0], [3.0, 1.0, 2.0, 2.0]])
     scores = kind.scores(logits, y)
@@ -100,7 +100,7 @@ def test_roc_auc_leaves_out_labels_that_all_nodes_have_or_none_has():
 
 
 def test_two_logits_have_the_roc_curve_of_their_difference():
-    kind = kind_of_labels(2, multi_label=False, metric="roc_auc")
+    kind = make_labels(2, multi_label=False, metric="roc_auc")
     logits, y = logits_of(2), labels_of(2)
     expected = 100 * roc_auc_score(y, logits[:, 1] - logits[:, 0])
     assert kind.score("roc_auc", logits, y).item() == pytest.approx(expected, rel=1e-5)
@@ -118,12 +118,12 @@ def test_two_logits_have_the_roc_curve_of_their_difference():
 )
 def test_what_the_labels_do_not_have_is_refused(classes, multi_label, metric, margin, answer):
     with pytest.raises(UsageError, match=answer):
-        kind_of_labels(classes, multi_label, metric, margin)
+        make_labels(classes, multi_label, metric, margin)
 
 
 def test_margin_loss_is_the_specifications():
     """LRN, the worked example of its layers: logits at two curvatures, margin 2."""
-    kind = kind_of_labels(2, False, "accuracy", margin=2.0)
+    kind = make_labels(2, False, "accuracy", margin=2.0)
     y = torch.tensor([0, 1])
     logits = torch.tensor([[0.019943, -0.556605], [-2.095916, -5.908870]])
     assert kind.loss(logits, y).item() == pytest.approx(2.809102, abs=1e-5)
@@ -152,7 +152,7 @@ def test_a_score_is_the_evaluators(monkeypatch, name, metric, columns, dtype):
     y = torch.randint(2, (NODES, *columns))
     y_pred = logits.float() if columns else logits.argmax(1, keepdim=True)
     evaluated = Evaluator(name).eval({"y_true": y.view(NODES, -1), "y_pred": y_pred})
-    kind = kind_of_labels(width, bool(columns), metric)
+    kind = make_labels(width, bool(columns), metric)
     expected = 100 * evaluated[metric.removeprefix("ogb_")]
     assert kind.score(metric, logits, y).item() == pytest.approx(expected, rel=1e-6)
 
@@ -160,13 +160,13 @@ def test_a_score_is_the_evaluators(monkeypatch, name, metric, columns, dtype):
 def test_large_logits_are_not_equal():
     y = torch.tensor([[0], [1], [0], [1]])
     logits = torch.tensor([[98.0], [99.0], [97.0], [100.0]])
-    assert kind_of_labels(1, True, "ogb_rocauc").score("ogb_rocauc", logits, y).item() == 100
+    assert make_labels(1, True, "ogb_rocauc").score("ogb_rocauc", logits, y).item() == 100
 
 
 def test_it_is_only_computed_where_it_is_asked_for():
-    assert "ogb_acc" not in kind_of_labels(5, False, "accuracy").metrics
-    assert "ogb_rocauc" not in kind_of_labels(5, True, "f1_micro").metrics
+    assert "ogb_acc" not in make_labels(5, False, "accuracy").metrics
+    assert "ogb_rocauc" not in make_labels(5, True, "f1_micro").metrics
     with pytest.raises(UsageError, match=r"5 classes is scored by accuracy.*ogb_acc"):
-        kind_of_labels(5, False, "ogb_rocauc")
+        make_labels(5, False, "ogb_rocauc")
     with pytest.raises(UsageError, match=r"several labels per node is scored by .*ogb_rocauc"):
-        kind_of_labels(5, True, "ogb_acc")
+        make_labels(5, True, "ogb_acc")

@@ -10,7 +10,7 @@ from curvlab.data.splits.links import LinkSplit
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Lorentz, Stereographic, lorentz
 from curvlab.optim import Adam
-from curvlab.tasks.decoders import FermiDirac, LorentzianScore, link_decoder
+from curvlab.tasks.decoders import FermiDirac, LorentzianScore, make_link_decoder
 from curvlab.tasks.link_prediction import LinkPrediction, link_scores
 from graphs import ring
 from placed import Placed
@@ -81,16 +81,16 @@ def test_fermi_dirac_is_a_half_at_its_radius_and_its_loss_is_cross_entropy():
 
 def test_the_decoder_follows_the_space():
     options = {"margin": 1.0, "radius": 2.0, "temperature": 1.0}
-    assert isinstance(link_decoder("auto", Lorentz(), **options), LorentzianScore)
-    assert isinstance(link_decoder("fermi_dirac", Lorentz(), **options), FermiDirac)
+    assert isinstance(make_link_decoder("auto", Lorentz(), **options), LorentzianScore)
+    assert isinstance(make_link_decoder("fermi_dirac", Lorentz(), **options), FermiDirac)
     for space in (Euclidean(conformal_factor=1.0), Stereographic(2)):
-        assert isinstance(link_decoder("auto", space, **options), FermiDirac)
+        assert isinstance(make_link_decoder("auto", space, **options), FermiDirac)
         with pytest.raises(UsageError, match=r"space, which has fermi_dirac"):
-            link_decoder("lorentzian", space, **options)
+            make_link_decoder("lorentzian", space, **options)
     with pytest.raises(UsageError, match=r"which has lorentzian, fermi_dirac"):
-        link_decoder("dot", Lorentz(), **options)
+        make_link_decoder("dot", Lorentz(), **options)
     with pytest.raises(UsageError, match=r"margin=None: the Lorentzian score"):
-        link_decoder("auto", Lorentz(), **{**options, "margin": None})
+        make_link_decoder("auto", Lorentz(), **{**options, "margin": None})
 
 
 def test_a_step_sees_neither_the_held_out_edges_nor_the_pairs_against_them():

@@ -13,7 +13,7 @@ from curvlab.metrics.ranking import TIES, rank_counts, ranking_metrics, ranks
 from curvlab.tasks import reconstruction
 from curvlab.tasks.decoders import LinkDecoder
 from curvlab.tasks.filter_regression import FilterRegression
-from curvlab.tasks.labels import kind_of_labels
+from curvlab.tasks.labels import make_labels
 from curvlab.tasks.likeliest_links import likeliest_links
 from curvlab.tasks.link_prediction import METRICS, LinkPrediction, link_scores
 from curvlab.tasks.predictions import PredictionQuery
@@ -90,7 +90,7 @@ KINDS = {
 
 def of_classes(classes, several, further):
     """Names of the metrics of a kind of labels."""
-    return {name for m in (None, *further) for name in kind_of_labels(classes, several, m).metrics}
+    return {name for m in (None, *further) for name in make_labels(classes, several, m).metrics}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -101,9 +101,9 @@ def test_metrics_of_node_classification(kind):
     labels = torch.randint(max(classes, 2), (NODES,), generator=generator)
     if several:
         labels = torch.randint(2, (NODES, classes), generator=generator).float()
-    found = kind_of_labels(classes, several)
+    found = make_labels(classes, several)
     for metric in further:
-        found = kind_of_labels(classes, several, metric)
+        found = make_labels(classes, several, metric)
     expected = found.scores(logits, labels)
     assert set(further) <= expected.keys()
     for order in orders(5):
@@ -154,7 +154,7 @@ def test_areas_of_logits_that_rounding_alone_separates(kind):
     exact = torch.randn(1 if kind == "one logit" else classes, generator=generator)
     rounded = exact * (1 + 3e-7 * torch.randn(NODES, len(exact), generator=generator).clamp(-2, 2))
     labels = torch.randint(2, (NODES, classes) if several else (NODES,), generator=generator)
-    metric = kind_of_labels(classes, several, "roc_auc")
+    metric = make_labels(classes, several, "roc_auc")
     assert metric.score("roc_auc", rounded, labels).item() == 50
 
 

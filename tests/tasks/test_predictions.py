@@ -111,7 +111,7 @@ def test_links_are_those_of_sorted_scores(name, monkeypatch):
     decoder = LINK_DECODERS["fermi_dirac"](space, **OPTIONS["fermi_dirac"])
     certain = []
     monkeypatch.setattr(links, "ENTRIES", 70 * NODES)
-    monkeypatch.setattr(links, "SCREENED", 9)
+    monkeypatch.setattr(links, "SCREEN_FACTOR", 9)
     are_certain = links.Answers.are_certain
 
     def counted(*args):

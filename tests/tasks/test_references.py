@@ -12,13 +12,13 @@ from torch_geometric.data import Data
 from torch_geometric.utils import from_networkx, to_undirected
 
 from curvlab.data.splits.links import LinkSplit
-from curvlab.tasks.labels import kind_of_labels
+from curvlab.tasks.labels import make_labels
 from curvlab.tasks.link_prediction import link_scores
 from curvlab.tasks.references import degree_product, link_references, node_references
 
 
 def accuracy(graph, classes):
-    labels = kind_of_labels(classes, multi_label=False)
+    labels = make_labels(classes, multi_label=False)
 
     def score(probabilities):
         test = graph.test_mask
@@ -69,7 +69,7 @@ def test_a_node_that_no_label_reaches_has_the_majority_class():
 def test_several_labels_are_voted_for_each():
     graph = cliques()
     graph.y = torch.nn.functional.one_hot(graph.y).float()
-    labels = kind_of_labels(3, multi_label=True)
+    labels = make_labels(3, multi_label=True)
     test = graph.test_mask
     found = node_references(
         graph, 3, False, lambda p: float(labels.score("roc_auc", p[test], graph.y[test]))

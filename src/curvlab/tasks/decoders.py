@@ -1,4 +1,4 @@
-"""Decoders: logits of points, and scores of pairs of points with their losses, by the geometry."""
+"""Decoders of embeddings: logits of points, and scores of pairs of points with their losses."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -19,13 +19,17 @@ LinkDecoderName = Literal["auto", "lorentzian", "fermi_dirac"]
 
 
 class TangentLogits(nn.Linear):
-    """A linear map of the logarithm at the origin; on flat space an ordinary linear layer.
+    """A linear map of the logarithm at the origin. On flat space it is an ordinary linear layer.
 
-    Shapes: `[nodes, dim] -> [nodes, logits]`; points of the Lorentz model and of the
+    Shapes: `[nodes, dim] -> [nodes, logits]`. Points of the Lorentz model and of the
     pseudo-hyperboloid are `[nodes, 1 + dim]`.
 
-    Weight and bias start from U(-b, b), `b = sqrt(maps / dim)`: it is the sum of `maps` linear
-    maps, each of `dim / maps` coordinates.
+    Args:
+        dim: width of tangent vectors.
+        logits: number of logits.
+        space: space of the points.
+        maps: number of linear maps, each of `dim / maps` coordinates, whose sum this layer is: so
+            weight and bias start from U(-b, b) with `b = sqrt(maps / dim)`.
     """
 
     def __init__(self, dim: int, logits: int, space: Manifold, maps: int = 1) -> None:
@@ -44,20 +48,20 @@ NODE_DECODERS: dict[str, Callable[..., nn.Module]] = {
     "stereographic": StereographicLogits,
     "prototype": LorentzPrototypes,
 }
-"""Decoders by the names that manifolds have in `decoders`.
+"""Decoders of nodes by the names in `Manifold.decoders`.
 
-Each is called with the width of tangent vectors, the number of logits and the manifold.
+The arguments are the width of tangent vectors, the number of logits and the manifold.
 """
 
 
-def decoder_of(
+def make_node_decoder(
     encoder: Encoder,
     kind: Decoder,
     logits: int,
     logit_curvature: LogitCurvature = "geometric",
     inner: Inner | None = None,
 ) -> nn.Module:
-    """Make the decoder of node classification: none where the embeddings are the logits."""
+    """Make the decoder of node classification: the identity if the embeddings are the logits."""
     if encoder.gives_logits:
         if kind != "auto" or inner is not None:
             raise UsageError(
@@ -67,19 +71,21 @@ def decoder_of(
             )
         return nn.Identity()
     space = encoder.manifold_out
-    options = {"curvature": logit_curvature, "inner": inner, "maps": encoder.linear_maps}
     name = _select(space, space.decoders, kind)
     make = NODE_DECODERS[name]
-    taken = _accepted(make, options)
-    if inner is not None and "inner" not in taken:
+    options = _accepted_options(
+        make, {"curvature": logit_curvature, "inner": inner, "maps": encoder.linear_maps}
+    )
+    if inner is not None and "inner" not in options:
         raise UsageError(
             f"inner={inner!r} is of the prototype decoder: leave it None with decoder={name!r}"
         )
-    return make(encoder.dim_out - space.codimension, logits, space, **taken)
+    dim = encoder.dim_out - space.codimension
+    return make(dim, logits, space, **options)
 
 
 def _select(space: Manifold, names: Sequence[str], kind: str) -> str:
-    """Name of a decoder of a manifold; `auto` is its first."""
+    """Select one of the names of a manifold's decoders; `auto` selects the first."""
     if kind == "auto":
         return names[0]
     if kind not in names:
@@ -90,51 +96,61 @@ def _select(space: Manifold, names: Sequence[str], kind: str) -> str:
     return kind
 
 
-def _accepted(make: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that a factory takes."""
+def _accepted_options(make: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are parameters of a factory."""
     names = signature(make).parameters
     return {name: value for name, value in options.items() if name in names}
 
 
 class LinkDecoder(nn.Module):
-    """Scores `[pairs]` of points `[pairs, dim]`, larger for likelier links."""
+    """Base class of decoders of links: scores `[pairs]` of two points `[pairs, dim]` each.
+
+    Likelier links have larger scores.
+    """
 
     def pair_scores(self, points: Tensor, pairs: Tensor) -> Tensor:
-        """Scores `[pairs]` of points `[nodes, dim]` by their numbers `[2, pairs]`."""
-        x, y = (points.index_select(0, nodes) for nodes in pairs)
+        """Scores `[pairs]` of pairs of nodes `[2, pairs]` with points `[nodes, dim]`."""
+        source, target = pairs
+        x = points.index_select(0, source)
+        y = points.index_select(0, target)
         scores: Tensor = self(x, y)
         return scores
 
     def pairwise_scores(self, x: Tensor, y: Tensor) -> Tensor:
         """Scores `[n, m]` of all pairs of points `[n, dim]` and `[m, dim]`, in float64."""
-        scores: Tensor = self(x.double().unsqueeze(1), y.double().unsqueeze(0))
+        rows = x.double().unsqueeze(1)
+        columns = y.double().unsqueeze(0)
+        scores: Tensor = self(rows, columns)
         return scores
 
     def probability(self, scores: Tensor) -> Tensor | None:
-        """Probability of a link by its score; None where scores are not log-odds."""
+        """Probability of a link by its score; None if scores are not log-odds."""
         return None
 
     @abstractmethod
     def loss(self, edges: Tensor, non_edges: Tensor) -> Tensor:
-        """Mean loss of the scores of edges `[pairs]` and of as many pairs that are none."""
+        """Mean loss of the scores of edges `[pairs]` and of as many non-edges `[pairs]`."""
 
 
 class LorentzianScore(LinkDecoder):
-    r"""`2 k + 2 <x, y>_L`, k = -1 / kappa: minus the squared Lorentzian distance; margin loss.
+    r"""Score `2 k + 2 <x, y>_L` with k = -1 / kappa; margin loss.
 
-    The i-th edge is compared with the i-th pair that is none,
-    `L = (margin + mean_i relu(margin - edge_i + none_i)) / 2`: the mean over both columns of
-    `[edge, none]`; the first is the constant.
+    The score is minus the squared Lorentzian distance. The loss compares the i-th edge with the
+    i-th non-edge,
 
-    Source: the code of HyboNet, which LRN takes over (their papers say Fermi-Dirac).
+        L = (margin + mean_i relu(margin - edge_i + non_edge_i)) / 2,
+
+    the mean over both columns of `[edge, non_edge]`, of which the first is constant.
+
+    Source: code of HyboNet, and LRN's (their papers say Fermi-Dirac).
     """
 
     def __init__(self, space: Lorentz, margin: float | None) -> None:
         super().__init__()
         if margin is None:
             raise UsageError(
-                "margin=None: the Lorentzian score of links has a margin loss and no other; give "
-                "a margin, or decoder='fermi_dirac'"
+                "margin=None: the Lorentzian score of links has only a margin loss; give a margin, "
+                "or decoder='fermi_dirac'"
             )
         self.space = space
         self.margin = margin
@@ -143,21 +159,23 @@ class LorentzianScore(LinkDecoder):
         return 2 * lorentz.inner(x, y) - 2 / self.space.kappa
 
     def pair_scores(self, points: Tensor, pairs: Tensor) -> Tensor:
-        library = lorentz_maps.LIBRARY.functions(points)
-        if library:
-            return 2 * lorentz_maps.pair_inner(library, points, pairs) - 2 / self.space.kappa
-        return super().pair_scores(points, pairs)
+        functions = lorentz_maps.LIBRARY.functions(points)
+        if functions is None:
+            return super().pair_scores(points, pairs)
+        inner = lorentz_maps.pair_inner(functions, points, pairs)
+        return 2 * inner - 2 / self.space.kappa
 
     def pairwise_scores(self, x: Tensor, y: Tensor) -> Tensor:
         inner = x.double() @ lorentz.reflect_time(y.double()).mT
         return 2 * inner - 2 / self.space.kappa
 
     def loss(self, edges: Tensor, non_edges: Tensor) -> Tensor:
-        return (self.margin + F.relu(self.margin - edges + non_edges).mean()) / 2
+        hinge = F.relu(self.margin - edges + non_edges)
+        return (self.margin + hinge.mean()) / 2
 
 
 class FermiDirac(LinkDecoder):
-    r"""`p = 1 / (exp((d^2 - radius) / temperature) + 1)` by its logit; cross-entropy.
+    r"""Logit of `p = 1 / (exp((d^2 - radius) / temperature) + 1)`; cross-entropy.
 
     d is the geodesic distance of any space.
 
@@ -181,17 +199,20 @@ class FermiDirac(LinkDecoder):
         return scores.sigmoid()
 
     def loss(self, edges: Tensor, non_edges: Tensor) -> Tensor:
-        return (F.softplus(-edges).mean() + F.softplus(non_edges).mean()) / 2
+        edge_loss = F.softplus(-edges).mean()
+        non_edge_loss = F.softplus(non_edges).mean()
+        return (edge_loss + non_edge_loss) / 2
 
 
 LINK_DECODERS: dict[str, Callable[..., LinkDecoder]] = {
     "lorentzian": LorentzianScore,
     "fermi_dirac": FermiDirac,
 }
-"""Decoders by the names that manifolds have in `link_decoders`; called with the manifold."""
+"""Decoders of links by the names in `Manifold.link_decoders`. The argument is the manifold."""
 
 
-def link_decoder(kind: str, space: Manifold, **options: float | None) -> LinkDecoder:
-    """Make a decoder of links from the options that it has, `auto` for the space's first."""
-    make = LINK_DECODERS[_select(space, space.link_decoders, kind)]
-    return make(space, **_accepted(make, options))
+def make_link_decoder(kind: str, space: Manifold, **options: float | None) -> LinkDecoder:
+    """Make a decoder of links; `auto` is the space's first. Drop options of other decoders."""
+    name = _select(space, space.link_decoders, kind)
+    make = LINK_DECODERS[name]
+    return make(space, **_accepted_options(make, options))

@@ -45,19 +45,23 @@ class FilterRegression(SelectedTask):
         self.score = metric
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
-        names = ("scored", *(f"{part}_mask" for part in PARTS))
-        nodes = SparseGraph.from_data(batch).derive("scored_nodes", names, _scored_nodes)
-        predicted = self.read_out(self.encoder.forward_nodes(batch, nodes)).squeeze(-1)
-        return predicted, batch.target.index_select(0, nodes)
+        """Predictions and targets `[scored nodes]`."""
+        reads = ("scored", *(f"{part}_mask" for part in PARTS))
+        nodes = SparseGraph.from_data(batch).derive("scored_nodes", reads, _scored_nodes)
+        embeddings = self.encoder.forward_nodes(batch, nodes)
+        prediction = self.read_out(embeddings).squeeze(-1)
+        return prediction, batch.target.index_select(0, nodes)
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
-        predicted, target = self(batch)
-        return F.mse_loss(predicted, target, reduction="sum")
+        prediction, target = self(batch)
+        return F.mse_loss(prediction, target, reduction="sum")
 
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
-        predicted, target = self(batch)
-        errors = F.mse_loss(predicted, target, reduction="sum")
-        return {"r2": r2_score(predicted, target), "sse": errors}
+        prediction, target = self(batch)
+        return {
+            "r2": r2_score(prediction, target),
+            "sse": F.mse_loss(prediction, target, reduction="sum"),
+        }
 
     def write_files(self, graph: Data, folder: Path) -> None:
         """Write embeddings, and the filters of the whole map from the signal to the target."""
@@ -67,7 +71,8 @@ class FilterRegression(SelectedTask):
 
 
 def _scored_nodes(batch: Data) -> Tensor:
-    masks = [batch.get(f"{part}_mask") for part in PARTS]
-    if any(mask is None or not mask.equal(batch.scored) for mask in masks):
-        raise UsageError("filter regression fits all scored nodes: use split=fit")
+    for part in PARTS:
+        mask = batch.get(f"{part}_mask")
+        if mask is None or not mask.equal(batch.scored):
+            raise UsageError("filter regression fits all scored nodes: use split=fit")
     return batch.scored.nonzero().squeeze(-1)

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -25,20 +25,22 @@ Metric = Callable[[Tensor, Tensor], Tensor]
 
 
 class Labels(ABC):
-    """Base class. Metrics are torchmetrics', in percent, and stay on the device.
+    """Base class of the kinds of labels.
+
+    Metrics are torchmetrics', in percent, and stay on the device.
 
     Attributes:
         logits: number of logits of a node.
         exclusive: whether a node has exactly one class.
         metrics: functions of logits `[nodes, logits]` and labels, by name.
-        on_request: further metrics, computed only if one selects the weights; `ogb_acc` and
-            `ogb_rocauc` are computed by OGB's evaluators, on a processor.
+        optional_metrics: further metrics, computed only if they select the weights. OGB's
+            evaluators compute `ogb_acc` and `ogb_rocauc` on the CPU.
     """
 
     exclusive = True
     logits: int
     metrics: dict[str, Metric]
-    on_request: dict[str, Metric]
+    optional_metrics: dict[str, Metric]
 
     @abstractmethod
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -56,30 +58,28 @@ class Labels(ABC):
         return 100 * finite_or_nan(self.metrics[name], logits, labels)
 
 
-class OneOfMany(Labels):
-    r"""One class per node, `labels [nodes]`; the largest logit predicts it.
+class MulticlassLabels(Labels):
+    r"""One class per node, `labels [nodes]`. The largest logit is the prediction.
 
-    The loss is cross-entropy, or with a margin the mean over nodes and classes c of
-    `relu(margin - logit_y + logit_c)`, y the node's class, which is one of them.
+    The loss is cross-entropy. With a margin it is the mean of `relu(margin - logit_y + logit_c)`
+    over nodes and all classes c, where y is the node's class.
 
-    Source: the margin loss is HyboNet's (Chen et al. 2022), its code.
+    Source of the margin loss: code of HyboNet (Chen et al. 2022).
     """
 
     def __init__(self, classes: int, margin: float | None = None) -> None:
         self.logits = classes
         self.margin = margin
-        of: dict[str, Any] = {"num_classes": classes, "validate_args": False}
+        options: dict[str, Any] = {"num_classes": classes, "validate_args": False}
         self.metrics = {
-            "accuracy": partial(multiclass_accuracy, average="micro", **of),
-            "f1_micro": partial(multiclass_f1_score, average="micro", **of),
-            "f1_macro": partial(_f1_macro, **of),
+            "accuracy": partial(multiclass_accuracy, average="micro", **options),
+            "f1_micro": partial(multiclass_f1_score, average="micro", **options),
+            "f1_macro": partial(_f1_macro, **options),
         }
-        self.on_request: dict[str, Metric] = {"ogb_acc": ogb.accuracy}
-        if classes == 2:  # F1 of the second class is HGCN's metric on Disease
-            self.metrics["f1_binary"] = lambda logits, y: binary_f1_score(
-                logits.argmax(1), y, validate_args=False
-            )
-            self.on_request = {"roc_auc": lambda x, y: _roc_auc(_tied(x).diff(), y.unsqueeze(1))}
+        self.optional_metrics: dict[str, Metric] = {"ogb_acc": ogb.accuracy}
+        if classes == 2:
+            self.metrics["f1_binary"] = _f1_binary
+            self.optional_metrics = {"roc_auc": _binary_roc_auc}
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         if self.margin is None:
@@ -91,42 +91,55 @@ class OneOfMany(Labels):
         return logits.softmax(-1)
 
 
-class YesOrNo(OneOfMany):
-    """Two classes with one logit, `labels [nodes]`: binary cross-entropy; positive above 0."""
+class BinaryLabels(MulticlassLabels):
+    """Two classes with one logit, `labels [nodes]`. A logit above 0 predicts the second class.
+
+    The loss is binary cross-entropy.
+    """
 
     def __init__(self) -> None:
         super().__init__(2)
         self.logits = 1
-        self.metrics = self.metrics | self.on_request
+        self.metrics = self.metrics | self.optional_metrics
 
     def score(self, name: str, logits: Tensor, labels: Tensor) -> Tensor:
-        return super().score(name, F.pad(logits, (1, 0)), labels)
+        two_logits = F.pad(logits, (1, 0))
+        return super().score(name, two_logits, labels)
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        return F.binary_cross_entropy_with_logits(logits.squeeze(-1), labels.to(logits.dtype))
+        targets = labels.to(logits.dtype)
+        return F.binary_cross_entropy_with_logits(logits.squeeze(-1), targets)
 
     def probabilities(self, logits: Tensor) -> Tensor:
         return torch.cat([-logits, logits], -1).sigmoid()
 
 
-class ManyOfMany(Labels):
+class MultiLabels(Labels):
     """Several labels per node, `labels [nodes, logits]` of zeros and ones.
 
-    Micro metrics are over all labels of all nodes, macro metrics means over labels, ROC-AUC over
-    those that some nodes have and others do not.
+    Micro metrics are over all labels of all nodes, macro metrics are means over labels. ROC-AUC is
+    the mean over the labels with both values.
     """
 
     exclusive = False
 
     def __init__(self, count: int) -> None:
-        def f1(average: Any) -> Metric:
-            score = partial(multilabel_f1_score, average=average, validate_args=False)
-            return lambda x, y: score((x > 0).long(), y.long(), num_labels=count)
-
         self.logits = count
-        self.on_request = {"ogb_rocauc": lambda x, y: ogb.roc_auc(_tied(x), y)}
-        self.metrics = {"f1_micro": f1("micro"), "f1_macro": f1("macro")}
-        self.metrics["roc_auc"] = lambda x, y: _roc_auc(_tied(x), y)
+        self.metrics = {
+            "f1_micro": partial(self._f1, average="micro"),
+            "f1_macro": partial(self._f1, average="macro"),
+            "roc_auc": lambda x, y: _roc_auc(_with_ties(x), y),
+        }
+        self.optional_metrics = {"ogb_rocauc": lambda x, y: ogb.roc_auc(_with_ties(x), y)}
+
+    def _f1(self, logits: Tensor, labels: Tensor, average: Literal["micro", "macro"]) -> Tensor:
+        return multilabel_f1_score(
+            (logits > 0).long(),
+            labels.long(),
+            num_labels=self.logits,
+            average=average,
+            validate_args=False,
+        )
 
     def loss(self, logits: Tensor, labels: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(logits, labels.to(logits.dtype))
@@ -135,31 +148,41 @@ class ManyOfMany(Labels):
         return logits.sigmoid()
 
 
-def kind_of_labels(
+def make_labels(
     num_classes: int, multi_label: bool, metric: str | None = None, margin: float | None = None
 ) -> Labels:
-    """Choose the kind of labels of a data module, and check the metric; None for any."""
-    labels: Labels = OneOfMany(num_classes, margin)
-    what = f"{num_classes} classes"
+    """Make the kind of labels of a data module.
+
+    Args:
+        num_classes: number of logits.
+        multi_label: whether a node has several labels.
+        metric: metric that selects the weights; None for the first.
+        margin: margin of the margin loss; None for cross-entropy.
+    """
+    labels: Labels
     if multi_label:
-        labels = ManyOfMany(num_classes)
-        what = "several labels per node"
+        labels = MultiLabels(num_classes)
+        description = "several labels per node"
     elif num_classes == 1:
-        labels = YesOrNo()
-        what = "two classes with one logit"
+        labels = BinaryLabels()
+        description = "two classes with one logit"
+    else:
+        labels = MulticlassLabels(num_classes, margin)
+        description = f"{num_classes} classes"
     if margin is not None and (multi_label or num_classes == 1):
         raise UsageError(
             f"margin={margin:g}: the margin loss needs one logit per class, not "
-            f"{what}; set margin=None"
+            f"{description}; set margin=None"
         )
     if metric is None:
         return labels
-    if metric in labels.on_request:
-        labels.metrics[metric] = labels.on_request[metric]
+    if metric in labels.optional_metrics:
+        labels.metrics[metric] = labels.optional_metrics[metric]
     if metric not in labels.metrics:
+        names = ", ".join({**labels.metrics, **labels.optional_metrics})
         raise UsageError(
-            f"metric={metric!r}: a dataset with {what} is scored by "
-            f"{', '.join({**labels.metrics, **labels.on_request})}, which dataset.metric names"
+            f"metric={metric!r}: a dataset with {description} is scored by {names}, which "
+            "dataset.metric names"
         )
     return labels
 
@@ -167,34 +190,45 @@ def kind_of_labels(
 def ranks(logits: Tensor) -> Tensor:
     """Map logits to [0, 1], keeping their order and ties.
 
-    Torchmetrics applies a sigmoid outside this range, which makes large logits equal.
+    Torchmetrics applies a sigmoid to values outside this range, which makes large logits equal.
     """
     values, positions = logits.unique(return_inverse=True)
     return positions / len(values)
 
 
+def _f1_binary(logits: Tensor, labels: Tensor) -> Tensor:
+    """F1 of the second class, HGCN's metric on Disease."""
+    return binary_f1_score(logits.argmax(1), labels, validate_args=False)
+
+
+def _binary_roc_auc(logits: Tensor, labels: Tensor) -> Tensor:
+    """ROC-AUC of the difference of two logits."""
+    difference = _with_ties(logits).diff()
+    return _roc_auc(difference, labels.unsqueeze(1))
+
+
 def _f1_macro(logits: Tensor, labels: Tensor, **options: Any) -> Tensor:
     """Mean F1 of the classes, computed outside deterministic mode.
 
-    In it torchmetrics counts in a table of nodes by squared classes. Counts are whole numbers, the
-    same in any order.
+    In deterministic mode torchmetrics counts in a table of nodes by squared classes. Counts are
+    integers, which are the same in any order.
     """
-    strict = torch.are_deterministic_algorithms_enabled()
+    is_deterministic = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     torch.use_deterministic_algorithms(False)
     try:
         return multiclass_f1_score(logits, labels, average="macro", **options)
     finally:
-        torch.use_deterministic_algorithms(strict, warn_only=warn_only)
+        torch.use_deterministic_algorithms(is_deterministic, warn_only=warn_only)
 
 
-def _tied(logits: Tensor) -> Tensor:
-    """The logits `[nodes, logits]`, equal where they coincide but for rounding."""
+def _with_ties(logits: Tensor) -> Tensor:
+    """The logits `[nodes, logits]`, exactly equal where they coincide up to rounding."""
     return logits[coincident_nodes(logits)]
 
 
 def _roc_auc(logits: Tensor, labels: Tensor) -> Tensor:
-    """Mean over the labels `[nodes, labels]` with both values; NaN if there are none."""
+    """Mean ROC-AUC of the labels `[nodes, labels]` with both values; NaN if there are none."""
     two_valued = (labels.amin(0) != labels.amax(0)).nonzero().squeeze(1)
     if not len(two_valued):
         return logits.new_tensor(torch.nan)

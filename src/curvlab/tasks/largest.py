@@ -7,21 +7,22 @@ from torch import Tensor
 
 
 def largest_of_rows(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The largest values of each row `[rows, count]`, descending, and their columns.
+    """The largest values of each row, descending, and their columns, `[rows, count]`.
 
-    They are in the blocks with the largest maxima, which are found faster than by sorting rows.
+    The largest values are in the blocks of columns with the largest maxima. Finding these blocks is
+    faster than sorting the rows.
     """
-    columns = values.shape[1]
-    size = math.isqrt(columns // count)
-    blocks = columns // max(size, 1)
-    if blocks <= 4 * count:
+    num_columns = values.shape[1]
+    size = math.isqrt(num_columns // count)
+    num_blocks = num_columns // max(size, 1)
+    if num_blocks <= 4 * count:
         largest = values.topk(count, dim=1)
         return largest.values, largest.indices
-    whole = blocks * size
-    maxima = values[:, :whole].unflatten(1, (blocks, size)).amax(dim=2)
-    first = maxima.topk(count, dim=1).indices[:, :, None] * size
-    inside = (first + torch.arange(size)).flatten(1)
-    rest = torch.arange(whole, columns).expand(len(values), -1)
-    places = torch.cat([inside, rest], dim=1)
-    best, at = values.gather(1, places).topk(count, dim=1)
-    return best, places.gather(1, at)
+    end = num_blocks * size
+    maxima = values[:, :end].unflatten(1, (num_blocks, size)).amax(dim=2)
+    blocks = maxima.topk(count, dim=1).indices
+    block_columns = (blocks[:, :, None] * size + torch.arange(size)).flatten(1)
+    last_columns = torch.arange(end, num_columns).expand(len(values), -1)
+    columns = torch.cat([block_columns, last_columns], dim=1)
+    largest = values.gather(1, columns).topk(count, dim=1)
+    return largest.values, columns.gather(1, largest.indices)

@@ -18,7 +18,7 @@ from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import Passed, PositiveFloat
 from curvlab.process import rank
-from curvlab.tasks.decoders import LinkDecoderName, link_decoder
+from curvlab.tasks.decoders import LinkDecoderName, make_link_decoder
 from curvlab.tasks.labels import ranks
 from curvlab.tasks.likeliest_links import likeliest_links
 from curvlab.tasks.predictions import PredictionQuery, Trained
@@ -27,17 +27,18 @@ from curvlab.tasks.task import SelectedTask
 
 METRICS = ("roc_auc", "average_precision", "auc_ap")
 
-TIED = "pairs of such nodes have equal scores"
+EFFECT = "pairs of such nodes have equal scores"
+"""Effect of coincident nodes on the scores."""
 
 
 class LinkPrediction(SelectedTask):
     """Trains on the training edges and as many random pairs; scores held-out edges by ROC-AUC.
 
     Messages pass along the training edges, the graph's `edge_index`. Every step draws negatives
-    uniformly from all pairs without a training edge; a held-out edge may be drawn, since training
-    does not know it. Validation and test rank their edges against pairs without an edge in any
-    part, drawn once. The test edges are scored once, with the weights of the best validation score
-    (`BestValidation`). Pairs whose points coincide are tied (`coincident_nodes`), and tied pairs
+    uniformly from all pairs without a training edge. A negative may be a held-out edge, which
+    training does not know. Validation and test rank their edges against pairs without an edge in
+    any part, drawn once. The test edges are scored once, with the weights of the best validation
+    score (`BestValidation`). Pairs whose points coincide are tied (`coincident_nodes`), and ties
     count half in ROC-AUC.
 
     Args:
@@ -68,8 +69,13 @@ class LinkPrediction(SelectedTask):
         super().__init__(encoder, optimizer)
         if metric not in METRICS:
             raise UsageError(f"metric={metric!r}: links are scored by {', '.join(METRICS)}")
-        options = {"margin": margin, "radius": radius, "temperature": temperature}
-        self.decoder = link_decoder(decoder, encoder.manifold_out, **options)
+        self.decoder = make_link_decoder(
+            decoder,
+            encoder.manifold_out,
+            margin=margin,
+            radius=radius,
+            temperature=temperature,
+        )
         self.metric = metric
 
     def forward(self, batch: Data, edges: Tensor, non_edges: Tensor) -> tuple[Tensor, Tensor]:
@@ -91,7 +97,8 @@ class LinkPrediction(SelectedTask):
             ("train_edges",),
             lambda graph: NonEdges(graph.train_edges, int(graph.num_nodes or 0)),
         )
-        non_edges = negatives.sample(edges.shape[1])
+        num_edges = edges.shape[1]
+        non_edges = negatives.sample(num_edges)
 
         def loss(points: Tensor) -> Tensor:
             return self.decoder.loss(*self._pair_scores(points, edges, non_edges))
@@ -101,34 +108,36 @@ class LinkPrediction(SelectedTask):
     def test_step(self, batch: Data, batch_idx: int) -> None:
         super().test_step(batch, batch_idx)
         if rank() == 0:
-            warn_of_coincidence(self.encoder(batch), TIED)
+            warn_of_coincidence(self.encoder(batch), EFFECT)
 
     def validation_score(self, batch: Data) -> Tensor:
         return self.scores(batch, "val")[self.metric]
 
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
         """Metrics of a part; pairs whose points coincide have equal scores (`coincident_pairs`)."""
-        edges, non_edges = (batch[f"{part}_{kind}"] for kind in ("edges", "non_edges"))
+        edges = batch[f"{part}_edges"]
+        non_edges = batch[f"{part}_non_edges"]
         points = self.encoder(batch)
-        scores = torch.cat(self._pair_scores(points, edges, non_edges))
         pairs = torch.cat([edges, non_edges], dim=1)
-        tied = scores[coincident_pairs(coincident_nodes(points), pairs)]
-        return link_scores(*tied.tensor_split([edges.shape[1]]))
+        scores = self.decoder.pair_scores(points, pairs)
+        scores = scores[coincident_pairs(coincident_nodes(points), pairs)]
+        return link_scores(*scores.tensor_split([edges.shape[1]]))
 
     def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
         """Table of the likeliest neighbours of each node: ranks, scores and probabilities."""
         links = likeliest_links(run, graph, query, self.decoder, self.decoder.pairwise_scores)
-        probability = self.decoder.probability(torch.tensor(links["score"].to_numpy()))
+        scores = torch.tensor(links["score"].to_numpy())
+        probability = self.decoder.probability(scores)
         if probability is not None:
             links["probability"] = probability.numpy()
         return links
 
     def score_on(self, run: Trained, graph: Data) -> Scores:
-        """Metrics of the test edges of the graph, split as the run's own."""
+        """Metrics of the test edges of the graph, split as the run's graph was."""
         batch = run.prepare(run.split(graph))
         scores = self.scores(batch, "test")
         with torch.no_grad():
-            warn_of_coincidence(self.encoder(batch), TIED)
+            warn_of_coincidence(self.encoder(batch), EFFECT)
         return {"test": {name: float(score) for name, score in scores.items()}}
 
     def references(self, data: GraphDataModule) -> dict[str, float]:
@@ -136,7 +145,8 @@ class LinkPrediction(SelectedTask):
         check_size(data, edges=MOST_LINKS)
 
         def score(edges: Tensor, non_edges: Tensor) -> float:
-            return float(link_scores(edges, non_edges)[self.score])
+            metrics = link_scores(edges, non_edges)
+            return float(metrics[self.score])
 
         return link_references(plain_graph(data), score)
 
@@ -144,13 +154,18 @@ class LinkPrediction(SelectedTask):
 def link_scores(edges: Tensor, non_edges: Tensor) -> dict[str, Tensor]:
     """ROC-AUC, average precision and their mean, in percent; NaN if a score is not finite."""
     scores = torch.cat([edges, non_edges])
-    joined = torch.cat([torch.ones_like(edges), torch.zeros_like(non_edges)]).long()
+    is_edge = torch.cat([torch.ones_like(edges), torch.zeros_like(non_edges)]).long()
 
     def percent(metric: Callable[..., Tensor]) -> Tensor:
-        return 100 * finite_or_nan(
-            lambda finite: metric(ranks(finite), joined, validate_args=False), scores
+        value = finite_or_nan(
+            lambda finite: metric(ranks(finite), is_edge, validate_args=False), scores
         )
+        return 100 * value
 
-    auc = percent(binary_auroc)
+    roc_auc = percent(binary_auroc)
     precision = percent(binary_average_precision)
-    return {"roc_auc": auc, "average_precision": precision, "auc_ap": (auc + precision) / 2}
+    return {
+        "roc_auc": roc_auc,
+        "average_precision": precision,
+        "auc_ap": (roc_auc + precision) / 2,
+    }

@@ -4,6 +4,7 @@ import copy
 import logging
 from collections.abc import Sequence
 from contextlib import nullcontext
+from itertools import compress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,16 +27,16 @@ from curvlab.models.encoder import Encoder
 from curvlab.optim import GroupedOptimizer
 from curvlab.options import FromData, Passed, PositiveFloat
 from curvlab.process import all_gather_pieces, local_shard, without_group
-from curvlab.tasks.decoders import Decoder, decoder_of
-from curvlab.tasks.labels import kind_of_labels
-from curvlab.tasks.predictions import PARTS, PredictionQuery, Trained, positions_of
+from curvlab.tasks.decoders import Decoder, make_node_decoder
+from curvlab.tasks.labels import make_labels
+from curvlab.tasks.predictions import PARTS, PredictionQuery, Trained, find_positions
 from curvlab.tasks.references import check_size, node_references, plain_graph
 from curvlab.tasks.task import PICTURED_NODES, SelectedTask
 
 log = logging.getLogger(__name__)
 
 UNLABELLED = "unlabelled"
-"""The part of a node without a label in predictions."""
+"""Part of nodes without a label, in tables of predictions."""
 
 
 class Part(NamedTuple):
@@ -48,9 +49,9 @@ class Part(NamedTuple):
 class NodeClassification(SelectedTask):
     """Trains on the training nodes; the validation score selects the weights.
 
-    Parts are given by the masks `train_mask`, `val_mask`, `test_mask` `[nodes]`. A mini-batch has
-    `train_nodes` instead. A graph with `chunk` is evaluated once per set of weights, one with
-    `evaluate_parts` in subgraphs, once for each part of the split.
+    The masks `train_mask`, `val_mask` and `test_mask` `[nodes]` define the parts of the split. A
+    mini-batch has `train_nodes` instead. A graph with `chunk` is evaluated once per set of weights.
+    A graph with `evaluate_parts` is evaluated in subgraphs, once for each part of the split.
 
     Args:
         num_classes: number of logits, 1 for two classes with one logit.
@@ -66,7 +67,7 @@ class NodeClassification(SelectedTask):
         margin: margin of the margin loss, for one class a node; null: cross-entropy.
     """
 
-    tested = PARTS
+    test_parts = PARTS
 
     def __init__(
         self,
@@ -82,10 +83,13 @@ class NodeClassification(SelectedTask):
     ) -> None:
         super().__init__(encoder, optimizer)
         self.evaluates_together = encoder.node_wise
-        self.labels = kind_of_labels(num_classes, multi_label, metric, margin)
-        self.decoder = decoder_of(encoder, decoder, self.labels.logits, logit_curvature, inner)
+        self.labels = make_labels(num_classes, multi_label, metric, margin)
+        self.decoder = make_node_decoder(
+            encoder, decoder, self.labels.logits, logit_curvature, inner
+        )
         self.score = metric or next(iter(self.labels.metrics))
-        self._evaluated: tuple[Tensor, Tensor] | None = None
+        # Nodes and their logits or embeddings, cached for one set of weights.
+        self._cache: tuple[Tensor, Tensor] | None = None
 
     def forward(self, batch: Data, part: str) -> tuple[Tensor, Tensor]:
         nodes, labels = self._part(batch, part)
@@ -95,8 +99,9 @@ class NodeClassification(SelectedTask):
     def on_fit_start(self) -> None:
         """Refuse a graph whose evaluation as a whole does not fit into memory.
 
-        By passes over two subgraphs, whose difference leaves out what does not grow with the nodes,
-        as blocks of scores; they have not all edges of their nodes, so that it takes at least that.
+        The estimate is the difference of the peaks of passes over two subgraphs, per node: blocks
+        of scores, which do not grow with the number of nodes, cancel. The subgraphs lack edges, so
+        that it is a lower bound.
         """
         data = self.trainer.datamodule  # type: ignore[attr-defined]
         if getattr(data, "evaluation", "parts") == "parts" or self.encoder.node_wise:
@@ -104,6 +109,7 @@ class NodeClassification(SelectedTask):
         encoder = copy.deepcopy(self.encoder).eval()
         size = min(data.size, data.num_nodes)
         peaks = []
+        nodes = []
         with (
             torch.random.fork_rng(devices=[]),
             torch.no_grad(),
@@ -112,66 +118,73 @@ class NodeClassification(SelectedTask):
         ):
             for count in (size, -(-size // 2)):
                 batch = data.batch(torch.arange(count)).to(str(self.device))
-                with PeakBytes() as allocated:
+                with PeakBytes() as allocation:
                     encoder(batch)
-                peaks.append((allocated.peak, batch.num_nodes))
-        (more, many), (less, few) = peaks
-        needed = (more - less) / max(1, many - few) * data.num_nodes
+                peaks.append(allocation.peak)
+                nodes.append(batch.num_nodes)
+        bytes_per_node = (peaks[0] - peaks[1]) / max(1, nodes[0] - nodes[1])
+        num_bytes = bytes_per_node * data.num_nodes
         remedy = "set batching.evaluation=parts"
-        check_memory("evaluation on the whole graph", needed, self.device, remedy)
+        check_memory("evaluation on the whole graph", num_bytes, self.device, remedy)
 
     def training_step(self, batch: Data, batch_idx: int) -> Tensor:
         nodes, labels = self._part(batch, "train")
 
-        def loss(embedded: Tensor) -> Tensor:
-            logits = self.decoder(embedded)
-            if not len(labels):  # no loss, but the other processes wait for a gradient
+        def loss(embeddings: Tensor) -> Tensor:
+            logits = self.decoder(embeddings)
+            if not len(labels):  # a gradient all the same, for which other processes wait
                 return logits.sum()
             return self.labels.loss(logits, labels.to(logits.device))
 
         return self.encoder.training_loss(batch, loss, nodes)
 
     def on_train_batch_start(self, batch: Data | None = None, batch_idx: int = 0) -> None:
-        self._evaluated = None
+        self._cache = None
 
     on_test_start = on_train_batch_start
 
     def validation_score(self, batch: Data) -> Tensor:
-        return self.labels.score(self.score, *self(batch, "val"))
+        logits, labels = self(batch, "val")
+        return self.labels.score(self.score, logits, labels)
 
     def log_part(self, part: str, batch: Data) -> None:
-        """Log all metrics of a part, the selecting one first; the first process writes."""
-        if not self._takes_part:
+        """Log all metrics of a part. Only the first process logs."""
+        is_first = self.trainer.is_global_zero
+        if not (self.evaluates_together or is_first):
             return
         logits, labels = self(batch, part)
-        if not self.trainer.is_global_zero:
+        if not is_first:
             return
-        logged = {f"{part}/{name}": score for name, score in self._scores(logits, labels).items()}
-        self.log_dict(logged, batch_size=1, rank_zero_only=True)
+        scores = self._scores(logits, labels)
+        metrics = {f"{part}/{name}": score for name, score in scores.items()}
+        self.log_dict(metrics, batch_size=1, rank_zero_only=True)
         if part == "test":
             self._warn_of_collapse(logits)
 
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
-        return self._scores(*self(batch, part))
+        logits, labels = self(batch, part)
+        return self._scores(logits, labels)
 
     def _scores(self, logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        """All metrics, the selecting one first."""
+        """All metrics, the metric that selects the weights first."""
         metrics = self.labels.scores(logits, labels)
         return {self.score: metrics.pop(self.score), **metrics}
 
     def logits(self, batch: Data, nodes: Tensor) -> Tensor:
-        """Logits `[some nodes, logits]` of nodes `[some nodes]` of any graph."""
-        self._evaluated = None
+        """Logits `[selected nodes, logits]` of nodes `[selected nodes]` of any graph."""
+        self._cache = None
         with without_group():
             return self._logits(batch, nodes)
 
     @torch.no_grad()
     def probabilities(self, batch: Data, nodes: Tensor) -> Tensor:
-        return self.labels.probabilities(self.logits(batch, nodes).float())
+        """Probabilities `[selected nodes, classes]` of nodes `[selected nodes]` of any graph."""
+        logits = self.logits(batch, nodes)
+        return self.labels.probabilities(logits.float())
 
     def write_files(self, graph: Data, folder: Path) -> None:
         """Write the default files and those of the predicted classes of the test nodes."""
-        from curvlab.analysis.classes import save_classes  # waits for scikit-learn
+        from curvlab.analysis.classes import save_classes  # imports scikit-learn
 
         super().write_files(graph, folder)
         if (graph.num_nodes or 0) > PICTURED_NODES:
@@ -185,8 +198,10 @@ class NodeClassification(SelectedTask):
         """Table of `node`, `predicted`, `label`, `part`, and the probability of each class."""
         batch = run.prepare(graph)
         ids = run.ids(graph)
-        order = batch.nodes.argsort() if "nodes" in batch else torch.arange(len(ids))
-        chosen = positions_of(query.nodes, ids, "node")
+        order = torch.arange(len(ids))
+        if "nodes" in batch:
+            order = batch.nodes.argsort()
+        positions = find_positions(query.nodes, ids, "node")
         names = self._class_names(run)
         frame = pd.DataFrame(index=range(int(batch.num_nodes or 0)))
         if batch.get("y") is not None:
@@ -196,37 +211,45 @@ class NodeClassification(SelectedTask):
                 frame.loc[mask.cpu().numpy(), "part"] = part
             if "labelled" in batch:
                 frame.loc[~batch.labelled.cpu().numpy()] = "", UNLABELLED
-        frame = frame.iloc[order[chosen].numpy()]
-        frame.insert(0, "node", [ids[i] for i in chosen])
-        if query.unlabelled:
-            frame = frame[frame["part"] == UNLABELLED] if "part" in frame else frame
-            if frame.empty:
-                raise UsageError("unlabelled=true, but each of these nodes has a label: drop it")
+        frame = frame.iloc[order[positions].numpy()]
+        frame.insert(0, "node", [ids[i] for i in positions])
+        if query.unlabelled and "part" in frame:
+            frame = frame[frame["part"] == UNLABELLED]
+        if query.unlabelled and frame.empty:
+            raise UsageError("unlabelled=true, but each of these nodes has a label: drop it")
         rows = torch.tensor(frame.index.tolist(), device=run.device)
         probabilities = self.probabilities(batch, rows).cpu()
-        exclusive = self.labels.exclusive
-        predicted = probabilities.argmax(1) if exclusive else probabilities > 0.5
-        frame.insert(1, "predicted", _class_texts(predicted, names))
+        prediction = probabilities > 0.5
+        if self.labels.exclusive:
+            prediction = probabilities.argmax(1)
+        frame.insert(1, "predicted", _class_texts(prediction, names))
         columns = {f"p_{name}": probabilities[:, i].numpy() for i, name in enumerate(names)}
         return frame.assign(**columns).reset_index(drop=True)
 
     def _class_names(self, run: Trained) -> list[str]:
-        """Names of the classes or labels, their numbers where there are none."""
+        """Names of the classes or labels; their numbers if they have no names."""
         names = run.vocabulary.classes
         if names is not None:
             return list(names)
-        count = self.labels.logits
-        return [str(i) for i in range(max(count, 2) if self.labels.exclusive else count)]
+        return [str(i) for i in range(self._num_classes)]
+
+    @property
+    def _num_classes(self) -> int:
+        """Number of classes or labels; one logit is two classes."""
+        if self.labels.exclusive:
+            return max(2, self.labels.logits)
+        return self.labels.logits
 
     def score_on(self, run: Trained, graph: Data) -> Scores:
-        """Metrics of each part of the graph's split; without one of all labelled nodes."""
+        """Metrics of each part of the graph's split; without a split, of all labelled nodes."""
         if graph.get("y") is None:
             raise UsageError("the graph's nodes have no labels: nothing to score")
         batch = run.prepare(graph)
         scores = {}
         for part, mask in part_masks(graph).items():
             nodes = mask.nonzero().squeeze(-1).to(run.device)
-            metrics = self.labels.scores(self.logits(batch, nodes), batch.y[nodes])
+            logits = self.logits(batch, nodes)
+            metrics = self.labels.scores(logits, batch.y[nodes])
             scores[part] = {name: float(score) for name, score in metrics.items()}
         return scores
 
@@ -235,18 +258,17 @@ class NodeClassification(SelectedTask):
         check_size(data)
         graph = plain_graph(data)
         labels = self.labels
-        nodes, truth = split_parts(graph, self.score)["test"]
+        nodes, test_labels = split_parts(graph, self.score)["test"]
 
         def score(probabilities: Tensor) -> float:
-            selected = probabilities[nodes]
+            logits = probabilities[nodes]
             if labels.exclusive and labels.logits == 1:
-                selected = selected[:, 1:] - selected[:, :1]
+                logits = logits[:, 1:] - logits[:, :1]
             elif not labels.exclusive:
-                selected = selected - 0.5
-            return float(labels.score(self.score, selected, truth))
+                logits = logits - 0.5
+            return float(labels.score(self.score, logits, test_labels))
 
-        classes = max(2, labels.logits) if labels.exclusive else labels.logits
-        return node_references(graph, classes, labels.exclusive, score)
+        return node_references(graph, self._num_classes, labels.exclusive, score)
 
     def _warn_of_collapse(self, logits: Tensor) -> None:
         if not bool(logits.isfinite().all()):
@@ -256,37 +278,33 @@ class NodeClassification(SelectedTask):
         elif self.labels.logits > 1 and self.labels.exclusive and _is_constant(logits.argmax(1)):
             log.warning("the model has collapsed: all test nodes are predicted to be of one class")
 
-    @property
-    def _takes_part(self) -> bool:
-        return self.evaluates_together or self.trainer.is_global_zero
-
     def _logits(self, batch: Data, nodes: Tensor) -> Tensor:
-        """Logits `[some nodes, logits]`, in chunks or parts between mini-batches."""
+        """Logits `[selected nodes, logits]`, in chunks or parts between mini-batches."""
         if "evaluate_parts" in batch:
-            if self._evaluated is None or self._evaluated[0] is not nodes:
+            if self._cache is None or self._cache[0] is not nodes:
                 with nullcontext() if self.evaluates_together else without_group():
                     logits = batch.evaluate_parts(self._logits, nodes, self.device)
-                self._evaluated = nodes, logits
-            return self._evaluated[1]
+                self._cache = nodes, logits
+            return self._cache[1]
         if self.training or "chunk" not in batch:
             return self.decoder(self.encoder.forward_nodes(batch, nodes))
         if self.encoder.node_wise:
-            parts = local_shard(nodes.split(batch.chunk))
-            pieces = [self.decoder(self.encoder.forward_nodes(batch, part)) for part in parts]
+            chunks = local_shard(nodes.split(batch.chunk))
+            pieces = [self.decoder(self.encoder.forward_nodes(batch, chunk)) for chunk in chunks]
             return torch.cat(all_gather_pieces(pieces, nodes.device))
-        if self._evaluated is None:
+        if self._cache is None:
             with torch.no_grad():
-                self._evaluated = nodes, self.encoder(batch)
-        return self.decoder(self._evaluated[1].index_select(0, nodes))
+                self._cache = nodes, self.encoder(batch)
+        embeddings = self._cache[1].index_select(0, nodes)
+        return self.decoder(embeddings)
 
     def _part(self, batch: Data, part: str) -> Part:
-        """Nodes and labels of a part, kept on the graph: indexing by a mask synchronises."""
+        """Nodes and labels of a part, cached on the graph: indexing by a mask synchronises."""
         if "train_nodes" in batch:
             return Part(batch.train_nodes, batch.y[batch.train_nodes])
         reads = ("y", *(f"{name}_mask" for name in PARTS))
-        key = "parts", self.score
         parts = SparseGraph.from_data(batch).derive(
-            key, reads, lambda g: split_parts(g, self.score)
+            ("parts", self.score), reads, lambda graph: split_parts(graph, self.score)
         )
         return parts[part]
 
@@ -296,30 +314,36 @@ def _is_constant(values: Tensor) -> bool:
 
 
 def _class_texts(labels: Tensor, names: Sequence[str]) -> list[str]:
-    """Names of classes `[nodes]`, or of all labels that `[nodes, labels]` has."""
+    """Names of classes `[nodes]`, or the names of each node's labels `[nodes, labels]`."""
     if labels.dim() == 1:
         return [names[i] for i in labels.long().tolist()]
-    rows = labels.bool().tolist()
-    return [" ".join(n for n, there in zip(names, row, strict=True) if there) for row in rows]
+    return [" ".join(compress(names, row)) for row in labels.bool().tolist()]
 
 
 def part_masks(graph: Data) -> dict[str, Tensor]:
-    """Masks of the nonempty parts of a graph's split; else `all` of the labelled nodes."""
-    every = torch.ones(len(graph.y), dtype=torch.bool, device=graph.y.device)
-    labelled = graph.get("labelled", every)
+    """Masks of the nonempty parts of a graph's split; without a split, `all` labelled nodes."""
+    all_nodes = torch.ones(len(graph.y), dtype=torch.bool, device=graph.y.device)
+    labelled = graph.get("labelled", all_nodes)
     masks: dict[str, Tensor] = {}
-    for part, given in zip(PARTS, GIVEN_MASKS, strict=True):
-        mask = graph.get(f"{part}_mask", graph.get(given))
+    for part, published_mask in zip(PARTS, GIVEN_MASKS, strict=True):
+        mask = graph.get(f"{part}_mask", graph.get(published_mask))
         if mask is None:
             continue
-        mask = (mask[:, 0] if mask.dim() == 2 else mask) & labelled
+        if mask.dim() == 2:
+            mask = mask[:, 0]
+        mask = mask & labelled
         if mask.any():
             masks[part] = mask
     return masks or {"all": labelled}
 
 
 def split_parts(batch: Data, metric: str = "") -> dict[str, Part]:
-    """A graph's nodes by part; refuses a graph without labels or split, and unusable parts."""
+    """Nodes and labels of each part of a graph's split.
+
+    Raises:
+        UsageError: the graph has no labels or no split, a part is empty, or the metric is not
+            defined on a part.
+    """
     if batch.y is None:
         raise UsageError("the graph has no labels: choose a dataset with classes, such as cora")
     parts = {}
@@ -332,12 +356,23 @@ def split_parts(batch: Data, metric: str = "") -> dict[str, Part]:
             raise UsageError(f"the split has no {name} nodes: choose another, see --help")
         labels = batch.y[nodes]
         parts[name] = Part(nodes, labels)
-        needs_positive = metric == "f1_binary" or (metric.startswith("f1_") and labels.dim() == 2)
-        same = "roc" in metric and bool((labels == labels[0]).all())
-        if name != "train" and (same or (needs_positive and not bool((labels == 1).any()))):
-            one = f"of class {int(labels[0])}" if labels.dim() == 1 else "labelled alike"
-            raise UsageError(
-                f"all {len(labels)} {name} nodes are {one}, where {metric} is not defined: choose "
-                "another split, or another dataset.metric"
-            )
+        if name != "train":
+            _check_labels(labels, name, metric)
     return parts
+
+
+def _check_labels(labels: Tensor, part: str, metric: str) -> None:
+    """Refuse labels of a part on which the metric is not defined."""
+    needs_both_values = "roc" in metric
+    needs_positive = metric == "f1_binary" or (metric.startswith("f1_") and labels.dim() == 2)
+    is_defined = True
+    if needs_both_values:
+        is_defined = not bool((labels == labels[0]).all())
+    elif needs_positive:
+        is_defined = bool((labels == 1).any())
+    if not is_defined:
+        values = f"of class {int(labels[0])}" if labels.dim() == 1 else "labelled alike"
+        raise UsageError(
+            f"all {len(labels)} {part} nodes are {values}, where {metric} is not defined: choose "
+            "another split, or another dataset.metric"
+        )

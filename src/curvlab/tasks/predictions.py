@@ -1,4 +1,4 @@
-"""Predictions of a trained model as tables with names: queries, and what tasks share."""
+"""Queries of predictions, and the interface of a trained run that predictions need."""
 
 import difflib
 from collections.abc import Sequence
@@ -16,18 +16,26 @@ from curvlab.manifolds import Manifold
 PARTS = ("train", "val", "test")
 
 Query = tuple[str | None, str | None, str | None]
-"""Head, relation and tail by name; None for the end to predict, neither for a triple to score."""
+"""Head, relation and tail by name. None marks what to predict; a triple without None is scored."""
 
 
 @dataclass(frozen=True)
 class PredictionQuery:
-    """The nodes, links or triples to predict."""
+    """The nodes, links or triples to predict.
 
-    k: int = 10  # answers per node or query
-    nodes: Sequence[str | int] | None = None  # whose classes or links; None for all nodes
-    queries: Sequence[Query] = ()  # of a knowledge graph
-    known: bool | None = None  # list answers that the data have; None: of knowledge graphs
-    unlabelled: bool = False  # only nodes without a label
+    Attributes:
+        k: number of answers per node or query.
+        nodes: nodes whose classes or links are predicted; None for all nodes.
+        queries: queries of a knowledge graph.
+        known: whether to list answers that are in the data; None: in knowledge graphs alone.
+        unlabelled: predict nodes without a label only.
+    """
+
+    k: int = 10
+    nodes: Sequence[str | int] | None = None
+    queries: Sequence[Query] = ()
+    known: bool | None = None
+    unlabelled: bool = False
 
     def __post_init__(self) -> None:
         if self.k < 1:
@@ -35,7 +43,7 @@ class PredictionQuery:
 
 
 class Trained(Protocol):
-    """What predictions need of a trained run: `curvlab.run.finished_run.Run` has it.
+    """A trained run, as predictions use it; implemented by `curvlab.run.finished_run.Run`.
 
     Attributes:
         config: resolved configuration of the run.
@@ -49,21 +57,21 @@ class Trained(Protocol):
 
     @property
     def space(self) -> Manifold:
-        """The space of the embeddings."""
+        """Space of the embeddings."""
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """Device of the model."""
 
     @property
     def data(self) -> Any:
-        """The data module of the run's own graph."""
+        """Data module of the run's graph."""
 
     def prepare(self, graph: Data | None = None) -> Data:
-        """Prepare a graph for the model; None for the run's own."""
+        """Prepare a graph for the model; None for the run's graph."""
 
     def split(self, graph: Data) -> Data:
-        """Split a graph as the run's task does."""
+        """Split a graph as the run's graph was split."""
 
     def embed(self, graph: Data | None = None) -> Tensor:
         """Points `[nodes, dim]` in the order of the data set's nodes."""
@@ -75,14 +83,21 @@ class Trained(Protocol):
         """Refuse another graph for a transductive model."""
 
 
-def positions_of(names: Sequence[str | int] | None, known: Sequence[str], what: str) -> list[int]:
-    """Positions of names among the known ones, all for None; refuses an unknown name."""
+def find_positions(names: Sequence[str | int] | None, ids: Sequence[str], kind: str) -> list[int]:
+    """Find the positions of names in `ids`; None for all of them.
+
+    Raises:
+        UsageError: a name is not in `ids`; `kind` says what is named.
+    """
     if names is None:
-        return list(range(len(known)))
-    positions = {name: i for i, name in enumerate(known)}
+        return list(range(len(ids)))
+    positions = {name: i for i, name in enumerate(ids)}
     for name in map(str, names):
-        if name not in positions:
-            near = difflib.get_close_matches(name, known, n=3)
-            hint = f"did you mean {', '.join(near)}?" if near else f"there is {known[0]!r}"
-            raise UsageError(f"there is no {what} {name!r} in the run's data; {hint}")
+        if name in positions:
+            continue
+        hint = f"there is {ids[0]!r}"
+        matches = difflib.get_close_matches(name, ids, n=3)
+        if matches:
+            hint = f"did you mean {', '.join(matches)}?"
+        raise UsageError(f"there is no {kind} {name!r} in the run's data; {hint}")
     return [positions[str(name)] for name in names]

@@ -23,14 +23,14 @@ from curvlab.tasks.predictions import PredictionQuery, Trained
 from curvlab.tasks.references import MOST_PAIR_NODES, check_size, degree_product, plain_graph
 from curvlab.tasks.task import TAIL_STEPS, Task
 
-# Rows of the distance matrix held at a time in evaluation, as entries of float64.
 EVALUATION_ENTRIES = 2**21
+"""Number of distances held at a time in evaluation, in float64."""
 
 CURVE_STEPS = 500
 """Steps between two points of the curve, except for the last `TAIL_STEPS` steps."""
 
-
-TIED = "mAP is the mean over the orders of such nodes"
+EFFECT = "mAP is the mean over the orders of such nodes"
+"""Effect of coincident nodes on the score."""
 
 
 class Reconstruction(Task):
@@ -39,7 +39,9 @@ class Reconstruction(Task):
     Nodes that coincide are tied, and the metric is the mean over the orders of ties
     (`mean_average_precision`, `coincident_nodes`). There is no split. The training graph is scored
     once, with the final weights; the curve of the metric during training selects nothing. Several
-    processes share the tiles of pairs (`curvlab.tasks.pairs`). Source: FPS-T, Section 5.1.
+    processes share the tiles of pairs (`curvlab.tasks.pairs`).
+
+    Source: FPS-T, Section 5.1.
 
     Args:
         power: power of distances in the loss: 2 squared, 1 plain.
@@ -76,19 +78,20 @@ class Reconstruction(Task):
         return reconstruction_loss(x, space, pairs, self.power, self.clamp, self.evaluate)
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
-        """Log a point of the curve: every `CURVE_STEPS` steps, each epoch near the end."""
-        trainer = self._trainer  # None: an estimate times one evaluation
-        if (
-            trainer is None
-            or trainer.global_step % CURVE_STEPS < trainer.num_training_batches
-            or trainer.global_step > trainer.max_steps - TAIL_STEPS
-        ):
-            self.log("map", self.precision(batch), batch_size=1)
+        """Log a point of the curve every `CURVE_STEPS` steps, near the end every epoch."""
+        trainer = self._trainer
+        if trainer is not None:  # without a trainer, an estimate times one evaluation
+            step = trainer.global_step
+            passed_point = step % CURVE_STEPS < trainer.num_training_batches
+            is_near_end = step > trainer.max_steps - TAIL_STEPS
+            if not (passed_point or is_near_end):
+                return
+        self.log("map", self.precision(batch), batch_size=1)
 
     def test_step(self, batch: Data, batch_idx: int) -> None:
         self.log("test/map", self.precision(batch), batch_size=1)
         if rank() == 0:
-            warn_of_coincidence(self.encoder(batch), TIED)
+            warn_of_coincidence(self.encoder(batch), EFFECT)
 
     def loss_scale(self, batch: Data) -> int:
         return batch.edge_index.shape[1]
@@ -98,17 +101,19 @@ class Reconstruction(Task):
         """Mean average precision in percent, distances in float64."""
         space = self.encoder.manifold_out
         points = self.encoder(batch)
-        same = coincident_nodes(points)
+        representative = coincident_nodes(points)
         points = points.double()
 
         def distance_rows(rows: Tensor) -> Tensor:
-            distances = space.pairwise_sqdist(points[same[rows]], points)
-            return distances.index_select(1, same)  # exactly equal where nodes coincide
+            """Squared distances, exactly equal where nodes coincide."""
+            distances = space.pairwise_sqdist(points[representative[rows]], points)
+            return distances.index_select(1, representative)
 
         block = max(1, EVALUATION_ENTRIES // batch.num_nodes)
-        return 100 * mean_average_precision(
+        precision = mean_average_precision(
             distance_rows, batch.edge_index, batch.num_nodes, block=block
         )
+        return 100 * precision
 
     def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
         """Table of the nearest nodes of each node, with ranks and distances."""
@@ -127,7 +132,7 @@ class Reconstruction(Task):
         """Mean average precision on the graph."""
         batch = run.prepare(graph)
         with torch.no_grad():
-            warn_of_coincidence(self.encoder(batch), TIED)
+            warn_of_coincidence(self.encoder(batch), EFFECT)
         return {"test": {self.score: float(self.precision(batch))}}
 
     def references(self, data: GraphDataModule) -> dict[str, float]:

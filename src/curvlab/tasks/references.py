@@ -1,6 +1,6 @@
-"""Reference points of a score: what simple methods reach on the same split, metric and nodes.
+"""References of a score: scores of simple methods on the same split, metric and nodes.
 
-None of them trains a network. Graphs on which they would take longer than a few seconds have none.
+These methods train no network. Graphs that would take longer than a few seconds have no references.
 """
 
 import warnings
@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import networkx as nx
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn.models import LabelPropagation
@@ -19,13 +20,13 @@ from curvlab.metrics.average_precision import mean_average_precision
 MOST_NODES = 200_000
 MOST_EDGES = 2_000_000
 MOST_FEATURES = 50_000_000  # entries of the training nodes' features
-MOST_PAIR_NODES = 6_000  # of which all pairs are ranked
+MOST_PAIR_NODES = 6_000  # nodes of a graph whose pairs are all ranked
 MOST_LINKS = 200_000
-MOST_SCORES = 700_000_000  # of triples: queries times entities
+MOST_SCORES = 700_000_000  # queries times entities of a knowledge graph
 
 
 class TooLargeError(ValueError):
-    """A graph is too large for reference points that take a few seconds."""
+    """A graph is too large for references that take a few seconds."""
 
 
 def check_size(data: GraphDataModule, nodes: int = MOST_NODES, edges: int = MOST_EDGES) -> None:
@@ -37,7 +38,7 @@ def check_size(data: GraphDataModule, nodes: int = MOST_NODES, edges: int = MOST
 
 
 def plain_graph(data: GraphDataModule) -> Data:
-    """The graph as its source and split give it, without the transforms that models ask for."""
+    """The graph of the source with its split, without the transforms of models."""
     graph = load_source(data.source)
     return graph if data.split is None else data.split(graph, data.seed)
 
@@ -58,18 +59,22 @@ def node_references(
     """
     nodes = int(graph.num_nodes or 0)
     train = graph.train_mask
-    y = graph.y.clamp(min=0)  # of no use outside of training
-    targets = torch.nn.functional.one_hot(y.long(), classes) if one_of_many else y
+    y = graph.y.clamp(min=0)  # nodes without a label have -1, and are no training nodes
+    targets = y
+    if one_of_many:
+        targets = F.one_hot(y.long(), classes)
     targets = targets.float()
     share = targets[train].mean(0).expand(nodes, -1)
-    spread = LabelPropagation(num_layers=50, alpha=0.9)
-    votes = spread(targets, graph.edge_index, mask=train)
+    propagation = LabelPropagation(num_layers=50, alpha=0.9)
+    votes = propagation(targets, graph.edge_index, mask=train)
     if one_of_many:
         votes = votes + 1e-6 * share
         votes = votes / votes.sum(1, keepdim=True)
     scores = {"majority": score(share), "neighbours' vote": score(votes)}
     x = graph.get("x")
-    if x is not None and one_of_many and int(train.sum()) * x.shape[1] <= MOST_FEATURES:
+    if x is None or not one_of_many:
+        return scores
+    if int(train.sum()) * x.shape[1] <= MOST_FEATURES:
         scores["linear model"] = score(_linear(x, y, train, classes))
     return scores
 
@@ -82,19 +87,20 @@ def _linear(x: Tensor, y: Tensor, train: Tensor, classes: int) -> Tensor:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import MaxAbsScaler
 
-    rows = x.to_dense() if x.layout != torch.strided else x
-    features = csr_array(rows.double().numpy())
-    inside = train.numpy()
-    model = make_pipeline(MaxAbsScaler(), LogisticRegression(max_iter=200))
-    probabilities = torch.zeros(len(rows), classes)
+    if x.layout != torch.strided:
+        x = x.to_dense()
+    probabilities = torch.zeros(len(x), classes)
     labels = y[train].unique()
     if len(labels) == 1:
         probabilities[:, labels] = 1.0
         return probabilities
+    features = csr_array(x.double().numpy())
+    model = make_pipeline(MaxAbsScaler(), LogisticRegression(max_iter=200))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(features[inside], y[train].numpy())
-    probabilities[:, labels] = torch.from_numpy(model.predict_proba(features)).float()
+        model.fit(features[train.numpy()], y[train].numpy())
+    predictions = torch.from_numpy(model.predict_proba(features))
+    probabilities[:, labels] = predictions.float()
     return probabilities
 
 
@@ -103,24 +109,31 @@ def link_references(graph: Data, score: Callable[[Tensor, Tensor], float]) -> di
 
     Args:
         graph: graph of the training edges, with `test_edges` and `test_non_edges` `[2, pairs]`.
-        score: metric of the scores `[pairs]` of both.
+        score: metric of the scores `[pairs]` of edges and of non-edges.
     """
     network = nx.Graph(graph.edge_index.T.tolist())
     network.add_nodes_from(range(int(graph.num_nodes or 0)))
-    parts = [part.T.tolist() for part in (graph.test_edges, graph.test_non_edges)]
+    edges = graph.test_edges.T.tolist()
+    non_edges = graph.test_non_edges.T.tolist()
 
-    def common(pairs: list[list[int]]) -> Tensor:
-        return torch.tensor([float(len(nx.common_neighbors(network, u, v))) for u, v in pairs])
+    def common_neighbours(pairs: list[list[int]]) -> Tensor:
+        counts = [len(nx.common_neighbors(network, u, v)) for u, v in pairs]
+        return torch.tensor(counts).float()
 
     def adamic_adar(pairs: list[list[int]]) -> Tensor:
         return torch.tensor([value for *_, value in nx.adamic_adar_index(network, pairs)])
 
-    methods = {"common neighbours": common, "Adamic-Adar": adamic_adar}
-    return {name: score(*map(method, parts)) for name, method in methods.items()}
+    return {
+        "common neighbours": score(common_neighbours(edges), common_neighbours(non_edges)),
+        "Adamic-Adar": score(adamic_adar(edges), adamic_adar(non_edges)),
+    }
 
 
 def degree_product(graph: Data) -> Tensor:
-    """Mean average precision if all nodes rank the others by degree, as the product does."""
+    """Mean average precision of ranking pairs by the product of their degrees.
+
+    For each node this is the order of the other nodes' degrees.
+    """
     nodes = int(graph.num_nodes or 0)
     distance = -degree(graph.edge_index[0], nodes).double()
     return mean_average_precision(

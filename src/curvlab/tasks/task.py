@@ -34,15 +34,15 @@ class Task(Checked, LightningModule):
     """
 
     data_kind = "graph"
-    """`graph`, or `triples` of a knowledge graph, which are the split; needs a `TripleScorer`."""
+    """`graph`, or `triples` of a knowledge graph. Triples need a `TripleScorer`."""
     selects_checkpoint = False
-    """Whether validation chooses the checkpoint."""
+    """Whether the validation score selects the checkpoint."""
     shares_loss = False
-    """Whether processes share one loss over the graph: with the same dropout, to one gradient."""
+    """Whether processes share one loss over the graph, with the same dropout and gradient."""
     evaluates_together = False
-    """Whether all processes of a run share the evaluation; otherwise the first does it alone."""
+    """Whether all processes of a run share the evaluation; otherwise only the first evaluates."""
     score: str
-    """The metric that the task is about."""
+    """Main metric of the task."""
 
     def __init__(self, encoder: Encoder, optimizer: GroupedOptimizer | None = None) -> None:
         super().__init__()
@@ -55,8 +55,8 @@ class Task(Checked, LightningModule):
     def write_files(self, graph: Data, folder: Path) -> None:
         """Write files about the trained model on the whole graph into the run's folder.
 
-        By default embeddings and, of filters of nodes, their coefficients; none of graphs of more
-        than `PICTURED_NODES` nodes.
+        By default these are the embeddings and, if the model filters nodes, the coefficients of the
+        filters. A graph with more than `PICTURED_NODES` nodes has no files.
         """
         if (graph.num_nodes or 0) <= PICTURED_NODES:
             save_embeddings(self.encoder, graph, folder)
@@ -68,17 +68,22 @@ class Task(Checked, LightningModule):
         graph: Data | None,
         query: PredictionQuery,
     ) -> pd.DataFrame:
-        """Predictions of a trained run, one row each; `graph` None for the run's own.
+        """Predict, one row per prediction.
+
+        Args:
+            run: trained run.
+            graph: graph to predict on; None for the run's own.
+            query: nodes, links or triples to predict.
 
         Raises:
-            UsageError: the task predicts nothing by itself, or not what is asked for.
+            UsageError: the task has no predictions, or not those of the query.
         """
         raise UsageError(
             f"task={run.config.task.name} predicts nothing by itself: export embeddings"
         )
 
     def score_on(self, run: Trained, graph: Data) -> Scores:
-        """Metrics of parts of another graph than the run's, by part and name.
+        """Score the run on another graph: metrics by part and name.
 
         Raises:
             UsageError: the task has no score on another graph.
@@ -92,12 +97,12 @@ class Task(Checked, LightningModule):
         """Test scores of simple methods on the same split, by name; none by default.
 
         Raises:
-            TooLargeError: they would take longer than a few seconds.
+            TooLargeError: the methods would take longer than a few seconds.
         """
         return {}
 
     def loss_scale(self, batch: Data) -> int:
-        """Divisor of the loss in logs: 1."""
+        """Divisor of the loss in logs, by default 1."""
         return 1
 
 
@@ -112,8 +117,8 @@ class SelectedTask(Task):
     """
 
     selects_checkpoint = True
-    tested: tuple[str, ...] = ("val", "test")
-    """Parts whose metrics the result reports."""
+    test_parts: tuple[str, ...] = ("val", "test")
+    """Parts of the split whose metrics the result reports."""
 
     def __init__(
         self,
@@ -128,43 +133,49 @@ class SelectedTask(Task):
         optimizer = super().configure_optimizers()
         if self.scheduler is None:
             return optimizer
+        config: dict[str, Any]
         if isinstance(self.scheduler, LowerOnce):
-            lower = self.scheduler.build(optimizer, self.trainer.max_steps)
-            return {
-                "optimizer": optimizer,
-                "lr_scheduler": {"scheduler": lower, "interval": "step"},
+            config = {
+                "scheduler": self.scheduler.build(optimizer, self.trainer.max_steps),
+                "interval": "step",
             }
-        # Validations are that many epochs apart; a loop of one's own has no trainer.
-        every = self._trainer.check_val_every_n_epoch if self._trainer else 1
-        scheduler = {
-            "scheduler": self.scheduler.build(optimizer),
-            "monitor": f"val/{self.score}",
-            "frequency": every or 1,
-            "strict": False,  # a last, shorter epoch has no validation
-        }
-        return {"optimizer": optimizer, "lr_scheduler": scheduler}
+        else:
+            epochs = 1
+            if self._trainer:  # a training loop without Lightning has none
+                epochs = self._trainer.check_val_every_n_epoch or 1
+            config = {
+                "scheduler": self.scheduler.build(optimizer),
+                "monitor": f"val/{self.score}",
+                "frequency": epochs,
+                "strict": False,  # a last, shorter epoch has no validation
+            }
+        return {"optimizer": optimizer, "lr_scheduler": config}
 
     def on_train_epoch_end(self) -> None:
-        """End the run if the learning rate has fallen below the scheduler's `end_below`."""
+        """Stop training if the learning rate is below the scheduler's `end_below`."""
+        if self.scheduler is None:
+            return
         rate = self.trainer.optimizers[0].param_groups[0]["lr"]
-        if self.scheduler is not None and rate < self.scheduler.end_below:
+        if rate < self.scheduler.end_below:
             self.trainer.should_stop = True
 
     @abstractmethod
     def scores(self, batch: Data, part: str) -> dict[str, Tensor]:
-        """Compute the metrics of a part, by name, in the order of the log."""
+        """Compute the metrics of a part of the split, by name, in the order of the log."""
 
     def validation_score(self, batch: Data) -> Tensor:
         """Compute the score that selects the weights, on the validation part."""
         return self.scores(batch, "val")[self.score]
 
     def log_part(self, part: str, batch: Data) -> None:
+        """Log all metrics of a part of the split."""
         scores = self.scores(batch, part)
-        self.log_dict({f"{part}/{name}": score for name, score in scores.items()}, batch_size=1)
+        metrics = {f"{part}/{name}": score for name, score in scores.items()}
+        self.log_dict(metrics, batch_size=1)
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         self.log_part("val", batch)
 
     def test_step(self, batch: Data, batch_idx: int) -> None:
-        for part in self.tested:
+        for part in self.test_parts:
             self.log_part(part, batch)

@@ -41,30 +41,30 @@ def step_cost(task: LightningModule, batch: Data, passes: int) -> dict[str, floa
 class ClassificationCost(CostTask, NodeClassification):
     """Node classification whose test measures time and memory instead of scoring.
 
-    A step is that of `step_cost` on the last training batch, an evaluation the forward pass over
-    the whole graph. Source: Hypformer, Table 4 and Figure 5.
+    The step is that of `step_cost` on the last training batch, the evaluation is a forward pass
+    over the whole graph. Source: Hypformer, Table 4 and Figure 5.
     """
 
     score = "step_ms"
-    _trained_on: Data | None = None
+    _last_batch: Data | None = None
 
     def __init__(self, encoder: Encoder, passes: PositiveInt = 5, **options: Any) -> None:
         super().__init__(encoder, passes=passes, **options)
 
     def on_train_batch_start(self, batch: Data | None = None, batch_idx: int = 0) -> None:
         super().on_train_batch_start(batch, batch_idx)
-        self._trained_on = batch
+        self._last_batch = batch
 
     def cost(self, batch: Data) -> dict[str, float]:
-        if self._trained_on is None:
+        if self._last_batch is None:
             raise UsageError("interrupted between training and measuring: add rerun=true")
 
         def evaluate() -> None:
-            self._evaluated = None
+            self._cache = None
             self(batch, "val")
 
-        # First: tensors that inference mode leaves behind have no gradient.
-        cost = step_cost(self, self._trained_on, self.passes)
+        # The step comes first: tensors that were created in inference mode have no gradient.
+        cost = step_cost(self, self._last_batch, self.passes)
         return cost | time_and_memory("inference", evaluate, self, batch, self.passes)
 
 

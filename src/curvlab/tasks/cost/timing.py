@@ -23,7 +23,7 @@ from curvlab.options import PositiveInt
 Work = Callable[[], Any]
 
 MEGABYTE = 2**20
-"""Bytes of a megabyte in FPS-T (its GCN needs little more than one N x N matrix)."""
+"""Bytes of a megabyte in FPS-T, whose GCN needs little more than one N x N matrix."""
 
 
 class CostTask(Checked, LightningModule):
@@ -31,8 +31,8 @@ class CostTask(Checked, LightningModule):
 
     Args:
         encoder: the model.
-        passes: timed calls, after a warm-up.
-        **options: those of the task.
+        passes: number of timed calls, after a warm-up.
+        **options: options of the task.
     """
 
     selects_checkpoint = False
@@ -45,7 +45,7 @@ class CostTask(Checked, LightningModule):
 
     @abstractmethod
     def cost(self, batch: Data) -> dict[str, float]:
-        """Measure costs, logged as `test/NAME`."""
+        """Measure costs by name; the log has them as `test/NAME`."""
 
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         """Log nothing: time and memory do not depend on the weights."""
@@ -58,41 +58,47 @@ class CostTask(Checked, LightningModule):
 def time_and_memory(
     name: str, work: Work, model: nn.Module, graph: Data, passes: int
 ) -> dict[str, float]:
-    """Median milliseconds of a call, `NAME_ms`, and the memory of graph, weights and its peak.
+    """Time and memory of a function.
 
-    That is `NAME_mb`, in 2^20 bytes, on Linux alone.
+    `NAME_ms` is the median of milliseconds per call. `NAME_mb`, on Linux alone, is the memory of
+    the graph, the weights and the peak of a call in units of 2^20 bytes.
     """
     device = next(model.parameters()).device
     cost = {f"{name}_ms": median_ms({name: work}, device, passes)[name]}
-    needed = peak_memory_mb(work, device)
-    if needed is not None:
-        cost[f"{name}_mb"] = (held_bytes(model, graph) + 1e6 * needed) / MEGABYTE
+    peak = peak_memory_mb(work, device)
+    if peak is not None:
+        cost[f"{name}_mb"] = (held_bytes(model, graph) + 1e6 * peak) / MEGABYTE
     return cost
 
 
 def held_bytes(model: nn.Module, graph: Data) -> int:
-    """Bytes of the weights and of the graph's tensors; of sparse ones, of their stored entries."""
-    of_model = dict([*model.named_parameters(), *model.named_buffers()])
-    return sum(t.nbytes for part in (of_model, graph.to_dict()) for t in dense_parts(part).values())
+    """Bytes of the weights and of the graph's tensors. Sparse tensors count stored entries."""
+    weights = dict([*model.named_parameters(), *model.named_buffers()])
+    tensors = [*dense_parts(weights).values(), *dense_parts(graph.to_dict()).values()]
+    return sum(tensor.nbytes for tensor in tensors)
 
 
 def median_ms(works: Mapping[str, Work], device: torch.device, runs: int = 20) -> dict[str, float]:
-    """Median milliseconds of each work, called in turn so that a busy machine slows all alike.
+    """Median milliseconds of each function.
 
-    Each is called three times, or once if it takes more than a second, before it is timed.
+    The functions are called in turn, so that a busy machine slows them equally. Before timing, each
+    is called three times, or once if a call takes more than a second.
     """
     for work in works.values():
         for _ in range(3):
             if _milliseconds(work, device) > 1e3:
                 break
-    rounds = [[_milliseconds(work, device) for work in works.values()] for _ in range(runs)]
-    return dict(zip(works, map(statistics.median, zip(*rounds, strict=True)), strict=True))
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(runs):
+        for name, work in works.items():
+            times[name].append(_milliseconds(work, device))
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def cpu_ms(works: Mapping[str, Work], runs: int = 20) -> dict[str, float]:
-    """Median milliseconds of CPU time of each work, called in turn, after three calls of each.
+    """Median milliseconds of CPU time of each function, called in turn after three calls of each.
 
-    A busy machine lengthens it less than the time that passes.
+    A busy machine affects CPU time less than wall time.
     """
     for work in works.values():
         for _ in range(3):
@@ -103,13 +109,14 @@ def cpu_ms(works: Mapping[str, Work], runs: int = 20) -> dict[str, float]:
             begin = time.process_time()
             work()
             times[name].append(1e3 * (time.process_time() - begin))
-    return {name: statistics.median(each) for name, each in times.items()}
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def _milliseconds(work: Work, device: torch.device) -> float:
-    """Wall time of one call; on a GPU the time between two events around it."""
+    """Wall time of one call; on a GPU the time between two events."""
     if device.type == "cuda":
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start = torch.cuda.Event(enable_timing=True)
+        end = torch.cuda.Event(enable_timing=True)
         start.record()
         work()
         end.record()
@@ -121,29 +128,32 @@ def _milliseconds(work: Work, device: torch.device) -> float:
 
 
 def peak_memory_mb(work: Work, device: torch.device) -> float | None:
-    """Peak memory in MB that one call adds: of PyTorch's allocator on a GPU, else of the process.
+    """Peak memory in MB that one call adds; None on a CPU outside Linux.
 
-    The resident set of the process is reset after free memory was returned to the system; None
-    outside Linux.
+    On a GPU it is the peak of PyTorch's allocator. On a CPU it is the peak of the process's
+    resident set, which is reset after free memory was returned to the system.
     """
     work()
     gc.collect()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-        before = torch.cuda.memory_allocated(device)
+        start = torch.cuda.memory_allocated(device)
         torch.cuda.reset_peak_memory_stats(device)
         work()
         torch.cuda.synchronize(device)
-        return (torch.cuda.max_memory_allocated(device) - before) / 1e6
+        peak = torch.cuda.max_memory_allocated(device)
+        return (peak - start) / 1e6
     if not sys.platform.startswith("linux"):
         return None
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
-    before = _peak_resident_bytes()
+    start = _peak_resident_bytes()
     work()
-    return (_peak_resident_bytes() - before) / 1e6
+    return (_peak_resident_bytes() - start) / 1e6
 
 
 def _peak_resident_bytes() -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+    peak = next(line for line in lines if line.startswith("VmHWM"))
+    kilobytes = peak.split()[1]
+    return 1024 * int(kilobytes)
