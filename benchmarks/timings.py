@@ -1,4 +1,4 @@
-"""Timings of what the papers' models take, against the public code, bare torch and geoopt."""
+"""Timings of what the papers' models take, against each other, bare torch and geoopt."""
 
 import argparse
 import math
@@ -120,36 +120,25 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     console.print(table, soft_wrap=True)
 
 
-PRODUCT = 11.0
-"""Milliseconds of the calibration's product where the public code was timed, on two cores."""
-
 CURVATURE, KNOWLEDGE = 1.3, 1.3
 """Largest admissible: FPS-T over TokenGT; DistMult over its bare products."""
 
 
-class Cell(NamedTuple):
-    """A run, the milliseconds of a step of the public code, how many times faster it should be."""
-
-    words: tuple[str, ...]
-    public: float
-    faster: float
-
-
 PER_CLASS = "split=random_per_class"
 CELLS = (
-    Cell(("model=hypformer", "dataset=cora", PER_CLASS), 284, 2),
-    Cell(("model=hypformer", "dataset=citeseer", PER_CLASS), 636, 2),
-    Cell(("model=hypformer", "dataset=airport_hgcn"), 241, 2),
-    Cell(("model=lrn", "dataset=disease_lp"), 12.3, 1.5),
-    Cell(("model=lrn", "dataset=airport_hgcn"), 34.4, 1.5),
-    Cell(("model=lrn", "dataset=chameleon"), 43.6, 1.5),
-    Cell(("model=lrn", "dataset=squirrel"), 73.0, 1.5),
-    Cell(("model=polyformer", "dataset=minesweeper"), 1590, 2),
-    Cell(("model=polyformer_cheb", "dataset=minesweeper"), 3840, 2),
-    Cell(("model=polyformer", "dataset=tolokers"), 980, 2),
-    Cell(("model=polyformer_cheb", "dataset=tolokers"), 4260, 2),
-    Cell(("model=polyformer", "dataset=citeseer__quota"), 1330, 2),
-    Cell(("model=polyformer_cheb", "dataset=citeseer__quota"), 660, 2),
+    ("model=hypformer", "dataset=cora", PER_CLASS),
+    ("model=hypformer", "dataset=citeseer", PER_CLASS),
+    ("model=hypformer", "dataset=airport_hgcn"),
+    ("model=lrn", "dataset=disease_lp"),
+    ("model=lrn", "dataset=airport_hgcn"),
+    ("model=lrn", "dataset=chameleon"),
+    ("model=lrn", "dataset=squirrel"),
+    ("model=polyformer", "dataset=minesweeper"),
+    ("model=polyformer_cheb", "dataset=minesweeper"),
+    ("model=polyformer", "dataset=tolokers"),
+    ("model=polyformer_cheb", "dataset=tolokers"),
+    ("model=polyformer", "dataset=citeseer__quota"),
+    ("model=polyformer_cheb", "dataset=citeseer__quota"),
 )
 
 
@@ -159,31 +148,15 @@ CURVED, TRIPLES = ("web_edu", "facebook"), ("fb15k237", "wn18rr")
 
 def steps(args: argparse.Namespace) -> None:
     """Training steps of Hypformer, LRN, PolyFormer and CAT."""
-    _with_public_code(args)
-    _knowledge_graphs(args)
-
-
-def _with_public_code(args: argparse.Namespace) -> None:
     rows = []
-    for words, public, faster in CELLS:
+    for words in CELLS:
         step = training_step(*build_run(args.device, *words)[:2])
         milliseconds = median_ms({"step": step}, args.device, args.runs)["step"]
         memory = peak_memory_mb(step, args.device)
-        there = public * args.product_ms / PRODUCT
-        rows.append(
-            [
-                ", ".join(word.partition("=")[2] for word in words[:2]),
-                f"{milliseconds:.1f}",
-                f"{there:.1f}",
-                verdict(there / milliseconds, faster, at_least=True),
-                f"{memory:.0f}" if memory else "-",
-            ]
-        )
-    print_table(
-        "A training step (public code: its time on two cores, by the calibration)",
-        ("", "ms", "public, ms", "times faster", "MB beyond graph and model"),
-        rows,
-    )
+        name = ", ".join(word.partition("=")[2] for word in words[:2])
+        rows.append([name, f"{milliseconds:.1f}", f"{memory:.0f}" if memory else "-"])
+    print_table("A training step", ("", "ms", "MB beyond graph and model"), rows)
+    _knowledge_graphs(args)
 
 
 def curvature(args: argparse.Namespace) -> None:

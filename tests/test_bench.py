@@ -28,7 +28,7 @@ def denormals():
 @pytest.mark.nightly
 @pytest.mark.slow
 def test_all_are_measured(capsys, monkeypatch):
-    cell = timings.Cell(("model=gcn", "dataset=disease_synthetic", "split=random_60_20_20"), 284, 2)
+    cell = ("model=gcn", "dataset=disease_synthetic", "split=random_60_20_20")
     monkeypatch.setattr(timings, "CELLS", (cell,))
     monkeypatch.setattr(timings, "CURVED", ("synthetic_web",))
     monkeypatch.setattr(timings, "TRIPLES", ("synthetic_kg",))
