@@ -65,23 +65,28 @@ void curved(const Component& c, float* __restrict entry, float* __restrict slope
   float* __restrict closed = closed_forms.data();
   for (int64_t j = 0; j < n; j++) {
     if (kind == 2) {
-      const float m = entry[j], q = std::min(std::max(m, 1e-30f), 1.0f), rest = m - q;
-      const float beyond = std::abs(rest), square = std::max(beyond + beyond * beyond, 1e-30f);
-      const float joined = log1p_of(2 * (std::sqrt(square) + beyond));
-      const float angle = 2 * asin_sqrt_of(q) + joined;
+      const float m = entry[j];
+      const float q = std::min(std::max(m, 1e-30f), 1.0f);
+      const float difference = m - q;
+      const float excess = std::abs(difference);
+      const float square = std::max(excess + excess * excess, 1e-30f);
+      const float hyperbolic_angle = log1p_of(2 * (std::sqrt(square) + excess));
+      const float angle = 2 * asin_sqrt_of(q) + hyperbolic_angle;
       const float root = std::sqrt(std::max(q - q * q + square, 1e-6f));
-      slope[j] = 2 * (rest < 0 ? -angle : angle) / root;
+      slope[j] = 2 * (difference < 0 ? -angle : angle) / root;
       entry[j] = angle * angle;
       squared[j] += per_magnitude * entry[j];
     } else {
-      float w = std::max(entry[j], 1e-30f), angle, root;
+      const float w = std::max(entry[j], 1e-30f);
+      float angle;
+      float root;
       if (kind == 0) {
         root = std::sqrt(w + 0.25f * w * w);
         angle = log1p_of(0.5f * w + root);
       } else {
-        const float below = std::min(w, 4 - 4e-6f);
-        root = std::sqrt(below - 0.25f * below * below);
-        angle = 2 * asin_sqrt_of(0.25f * below);
+        const float bounded = std::min(w, 4 - 4e-6f);
+        root = std::sqrt(bounded - 0.25f * bounded * bounded);
+        angle = 2 * asin_sqrt_of(0.25f * bounded);
       }
       slope[j] = angle / root;
       squared[j] += per_magnitude * angle * angle;
@@ -107,7 +112,7 @@ auto curved_of(const Component& c) {
   return c.kind == 0 ? curved<0, far> : c.kind == 1 ? curved<1, far> : curved<2, far>;
 }
 
-// Makes squared distances `exp(-D)`, and the derivative of that by them in `slope`.
+// Fills `share` with exp(-D) of squared distances, and `slope` with its negated derivative.
 void shares(float* __restrict distance, float* __restrict share, float* __restrict slope,
             int64_t n, int64_t power, float clamp, float smallest) {
   if (power == 1)
@@ -156,7 +161,7 @@ void multiply(float* __restrict values, const float* __restrict factors, int64_t
   for (int64_t j = 0; j < n; j++) values[j] *= factors[j];
 }
 
-// The sum of values, which are added to the totals, too.
+// Sums values, and adds them to the totals.
 float sum_and_add(const float* __restrict values, float* __restrict totals, int64_t n) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -167,7 +172,7 @@ float sum_and_add(const float* __restrict values, float* __restrict totals, int6
   return sum;
 }
 
-// Pulls of one feature at the ends of the pairs of four rows, which share what they load.
+// Gradients of one feature at both ends of the pairs of four rows, which share their loads.
 void pull_rows(const float* const* weight, const float* of_row, const float* __restrict of_column,
                float* row_grad, float* __restrict column_grad, int64_t columns) {
   const float *w0 = weight[0], *w1 = weight[1], *w2 = weight[2], *w3 = weight[3];
@@ -182,7 +187,10 @@ void pull_rows(const float* const* weight, const float* of_row, const float* __r
     sum3 += w3[j] * value;
     column_grad[j] += w0[j] * a0 + w1[j] * a1 + (w2[j] * a2 + w3[j] * a3);
   }
-  row_grad[0] += sum0, row_grad[1] += sum1, row_grad[2] += sum2, row_grad[3] += sum3;
+  row_grad[0] += sum0;
+  row_grad[1] += sum1;
+  row_grad[2] += sum2;
+  row_grad[3] += sum3;
 }
 
 }  // namespace
@@ -198,14 +206,15 @@ extern "C" void fill(const float* left, const float* right, int64_t features, in
   const int64_t size = rows * columns;
 #pragma omp parallel for num_threads(threads) if (threads > 1)
   for (int64_t first = 0; first < rows; first += kRows) {
-    const int64_t count_of_rows = std::min(kRows, rows - first), n = count_of_rows * columns;
+    const int64_t block_rows = std::min(kRows, rows - first);
+    const int64_t n = block_rows * columns;
     const int64_t start = first * columns;
     std::vector<float> distance(n), slope(n);
     for (int64_t h = 0; h < count; h++) {
       float* entry = summands + (1 + h) * stride + start;
       const float* of_row = left + h * features * nodes + row + first;
       const float* of_column = right + h * features * nodes + column;
-      product(of_row, of_column, entry, count_of_rows, columns, features, nodes);
+      product(of_row, of_column, entry, block_rows, columns, features, nodes);
       const Component& c = components[h];
       const auto function = power == 1 ? curved_of<true>(c) : curved_of<false>(c);
       function(c, entry, weights + h * size + start, distance.data(), n);
@@ -227,39 +236,39 @@ extern "C" void fill(const float* left, const float* right, int64_t features, in
     std::vector<float> of_column(columns);
     for (int64_t i = 0; i < rows; i++)
       of_row[i] += sum_and_add(summand + i * columns, of_column.data(), columns);
-    if (row != column)  // its mirror image below the diagonal
+    if (row != column)  // the mirror image below the diagonal
       for (int64_t j = 0; j < columns; j++) sums[h * nodes + column + j] += of_column[j];
   }
 }
 
-// Adds to the gradient, shaped as the features, what the pairs of a tile and their mirror images
-// pull at. The weights are multiplied by the gradients of both ends' sums.
+// Adds the gradients of the features by the pairs of a tile and their mirror images. The weights
+// are multiplied by the gradients of the sums at both ends.
 extern "C" void pull(const float* right, int64_t features, int64_t nodes, int64_t row, int64_t rows,
-                     int64_t column, int64_t columns, const float* weights, float* pulls,
+                     int64_t column, int64_t columns, const float* weights, float* workspace,
                      const float* grad, float* grad_left, int64_t count, int64_t threads) {
 #pragma omp parallel for num_threads(threads) if (threads > 1)
   for (int64_t r = 0; r < count * rows; r++) {
-    float* __restrict pulled = pulls + r * columns;
+    float* __restrict pair_grad = workspace + r * columns;
     const float* weight = weights + r * columns;
-    const float of_row = grad[row + r % rows];
-    const float* of_column = grad + column;
-    for (int64_t j = 0; j < columns; j++) pulled[j] = weight[j] * (of_row + of_column[j]);
+    const float row_grad = grad[row + r % rows];
+    const float* column_grad = grad + column;
+    for (int64_t j = 0; j < columns; j++) pair_grad[j] = weight[j] * (row_grad + column_grad[j]);
   }
 #pragma omp parallel for num_threads(threads) if (threads > 1)
   for (int64_t f = 0; f < count * features; f++) {
     const float *of_row = right + f * nodes + row, *of_column = right + f * nodes + column;
     float *row_grad = grad_left + f * nodes + row, *column_grad = grad_left + f * nodes + column;
-    std::vector<float> none(columns), mirror(columns);
+    std::vector<float> zeros(columns), mirror(columns);
     for (int64_t first = 0; first < rows; first += kRows) {
-      const int64_t count_of_rows = std::min(kRows, rows - first);
-      const float* weight[kRows] = {none.data(), none.data(), none.data(), none.data()};
+      const int64_t block_rows = std::min(kRows, rows - first);
+      const float* weight[kRows] = {zeros.data(), zeros.data(), zeros.data(), zeros.data()};
       float values[kRows] = {}, sums[kRows] = {};
-      for (int64_t i = 0; i < count_of_rows; i++) {
-        weight[i] = pulls + (f / features * rows + first + i) * columns;
+      for (int64_t i = 0; i < block_rows; i++) {
+        weight[i] = workspace + (f / features * rows + first + i) * columns;
         values[i] = of_row[first + i];
       }
       pull_rows(weight, values, of_column, sums, mirror.data(), columns);
-      for (int64_t i = 0; i < count_of_rows; i++) row_grad[first + i] += sums[i];
+      for (int64_t i = 0; i < block_rows; i++) row_grad[first + i] += sums[i];
     }
     if (row != column)
       for (int64_t j = 0; j < columns; j++) column_grad[j] += mirror[j];
@@ -272,15 +281,16 @@ extern "C" void edges(const float* x, const float* weight, int64_t count, int64_
                       const int64_t* source, const int64_t* target, int64_t number, float* slopes,
                       float* entries, const Component* components, float* squared,
                       int64_t threads) {
-  constexpr int64_t some = 1024;
+  constexpr int64_t block = 1024;
 #pragma omp parallel for num_threads(threads) if (threads > 1)
-  for (int64_t start = 0; start < number; start += some) {
-    const int64_t n = std::min(some, number - start);
+  for (int64_t start = 0; start < number; start += block) {
+    const int64_t n = std::min(block, number - start);
     for (int64_t h = 0; h < count; h++) {
       const Component& c = components[h];
       float* entry = entries + h * number + start;
       for (int64_t j = 0; j < n; j++) {
-        const int64_t s = source[start + j] * count + h, t = target[start + j] * count + h;
+        const int64_t s = source[start + j] * count + h;
+        const int64_t t = target[start + j] * count + h;
         float sum = 0;
         for (int64_t k = 0; k < width; k++) {
           const float difference = x[s * width + k] - x[t * width + k];
@@ -301,17 +311,18 @@ extern "C" void edges_backward(const float* x, const float* weight, int64_t coun
 #pragma omp parallel for num_threads(threads) if (threads > 1)
   for (int64_t h = 0; h < count; h++)
     for (int64_t e = 0; e < number; e++) {
-      const int64_t s = source[e] * count + h, t = target[e] * count + h;
-      const float by_form = 4 * grad[e] * slopes[h * number + e];
-      const float pulled = 2 * by_form * weight[s] * weight[t];
+      const int64_t s = source[e] * count + h;
+      const int64_t t = target[e] * count + h;
+      const float grad_form = 4 * grad[e] * slopes[h * number + e];
+      const float grad_square = 2 * grad_form * weight[s] * weight[t];
       float sum = 0;
       for (int64_t k = 0; k < width; k++) {
         const float difference = x[s * width + k] - x[t * width + k];
         sum += difference * difference;
-        grad_x[s * width + k] += pulled * difference;
-        grad_x[t * width + k] -= pulled * difference;
+        grad_x[s * width + k] += grad_square * difference;
+        grad_x[t * width + k] -= grad_square * difference;
       }
-      grad_weight[s] += by_form * weight[t] * sum;
-      grad_weight[t] += by_form * weight[s] * sum;
+      grad_weight[s] += grad_form * weight[t] * sum;
+      grad_weight[t] += grad_form * weight[s] * sum;
     }
 }

@@ -1,8 +1,7 @@
 """The arithmetic on a tile of curved spaces in one pass, in C++ (`curvlab.cpp`).
 
-It does what `_Arithmetic` in `curvlab.tasks.pairs.loss` does operation by operation, in
-float32, and agrees with it to rounding. `torch.compile` of those operations is no faster than they
-are without.
+The functions compute the operations of `_Arithmetic` in `curvlab.tasks.pairs.loss` in float32, and
+agree with them to rounding. `torch.compile` does not make those operations faster.
 """
 
 import ctypes
@@ -17,20 +16,32 @@ from curvlab.cpp import ARRAY, INTEGER, REAL, Library
 from curvlab.manifolds.pair_form import CurvedProfile, Profile, PseudoProfile, kappa_series
 from curvlab.tasks.pairs.tiles import Tile
 
+_FEATURES = [ARRAY, INTEGER, INTEGER]
 _PLACE = [INTEGER] * 4
-_SIDES = [ARRAY, INTEGER, INTEGER]
-_ARRAYS = [ARRAY] * 4
-_SUMS = [ARRAY, INTEGER, ARRAY, ARRAY, ARRAY, INTEGER]
-_LIMITS = [INTEGER, REAL, REAL]
-_GRAPH = [ARRAY, ARRAY, INTEGER, INTEGER, ARRAY, ARRAY, INTEGER]
+_TILE_ARRAYS = [ARRAY, INTEGER, ARRAY, ARRAY]
+_COMPONENTS = [ARRAY, INTEGER]
+_OPTIONS = [INTEGER, REAL, REAL]
+_MASK = [ARRAY, INTEGER]
+_THREADS = [INTEGER]
+_POINTS = [ARRAY, ARRAY, INTEGER, INTEGER]
+_EDGES = [ARRAY, ARRAY, INTEGER]
 
 LIBRARY = Library(
     Path(__file__).with_suffix(".cpp"),
     {
-        "fill": [ARRAY, *_SIDES, *_PLACE, *_SUMS, *_LIMITS, ARRAY, INTEGER, INTEGER],
-        "pull": [*_SIDES, *_PLACE, *_ARRAYS, INTEGER, INTEGER],
-        "edges": [*_GRAPH, *_ARRAYS, INTEGER],
-        "edges_backward": [*_GRAPH, *_ARRAYS, INTEGER],
+        "fill": [
+            ARRAY,
+            *_FEATURES,
+            *_PLACE,
+            *_TILE_ARRAYS,
+            *_COMPONENTS,
+            *_OPTIONS,
+            *_MASK,
+            *_THREADS,
+        ],
+        "pull": [*_FEATURES, *_PLACE, *[ARRAY] * 4, INTEGER, *_THREADS],
+        "edges": [*_POINTS, *_EDGES, *[ARRAY] * 4, *_THREADS],
+        "edges_backward": [*_POINTS, *_EDGES, *[ARRAY] * 4, *_THREADS],
     },
 )
 
@@ -46,14 +57,15 @@ def _component(profile: Profile) -> list[float]:
         kind = 0 if profile.hyperbolic else 1
         magnitude = profile.magnitude
         series = profile.series[::-1] if profile.nearly_flat else []
-    terms = [*map(float, series), *[0.0] * (8 - len(series))]
-    return [kind, 1 / float(magnitude), len(series), *terms]
+    padding = [0.0] * (8 - len(series))
+    return [kind, 1 / float(magnitude), len(series), *map(float, series), *padding]
 
 
 def _edge_component(profile: Profile) -> list[float]:
-    """The same for edges, whose entries are in units of the series for every curvature."""
+    """Members of `Component` for edges, whose entries have the units of the series."""
     kind, per_magnitude, *_ = _component(profile)
-    series = kappa_series(1 if kind else -1)
+    sign = 1 if kind else -1
+    series = kappa_series(sign)
     return [kind, per_magnitude, len(series), *series[::-1]]
 
 
@@ -88,25 +100,51 @@ class Fused:
         self.options = power, -1.0 if clamp is None else clamp, smallest
 
     def fill(self, tile: Tile, summands: Tensor, weights: Tensor, sums: Tensor) -> None:
-        """Shapes: summands `[1 + components, rows, columns]`, weights `[components, ...]`."""
-        sides = self.left.data_ptr(), self.right.data_ptr(), *self.right.shape[1:], *tile.place
-        arrays = summands.data_ptr(), summands.stride(0), weights.data_ptr(), sums.data_ptr()
-        masked = tile.masked.data_ptr(), len(tile.masked)
-        components = self.components.data_ptr(), len(weights)
-        threads = torch.get_num_threads()
-        self.functions.fill(*sides, *arrays, *components, *self.options, *masked, threads)
+        """Fill the summands and weights of a tile, and add to the sums.
+
+        Shapes: summands `[1 + components, rows, columns]`, weights `[components, rows, columns]`,
+        sums `[1 + components, nodes]`.
+        """
+        self.functions.fill(
+            self.left.data_ptr(),
+            self.right.data_ptr(),
+            *self.right.shape[1:],
+            *tile.place,
+            summands.data_ptr(),
+            summands.stride(0),
+            weights.data_ptr(),
+            sums.data_ptr(),
+            self.components.data_ptr(),
+            len(weights),
+            *self.options,
+            tile.masked.data_ptr(),
+            len(tile.masked),
+            torch.get_num_threads(),
+        )
 
     def pull(
-        self, tile: Tile, weights: Tensor, pulls: Tensor, grad: Tensor, grad_left: Tensor
+        self, tile: Tile, weights: Tensor, workspace: Tensor, grad: Tensor, grad_left: Tensor
     ) -> None:
-        """Add the gradients of the features by the tile's pairs, with an array for their pulls."""
-        sides = self.right.data_ptr(), *self.right.shape[1:], *tile.place
-        arrays = (array.data_ptr() for array in (weights, pulls, grad, grad_left))
-        self.functions.pull(*sides, *arrays, len(weights), torch.get_num_threads())
+        """Add the gradients of the features by the pairs of a tile.
+
+        Shapes: weights and workspace `[components, rows, columns]`, gradients `grad` of the sums
+        `[nodes]`, `grad_left` `[components, features, nodes]`.
+        """
+        self.functions.pull(
+            self.right.data_ptr(),
+            *self.right.shape[1:],
+            *tile.place,
+            weights.data_ptr(),
+            workspace.data_ptr(),
+            grad.data_ptr(),
+            grad_left.data_ptr(),
+            len(weights),
+            torch.get_num_threads(),
+        )
 
 
 class EdgeDistances(torch.autograd.Function):
-    """Squared distances of edges, functions of `w_x w_y |x - y|^2` of each component.
+    """Squared distances of edges, as functions of `w_x w_y |x - y|^2` of each component.
 
     Shapes: x `[nodes, dim]`, w `[nodes, components]`, source and target `[edges]`.
     """
@@ -128,22 +166,44 @@ class EdgeDistances(torch.autograd.Function):
         ctx.save_for_backward(x, weight, source, target, slopes, entries)
         ctx.fused = fused
         components = torch.tensor([*map(_edge_component, fused.profiles)], dtype=torch.float32)
-        arrays = (array.data_ptr() for array in (slopes, entries, components, squared))
-        fused.functions.edges(*_graph(x, weight, source, target), *arrays, torch.get_num_threads())
+        fused.functions.edges(
+            *_graph_arguments(x, weight, source, target),
+            slopes.data_ptr(),
+            entries.data_ptr(),
+            components.data_ptr(),
+            squared.data_ptr(),
+            torch.get_num_threads(),
+        )
         return squared
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        *graph, slopes, entries = ctx.saved_tensors
-        grad, by_x, by_weight = grad.contiguous(), *map(torch.zeros_like, graph[:2])
-        arrays = (array.data_ptr() for array in (slopes, grad, by_x, by_weight))
-        ctx.fused.functions.edges_backward(*_graph(*graph), *arrays, torch.get_num_threads())
+        x, weight, source, target, slopes, entries = ctx.saved_tensors
+        grad = grad.contiguous()
+        grad_x = torch.zeros_like(x)
+        grad_weight = torch.zeros_like(weight)
+        ctx.fused.functions.edges_backward(
+            *_graph_arguments(x, weight, source, target),
+            slopes.data_ptr(),
+            grad.data_ptr(),
+            grad_x.data_ptr(),
+            grad_weight.data_ptr(),
+            torch.get_num_threads(),
+        )
         units = [1 / (4 * profile.kappa**2) for profile in ctx.fused.profiles]
-        by_kappa = entries @ grad * grad.new_tensor(units)
-        return by_x, by_weight, by_kappa, None, None, None
+        grad_kappa = entries @ grad * grad.new_tensor(units)
+        return grad_x, grad_weight, grad_kappa, None, None, None
 
 
-def _graph(x: Tensor, weight: Tensor, source: Tensor, target: Tensor) -> tuple[int, ...]:
-    """Points, their factors, components, their width, and the edges, as arguments."""
-    points = x.data_ptr(), weight.data_ptr(), weight.shape[1], x.shape[1] // weight.shape[1]
-    return *points, source.data_ptr(), target.data_ptr(), len(source)
+def _graph_arguments(x: Tensor, weight: Tensor, source: Tensor, target: Tensor) -> tuple[int, ...]:
+    """Points, their factors, number and width of components, and edges, as arguments."""
+    components = weight.shape[1]
+    return (
+        x.data_ptr(),
+        weight.data_ptr(),
+        components,
+        x.shape[1] // components,
+        source.data_ptr(),
+        target.data_ptr(),
+        len(source),
+    )

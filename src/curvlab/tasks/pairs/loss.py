@@ -6,12 +6,12 @@ For every node `u` with neighbours `N(u)` and squared geodesic distances `D`,
 
 where `w = u` belongs to the sum (`exp(0) = 1`: without it the loss is unbounded below).
 
-The neighbours' distances are differences of coordinates; the others go through matrix products:
-`D` is a function of one bilinear form of the two nodes' features
-(`curvlab.manifolds.pair_form`). A space without such a form has plain autograd instead.
-Since `D` is symmetric, only tiles on and above the diagonal are visited, in arrays that stay in
-cache, and the backward pass is written out: it needs one matrix per component; half of it is
-kept. The arrays live from step to step, since fresh memory costs more than the arithmetic on it.
+The neighbours' distances are computed from differences of coordinates, all other distances by
+matrix products: `D` is a function of one bilinear form of the two nodes' features
+(`curvlab.manifolds.pair_form`). A space without such a form uses plain autograd. Since `D` is
+symmetric, only tiles on and above the diagonal are computed, in arrays that stay in cache. The
+backward pass is explicit: it needs one matrix per component, of which the upper half is stored. The
+arrays are kept from step to step, since allocating them takes longer than the arithmetic.
 
 With a clamp `c` the loss is, as in the code that the paper builds on,
 
@@ -22,9 +22,9 @@ Since `S_u >= 1`, the quotient is above `c` only where `exp(-D_uv)` is: the term
 `min(D_uv + log S_u, -log c)`. Neither an edge at its bound nor a non-neighbour below `c` has a
 gradient.
 
-Several processes that have the same points share the tiles (`PairTiles.ranks`). They add up `S_u`
-in the forward pass, and the gradients by features and curvatures in the backward pass. Each of them
-then has the whole loss and its whole gradient, as one process alone.
+Several processes with the same points share the tiles (`PairTiles.ranks`). They sum `S_u` in the
+forward pass, and the gradients of features and curvatures in the backward pass. Each process then
+has the whole loss and its whole gradient, like a single process.
 """
 
 from ctypes import CDLL
@@ -43,14 +43,14 @@ from curvlab.manifolds.pair_form import PairForm, Profile
 from curvlab.tasks.pairs.fused import LIBRARY, EdgeDistances, Fused
 from curvlab.tasks.pairs.tiles import PairTiles, Workspace
 
-# Rounding of a matrix product, below which a distance (not squared) would have a wild slope.
+# Rounding of a matrix product. Below it the derivative of a distance (not squared) is arbitrary.
 _SMALLEST_SQDIST = {torch.float32: 1e-6, torch.float64: 1e-15}
 
 
 class Evaluate(Compilable):
-    """`Profile.evaluate` of any profile as a module, which compilation fuses on a GPU."""
+    """`Profile.evaluate` of any profile, as a module that compilation fuses on a GPU."""
 
-    dynamic = False  # a graph has tiles of at most three shapes
+    dynamic = False  # the tiles of a graph have at most three shapes
 
     def forward(self, profile: Profile, *tiles: Tensor) -> None:
         profile.evaluate(*tiles)
@@ -69,11 +69,11 @@ def reconstruction_loss(
     Args:
         x: points of `space`, `[nodes, dim]`.
         space: space of the points; on a product `D` is the sum over components.
-        tiles: the graph; several ranks call this, and backward, equally often.
+        tiles: the graph. All ranks must call the function and its backward pass equally often.
         power: 2 for squared distances, 1 for distances, in both terms.
-        clamp: smallest value, below 1, of `exp(-D)` of a pair and of an edge's share of the
-            negatives' sum; None for none.
-        evaluate: the arithmetic that `torch.compile` fuses on a GPU; None: not compiled.
+        clamp: smallest value, below 1, of `exp(-D)` of a pair and of the quotient of an edge; None
+            for none.
+        evaluate: arithmetic that `torch.compile` fuses on a GPU; None: not compiled.
 
     Source: FPS-T, Section 5.1, with the sign, the negatives and the squared distance of the code
     it builds on (Q-GCN, https://github.com/xiongbo010/QGCN, models/decoders.py at 5d8e449), which
@@ -82,57 +82,70 @@ def reconstruction_loss(
     form = space.pair_form(x)
     fused = None
     if form is not None:
-        kappa = None if form.kappa is None else form.kappa.detach()
+        kappa = None
+        functions = None
+        if form.kappa is not None:
+            kappa = form.kappa.detach()
+            functions = LIBRARY.functions(x, form.left)
         values = form._replace(left=form.left.detach(), right=form.right.detach(), kappa=kappa)
-        functions = None if kappa is None else LIBRARY.functions(x, form.left)
         arithmetic = _Arithmetic(values, power, clamp, evaluate or Evaluate(), x.dtype, functions)
         fused = arithmetic.fused
-    # Unlike that of `x[...]`, the gradient of `index_select` has one order; it is fast on rows.
+    # The gradient of `index_select` sums in a fixed order, unlike that of `x[...]`. It is fast on
+    # contiguous rows.
     rows = x.contiguous()
-    weight = space.chord_weight(rows) if fused is not None and power == 2 else None
+    weight = None
+    if fused is not None and power == 2:
+        weight = space.chord_weight(rows)
     if weight is not None:
-        positive = EdgeDistances.apply(rows, weight, space.kappa, fused, tiles.source, tiles.target)
+        distances = EdgeDistances.apply(
+            rows, weight, space.kappa, fused, tiles.source, tiles.target
+        )
     else:
-        sources, targets = (rows.index_select(0, end) for end in (tiles.source, tiles.target))
-        positive = space.sqdist(sources, targets) if power == 2 else space.dist(sources, targets)
+        sources = rows.index_select(0, tiles.source)
+        targets = rows.index_select(0, tiles.target)
+        distance = space.sqdist if power == 2 else space.dist
+        distances = distance(sources, targets)
     if form is None:
-        logs = _sums_of_distances(x, space, tiles, power, clamp).log()
+        sums = _plain_sums(x, space, tiles, power, clamp)
     else:
-        # Each pair is differentiated through its left features alone, once for either end.
-        logs = _NonNeighbourSums.apply(form.left, form.kappa, arithmetic, tiles, x.dtype).log()
+        # The gradient of a pair flows through its left features alone, once for either end.
+        sums = _NonNeighbourSums.apply(form.left, form.kappa, arithmetic, tiles, x.dtype)
+    logs = sums.log()
     if clamp is None:
-        return 2 * positive.sum() + (tiles.degree * logs).sum()
-    ends = torch.stack([tiles.source, tiles.target])
-    return (positive + logs[ends]).clamp_max(-log(clamp)).sum()
+        return 2 * distances.sum() + (tiles.degree * logs).sum()
+    edges = torch.stack([tiles.source, tiles.target])
+    terms = distances + logs[edges]
+    return terms.clamp_max(-log(clamp)).sum()
 
 
-def _sums_of_distances(
+def _plain_sums(
     x: Tensor, space: Manifold, tiles: PairTiles, power: int, clamp: float | None
 ) -> Tensor:
     """`S_u` in plain autograd, a block of rows of the distance matrix at a time."""
     source, target = tiles.edge_index
 
-    def sums(rows: Tensor, start: int) -> Tensor:
+    def block_sums(rows: Tensor, start: int) -> Tensor:
         squared = space.pairwise_sqdist(rows, x)
-        exponentials = (-(squared if power == 2 else safe_sqrt(squared))).exp()
+        distances = squared if power == 2 else safe_sqrt(squared)
+        exponentials = (-distances).exp()
         if clamp is not None:
             exponentials = exponentials.clamp_min(clamp)
-        own = torch.arange(len(rows), device=x.device)
-        here = (source >= start) & (source < start + len(rows))
         masked = torch.zeros_like(squared, dtype=torch.bool)
-        masked[source[here] - start, target[here]] = True
-        masked[own, own + start] = True
+        in_block = (source >= start) & (source < start + len(rows))
+        masked[source[in_block] - start, target[in_block]] = True
+        index = torch.arange(len(rows), device=x.device)
+        masked[index, index + start] = True
         return 1 + exponentials.masked_fill(masked, 0).sum(1)
 
     starts = range(0, len(x), tiles.size)
     blocks = zip(x.split(tiles.size), starts, strict=True)
-    return torch.cat([checkpoint(sums, *block, use_reentrant=False) for block in blocks])
+    return torch.cat([checkpoint(block_sums, *block, use_reentrant=False) for block in blocks])
 
 
 class _NonNeighbourSums(torch.autograd.Function):
-    """`S_u` for every node from the bilinear features, with a backward pass over the same tiles.
+    """`S_u` of every node from the bilinear features, with a backward pass over the same tiles.
 
-    The features may be wider than the arrays of the tiles, of the given dtype.
+    The features may have a wider dtype than the arrays of the tiles.
     """
 
     @staticmethod
@@ -144,7 +157,7 @@ class _NonNeighbourSums(torch.autograd.Function):
         tiles: PairTiles,
         dtype: torch.dtype,
     ) -> Tensor:
-        work = tiles.take_workspace(len(left), left.device, dtype)
+        work = tiles.acquire_workspace(len(left), left.device, dtype)
         exponentials, *entries = arithmetic.sums(tiles, work)
         ctx.arithmetic = arithmetic
         ctx.tiles = tiles
@@ -165,14 +178,14 @@ class _NonNeighbourSums(torch.autograd.Function):
         work = ctx.work
         ctx.work = None
         right = arithmetic.form.right
-        if work is None:  # a second pass, with retain_graph: the first has used up the weights
-            work = tiles.take_workspace(len(right), right.device, ctx.dtype)
+        if work is None:  # a second backward pass, with retain_graph: the first released the arrays
+            work = tiles.acquire_workspace(len(right), right.device, ctx.dtype)
             arithmetic.sums(tiles, work)
         grad = grad.contiguous()
         grad_left = torch.zeros_like(right)
-        parts = grad_left.split(tiles.size, dim=2)
-        features = right.split(tiles.size, dim=2)
-        pulls = grad.split(tiles.size)
+        grad_parts = grad_left.split(tiles.size, dim=2)
+        feature_parts = right.split(tiles.size, dim=2)
+        node_grads = grad.split(tiles.size)
         with full_precision():
             for n, tile in enumerate(tiles.tiles):
                 i = tile.row
@@ -181,33 +194,35 @@ class _NonNeighbourSums(torch.autograd.Function):
                 if arithmetic.fused:
                     arithmetic.fused.pull(tile, weights, work.summands[n], grad, grad_left)
                     continue
-                pull = torch.add(pulls[i][:, None], pulls[j], out=work.forms[n])
-                # Into an array that is in cache, since the weights of all tiles are not.
-                weights = torch.mul(weights, pull, out=work.summands[n][-len(weights) :])
-                weights = weights.to(right.dtype)
-                parts[i].baddbmm_(features[j], weights.mT)
+                pair_grads = torch.add(node_grads[i][:, None], node_grads[j], out=work.forms[n])
+                # The result is an array in cache, unlike the weights of all tiles.
+                cached = work.summands[n][-len(weights) :]
+                products = torch.mul(weights, pair_grads, out=cached).to(right.dtype)
+                grad_parts[i].baddbmm_(feature_parts[j], products.mT)
                 if i != j:
-                    parts[j].baddbmm_(features[i], weights)
-        tiles.idle = work
-        grad_left = _all_reduce(grad_left.mul_(-arithmetic.profiles[0].by_form), tiles)
+                    grad_parts[j].baddbmm_(feature_parts[i], products)
+        tiles.idle_workspace = work
+        grad_left.mul_(-arithmetic.profiles[0].by_form)
+        grad_left = _all_reduce(grad_left, tiles)
         grad_kappa = None
         if ctx.entries is not None:
-            by_entry = -ctx.entries @ grad
-            units = (profile.by_kappa for profile in arithmetic.profiles)
-            by_kappa = [entry * unit for entry, unit in zip(by_entry, units, strict=True)]
-            grad_kappa = _all_reduce(torch.stack(by_kappa), tiles)
+            grad_entries = -ctx.entries @ grad
+            component_grads = []
+            for grad_entry, profile in zip(grad_entries, arithmetic.profiles, strict=True):
+                component_grads.append(grad_entry * profile.by_kappa)
+            grad_kappa = _all_reduce(torch.stack(component_grads), tiles)
         return grad_left, grad_kappa, None, None, None
 
 
 def _all_reduce(share: Tensor, tiles: PairTiles) -> Tensor:
-    """The sum of the shares of all processes, in place."""
+    """Sum the shares of all processes, in place."""
     if tiles.ranks > 1:
         torch.distributed.all_reduce(share)
     return share
 
 
 class _Arithmetic:
-    """The arithmetic on the tiles of a form, one operation at a time on a tile and component."""
+    """Arithmetic on the tiles of a form, one operation at a time on a tile and component."""
 
     def __init__(
         self,
@@ -221,33 +236,44 @@ class _Arithmetic:
         self.form = form
         self.power = power
         self.clamp = clamp
-        # On a processor it is no faster compiled.
+        # Compilation does not make it faster on a CPU.
         on_cpu = form.left.device.type == "cpu"
         self.evaluate = evaluate.forward if on_cpu else evaluate
-        kappa = form.kappa
-        if kappa is None:
+        if form.kappa is None:
             self.profiles = [Profile()]
         else:
-            self.profiles = [form.profile(k, far=power == 1) for k in kappa]
-        pairs = zip(form.left, self.profiles, strict=True)
-        self.left = torch.stack([features * profile.form_scale for features, profile in pairs])
+            self.profiles = [form.profile(kappa, far=power == 1) for kappa in form.kappa]
+        scaled_features = []
+        for features, profile in zip(form.left, self.profiles, strict=True):
+            scaled_features.append(features * profile.form_scale)
+        self.left = torch.stack(scaled_features)
         self.fused = None
         if functions is not None:
-            sides = self.left, form.right
-            smallest = _SMALLEST_SQDIST[torch.float32]
-            self.fused = Fused(functions, *sides, self.profiles, power, clamp, smallest)
+            self.fused = Fused(
+                functions,
+                self.left,
+                form.right,
+                self.profiles,
+                power,
+                clamp,
+                _SMALLEST_SQDIST[torch.float32],
+            )
 
     def sums(self, tiles: PairTiles, work: Workspace) -> Tensor:
-        """Sums over the other nodes of a pair: of exponentials, and of entries where it is curved.
+        """Sums over the pairs of each node, `[1 + components, nodes]`.
 
-        `[1 + components, nodes]`. The weights stay in the workspace.
+        The first is the sum of exponentials. Curved components have sums of entries. The weights
+        stay in the workspace.
         """
         right = self.form.right
-        kinds = 1 + (self.form.kappa is not None) * len(self.profiles)
+        num_sums = 1
+        if self.form.kappa is not None:
+            num_sums += len(self.profiles)
         rows = self.left.mT.split(tiles.size, dim=1)
         columns = right.split(tiles.size, dim=2)
-        sums = torch.zeros(kinds, len(tiles.degree), dtype=work.kind[2], device=right.device)
-        sums[0] = tiles.rank == 0  # the node itself, exp(0), once
+        dtype = work.kind[2]
+        sums = torch.zeros(num_sums, len(tiles.degree), dtype=dtype, device=right.device)
+        sums[0] = tiles.rank == 0  # the node itself, exp(0), in one process
         parts = sums.split(tiles.size, dim=1)
         for n, tile in enumerate(tiles.tiles):
             if self.fused:
@@ -255,16 +281,17 @@ class _Arithmetic:
                 continue
             with full_precision():
                 self._fill(rows[tile.row], columns[tile.column], work, n, tile.masked)
-            summands = work.summands[n][:kinds]
+            summands = work.summands[n][:num_sums]
             parts[tile.row].add_(summands.sum(2))
-            if tile.row != tile.column:  # its mirror image below the diagonal
+            if tile.row != tile.column:  # the mirror image below the diagonal
                 parts[tile.column].add_(summands.sum(1))
         return sums
 
     def _fill(self, rows: Tensor, columns: Tensor, work: Workspace, n: int, masked: Tensor) -> None:
         """Fill the summands and weights of the n-th tile from features of rows and columns.
 
-        Weights are `exp(-D)` times the derivatives of D by forms, entries those by curvatures.
+        Weights are `exp(-D)` times the derivatives of D with respect to the forms; entries are
+        `exp(-D)` times those with respect to the curvatures.
         """
         form = work.forms[n]
         total, *entries = work.summands[n]
@@ -273,7 +300,7 @@ class _Arithmetic:
         for h, profile in enumerate(self.profiles):
             if rows.dtype == form.dtype:
                 torch.matmul(rows[h], columns[h], out=form)
-            else:  # in the features' own type before it is rounded
+            else:  # the product has the features' dtype before it is rounded
                 form.copy_(rows[h] @ columns[h])
             self.evaluate(profile, form, total, weights[h], entries[h])
         if self.power == 2:
@@ -285,8 +312,8 @@ class _Arithmetic:
         if self.clamp is not None:
             slope = slope.masked_fill(exponential < self.clamp, 0)
             exponential = exponential.clamp_min(self.clamp)
-        for counted in (exponential, slope):
-            counted.view(-1).index_fill_(0, masked, 0)
+        exponential.view(-1).index_fill_(0, masked, 0)
+        slope.view(-1).index_fill_(0, masked, 0)
         total.copy_(exponential)
         if self.form.kappa is None:
             weights[0].copy_(slope)

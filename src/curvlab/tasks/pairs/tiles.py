@@ -1,5 +1,6 @@
-"""The pairs of a graph's nodes that are no neighbours, in tiles, and the arrays that these take."""
+"""Tiles of the pairs of nodes that are no neighbours, and the arrays of a pass over them."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,16 +10,21 @@ from torch import Tensor
 
 @dataclass
 class Tile:
-    """A block of the pair matrix: its numbers, its size, and the entries that do not count.
+    """A block of the pair matrix.
 
-    `place` is its first row, rows, first column, columns.
+    Attributes:
+        row: index of the tile's row of tiles.
+        column: index of the tile's column of tiles.
+        shape: numbers of rows and columns.
+        place: first row, number of rows, first column, number of columns.
+        masked: positions of neighbours and of the diagonal in the flattened tile.
     """
 
     row: int
     column: int
     shape: tuple[int, int]
     place: tuple[int, int, int, int]
-    masked: Tensor  # positions in the flattened tile: neighbours, and the diagonal
+    masked: Tensor
 
 
 class PairTiles:
@@ -27,10 +33,11 @@ class PairTiles:
     Args:
         edge_index: both directions of every edge, no self-loops, no duplicates, `[2, 2M]`.
         num_nodes: number of nodes.
-        size: nodes a tile side; four tiles of 256 float32 numbers a side stay in a core's cache,
-            accelerators like more. Several processes get at least as many tiles each as they are.
+        size: number of nodes per side of a tile; None: 256 on a CPU, of which four tiles in float32
+            fit in a core's cache, and more on an accelerator. R processes get at least R tiles
+            each.
         rank: rank of this process.
-        ranks: how many processes share the tiles; each takes every `ranks`-th one.
+        ranks: number of processes that share the tiles; each takes every `ranks`-th tile.
     """
 
     def __init__(
@@ -47,55 +54,54 @@ class PairTiles:
         device = edge_index.device
         if size is None:
             size = 256 if device.type == "cpu" else 4096
-            if ranks > 1:  # 2 R parts of the nodes make 2 R + 1 tiles for each of R processes
+            if ranks > 1:
+                # 2 R intervals of nodes make 2 R + 1 tiles for each of R processes.
                 size = min(size, -(-num_nodes // (2 * ranks)))
-        self.degree = torch.bincount(edge_index[0], minlength=num_nodes)
-        row = edge_index[0]
-        column = edge_index[1]
-        once = row < column
-        self.source = row[once]
-        self.target = column[once]
+        self.size = min(size, num_nodes)
+        row, column = edge_index
+        self.degree = torch.bincount(row, minlength=num_nodes)
+        is_upper = row < column
+        self.source = row[is_upper]
+        self.target = column[is_upper]
 
         diagonal = torch.arange(num_nodes, device=device)
         row = torch.cat([row, diagonal])
         column = torch.cat([column, diagonal])
-        upper = row // size <= column // size
-        row = row[upper]
-        column = column[upper]
-        per_side = -(-num_nodes // size)
-        tile = row // size * per_side + column // size
+        is_upper = row // size <= column // size
+        row = row[is_upper]
+        column = column[is_upper]
+        num_intervals = -(-num_nodes // size)
+        tile = row // size * num_intervals + column // size
         order = torch.argsort(tile)
         row = row[order]
         column = column[order]
-        tile = tile[order]
         width = (num_nodes - column // size * size).clamp_max(size)
-        masked = (row % size * width + column % size).split(
-            torch.bincount(tile, minlength=per_side**2).tolist()
-        )
-        self.size = min(size, num_nodes)
-        sides = [min(size, num_nodes - start) for start in range(0, num_nodes, size)]
-        self.tiles = [
-            Tile(
-                i,
-                j,
-                (sides[i], sides[j]),
-                (i * size, sides[i], j * size, sides[j]),
-                masked[i * per_side + j],
-            )
-            for i in range(per_side)
-            for j in range(i, per_side)
-        ][rank::ranks]
-        self.idle: Workspace | None = None
+        position = row % size * width + column % size
+        counts = torch.bincount(tile, minlength=num_intervals**2)
+        masked = position.split(counts.tolist())
 
-    def take_workspace(self, *kind: Any) -> "Workspace":
-        """The arrays of the last finished pass, or new ones; kind: components, device, dtype."""
-        workspace = self.idle
-        self.idle = None
-        return workspace if workspace and workspace.kind == kind else Workspace(self, *kind)
+        starts = range(0, num_nodes, size)
+        sizes = [min(size, num_nodes - start) for start in starts]
+        tiles = []
+        for i in range(num_intervals):
+            for j in range(i, num_intervals):
+                shape = sizes[i], sizes[j]
+                place = starts[i], sizes[i], starts[j], sizes[j]
+                tiles.append(Tile(i, j, shape, place, masked[i * num_intervals + j]))
+        self.tiles = tiles[rank::ranks]
+        self.idle_workspace: Workspace | None = None
+
+    def acquire_workspace(self, *kind: Any) -> "Workspace":
+        """Arrays of a finished pass, or new arrays; `kind` is components, device and dtype."""
+        workspace = self.idle_workspace
+        self.idle_workspace = None
+        if workspace is None or workspace.kind != kind:
+            workspace = Workspace(self, *kind)
+        return workspace
 
 
 class Workspace:
-    """The arrays of one forward and backward pass, as views of every tile's shape.
+    """Arrays of one forward and backward pass, as views of every tile's shape.
 
     Attributes:
         forms: forms of one tile, `[rows, columns]`.
@@ -108,16 +114,15 @@ class Workspace:
         self, tiles: PairTiles, components: int, device: torch.device, dtype: torch.dtype
     ) -> None:
         self.kind = components, device, dtype
-        areas = [rows * columns for rows, columns in (tile.shape for tile in tiles.tiles)]
+        areas = [math.prod(tile.shape) for tile in tiles.tiles]
         shared = torch.empty(2 + components, tiles.size**2, device=device, dtype=dtype)
-        views = [
-            shared[:, :area].unflatten(1, tile.shape)
-            for tile, area in zip(tiles.tiles, areas, strict=True)
-        ]
-        self.forms = [v[0] for v in views]
-        self.summands = [v[1:] for v in views]
-        own = shared.new_empty(components * sum(areas)).split([components * a for a in areas])
-        self.weights = [
-            part.unflatten(0, (components, *tile.shape))
-            for tile, part in zip(tiles.tiles, own, strict=True)
-        ]
+        weights = shared.new_empty(components * sum(areas))
+        tile_weights = weights.split([components * area for area in areas])
+        self.forms = []
+        self.summands = []
+        self.weights = []
+        for tile, area, part in zip(tiles.tiles, areas, tile_weights, strict=True):
+            view = shared[:, :area].unflatten(1, tile.shape)
+            self.forms.append(view[0])
+            self.summands.append(view[1:])
+            self.weights.append(part.unflatten(0, (components, *tile.shape)))
