@@ -55,7 +55,8 @@ def test_a_signal_waits_for_the_end_of_a_finaliser(kind, number, code):
 
 
 def test_a_finaliser_without_an_end_is_left():
-    endless = "signals.LONGEST = 2\nclass A:\n    def __exit__(self, *_):\n        clean()\n"
+    endless = "signals.LONGEST_DEFERRAL = 2\n"
+    endless += "class A:\n    def __exit__(self, *_):\n        clean()\n"
     endless += "        time.sleep(30)\n    def __enter__(self): pass\nwith A(): pass"
     script = BEFORE.format(number="SIGTERM") + endless
     environment = {"PYTHONPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin"}

@@ -24,15 +24,16 @@ class CellIdentity:
     """What decides whether a cell has ended.
 
     Args:
-        overrides: all of them, completed.
-        config: configuration as a result stores it; of another seed if it was not composed.
-        config_hash: the identity of its run.
+        overrides: all overrides, completed.
+        config: configuration as a result stores it; a cell that was not composed has the
+            configuration of another seed.
+        config_hash: identity of the run.
         folder: folder of the run.
-        outputs: other folders that may have its result, see `Command.outputs`.
+        outputs: folder of other runs that may be the same, see `Command.outputs`.
         output_dir: folder of all outputs.
-        experiment: the table that it belongs to.
-        rerun: whether it runs again in any case.
-        several: whether it is a search or a study, which asks for its finished runs itself.
+        experiment: table that the cell belongs to.
+        rerun: whether the cell runs again although it has a result.
+        several: whether the cell is a search or a study, which looks for its finished runs itself.
     """
 
     overrides: Cell
@@ -53,13 +54,14 @@ def identify(
     cache: CompositionCache | None = None,
 ) -> CellIdentity:
     """Compose a cell, or find it in a cache; errors are those of `complete`."""
-    found = cache.get(QUESTION, *cell) if cache is not None else None
-    if found is not None:
-        paths = {name: found[name] and Path(found[name]) for name in PLACES}
-        return CellIdentity(**{**found, **paths, "overrides": tuple(found["overrides"])})
+    stored = cache.get(QUESTION, *cell) if cache is not None else None
+    if stored is not None:
+        paths = {name: stored[name] and Path(stored[name]) for name in PLACES}
+        overrides = tuple(stored["overrides"])
+        return CellIdentity(**{**stored, **paths, "overrides": overrides})
     run = complete(cell)
     config = run.config
-    made = CellIdentity(
+    identity = CellIdentity(
         overrides=run.overrides,
         config=run.stored,
         config_hash=run.config_hash,
@@ -71,18 +73,20 @@ def identify(
         several="search" in config or "study" in config,
     )
     if cache is not None:
-        places = {name: vars(made)[name] for name in PLACES}
-        texts = {name: place and str(place) for name, place in places.items()}
-        answer = vars(made) | texts | {"overrides": list(run.overrides)}
+        answer = dict(vars(identity))
+        answer["overrides"] = list(run.overrides)
+        for name in PLACES:
+            answer[name] = answer[name] and str(answer[name])
         cache.put(answer, run.stored, QUESTION, *cell)
-    return made
+    return identity
 
 
 class Cells:
-    """Identities of cells, which are composed when they are first asked for.
+    """Identities of cells. A cell is composed when its identity is first asked for.
 
-    A family of cells that differ in their seed is composed for its first and its last cell. If
-    the identity and the folder of the last follow from those of the first, so do all others.
+    Of a family of cells that differ in their seed, the first and the last cell are composed. If
+    the identity and the folder of the last follow from those of the first, the other cells are not
+    composed.
 
     Args:
         cells: overrides of all cells.
@@ -98,7 +102,8 @@ class Cells:
 
     def identity(self, cell: Cell) -> CellIdentity:
         """The identity of a cell; errors are those of `identify`."""
-        key, seed = _without_seed(cell), _seed_of(cell)
+        key = _without_seed(cell)
+        seed = _seed_of(cell)
         members = self._members.get(key, [])
         if seed is None or len(members) < FEWEST:
             return self._identify(cell)
@@ -128,10 +133,10 @@ class _Family:
 
     def member(self, seed: int) -> CellIdentity:
         """The identity of the cell with a seed."""
-        words = (f"seed={seed}" if SEED.fullmatch(o) else o for o in self.first.overrides)
+        overrides = [f"seed={seed}" if SEED.fullmatch(o) else o for o in self.first.overrides]
         return replace(
             self.first,
-            overrides=tuple(words),
+            overrides=tuple(overrides),
             config_hash=self.seedless.hash(seed),
             folder=self.first.folder.with_name(f"seed{seed}"),
         )
@@ -140,8 +145,8 @@ class _Family:
 def _seed_of(cell: Cell) -> int | None:
     """The seed that a cell's overrides name once, as a number."""
     seeds = [override for override in cell if override.lstrip("+").startswith("seed=")]
-    found = SEED.fullmatch(seeds[0]) if len(seeds) == 1 else None
-    return int(found[1]) if found else None
+    match = SEED.fullmatch(seeds[0]) if len(seeds) == 1 else None
+    return int(match[1]) if match else None
 
 
 def _without_seed(cell: Cell) -> Cell:

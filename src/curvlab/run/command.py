@@ -34,13 +34,12 @@ FIXED_TASK = ("table", "help")  # keys with which labels do not choose the task
 
 _LABELS: dict[str, bool] = {}  # whether the nodes of a graph have labels, by the graph's content
 
-
-_SAID: set[str] = set()  # lines on replaced classes that this process has said
+_PRINTED: set[str] = set()  # lines on replaced classes that this process has printed
 
 
 def _say_once(say: Callable[[str], None], line: str) -> None:
-    if line not in _SAID:
-        _SAID.add(line)
+    if line not in _PRINTED:
+        _PRINTED.add(line)
         say(line)
 
 
@@ -51,9 +50,9 @@ class Command:
     A command is composed, checked and hashed once, and handed on.
 
     Args:
-        overrides: all of them, the task that labels imply included.
+        overrides: all overrides, including the task that labels imply.
         config: configuration with every option, without Hydra's part.
-        full: the same with Hydra's part, which names the folder; None in a job of Hydra's.
+        full: configuration with Hydra's part, which names the folder; None in a job of Hydra's.
     """
 
     overrides: tuple[str, ...]
@@ -62,7 +61,7 @@ class Command:
     checked: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        trust(self.config)  # it is the user's own
+        trust(self.config)  # the user has written it
 
     @classmethod
     def from_overrides(
@@ -107,9 +106,9 @@ class Command:
 
     @property
     def outputs(self) -> Path | None:
-        """Where the run's result may be besides its own folder; None if that alone counts.
+        """The folder below which the same run may have ended; None: only its own folder counts.
 
-        With a logger that alone does, so that each cell of a table is logged.
+        With a logger only its own folder counts, so that each cell of a table is logged.
         """
         config = self.config
         if config.logger or "search" in config or "study" in config:
@@ -120,7 +119,7 @@ class Command:
         """Check values and combinations, once.
 
         Raises:
-            UsageError: the first that is wrong.
+            UsageError: a value or a combination is wrong; the first one is named.
         """
         if not self.checked:
             validate(self.config)
@@ -144,7 +143,7 @@ class Command:
         )
 
     def deviations(self) -> list[str]:
-        """Overrides that change what the table of the command says; not choices of its cells."""
+        """Overrides that change the settings of the command's table; choices of cells do not."""
         by_key = {each.lstrip("+").partition("=")[0]: each for each in self.overrides}
         if "table" not in by_key:
             return []
@@ -219,7 +218,7 @@ def complete(
     Args:
         overrides: overrides of the run, without a sweep.
         hydra: overrides of Hydra's keys.
-        say: prints the content of a user's graph, and the task, once per graph.
+        say: function that prints the content of a user's graph, and the task, once per graph.
         keep: whether to keep the graph below `paths.data_dir`.
 
     Raises:
@@ -229,8 +228,12 @@ def complete(
     if set(FIXED_TASK).intersection(keys.values()):
         return Command.from_overrides(overrides, hydra, say)
     # Other overrides may set keys that only the completed command has.
-    of_graph = [o for o, k in keys.items() if "." not in k or k.startswith(("dataset.", "paths."))]
-    graph = compose(of_graph)
+    graph_overrides = [
+        override
+        for override, key in keys.items()
+        if "." not in key or key.startswith(("dataset.", "paths."))
+    ]
+    graph = compose(graph_overrides)
     target = OmegaConf.select(graph, "dataset.source._target_")
     if is_subclass(str(target), USER_TRIPLES):
         _report_triples(graph, say)
@@ -245,7 +248,7 @@ def complete(
 
 
 def _report_triples(config: DictConfig, say: Callable[[str], None]) -> None:
-    """Say what is understood of a user's triples, once."""
+    """Print how a user's triples were read, once."""
     # Imported here since they need torch.
     from curvlab.data.datasets.own_graph import say_once
     from curvlab.run.parts import build_source

@@ -1,4 +1,4 @@
-"""How a run ends early: by an error or by a signal, which its result file says."""
+"""Early ends of a run: an error or a signal, which the result file names."""
 
 import traceback
 from collections.abc import Iterator
@@ -16,15 +16,15 @@ from curvlab.run import signals
 
 
 class RunFailedError(RuntimeError):
-    """A single run ended without a score; its result file says how."""
+    """A single run ended without a score; its result file says why."""
 
 
 @contextmanager
 def early_ends_written(result: Result, folder: RunDirectory, multirun: bool) -> Iterator[None]:
     """Write the result of a run that an error or a signal ends within the block.
 
-    In a sweep the error goes no further; of a single run it is a `UsageError` or a
-    `RunFailedError`, or the error itself if neither a value nor the disk caused it.
+    A sweep continues after an error. A single run raises a `UsageError` or a `RunFailedError`, or
+    the error itself if neither a value nor the disk caused it.
     """
     try:
         yield
@@ -32,8 +32,8 @@ def early_ends_written(result: Result, folder: RunDirectory, multirun: bool) -> 
         write_interrupted(error, result, folder)
         raise
     except Exception as error:
-        refused = isinstance(error, UsageError | RunFailedError)
-        if refused and not multirun:
+        is_reported = isinstance(error, UsageError | RunFailedError)
+        if is_reported and not multirun:
             raise
         conclude(result, error, folder)
         if not multirun:
@@ -43,7 +43,7 @@ def early_ends_written(result: Result, folder: RunDirectory, multirun: bool) -> 
 
 
 def conclude(result: Result, error: Exception, folder: RunDirectory) -> None:
-    """Write how an unfinished run ended, unless the folder has a result of a higher rank."""
+    """Write how an unfinished run ended, unless the folder has a result that ranks higher."""
     out_of_memory = isinstance(error, torch.OutOfMemoryError | MemoryError)
     result.status = "failed"
     if isinstance(error, DivergedError):
@@ -95,8 +95,8 @@ class EndsBySignal(Callback):
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """End after the checkpoint if a process of the group has received a signal."""
-        received = int(signals.last_signal() or 0)
-        numbers = torch.tensor(received, device=trainer.strategy.root_device)
-        number = int(trainer.strategy.reduce(numbers, reduce_op="max"))
-        if number:
-            raise signals.Interrupted(number)
+        own_signal = int(signals.last_signal() or 0)
+        signal = torch.tensor(own_signal, device=trainer.strategy.root_device)
+        group_signal = int(trainer.strategy.reduce(signal, reduce_op="max"))
+        if group_signal:
+            raise signals.Interrupted(group_signal)

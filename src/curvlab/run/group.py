@@ -26,10 +26,10 @@ from curvlab.run.messages import read_error, write_error
 
 LOOPBACK = "127.0.0.1"
 WAIT = timedelta(days=30)
-"""Time that a process waits for work: the first one may wait for another run's folder."""
+"""Longest wait of a process for work: the first process may wait for another run's folder."""
 
-ACCEPTED = 1800.0
-"""Seconds within which processes accept the work of the first one."""
+ACCEPTANCE_SECONDS = 1800.0
+"""Seconds within which the other processes accept the first one's work."""
 
 END = "end"
 """The last message of the first process."""
@@ -147,9 +147,9 @@ def _lead(work: Callable[..., Any], arguments: tuple[Any, ...], message: str) ->
 
 def _wait_for_acceptance(store: Any, order: str) -> None:
     """Wait until all other processes have read an order, or one has failed."""
-    others = group()[1] - 1
-    deadline = time.monotonic() + ACCEPTED
-    while store.add(_acceptances(order), 0) < others:
+    followers = group()[1] - 1
+    deadline = time.monotonic() + ACCEPTANCE_SECONDS
+    while store.add(_acceptances(order), 0) < followers:
         if store.check(["failed"]) or time.monotonic() > deadline:
             raise _first_error(store, "another process")
         time.sleep(0.01)
@@ -171,7 +171,8 @@ def follow(rank: int, read: Callable[[str], tuple[Any, ...]], work: Callable[...
 
     Args:
         rank: the rank of this process.
-        read: function that makes the arguments of `work` from a message, which may be anybody's.
+        read: function that makes the arguments of `work` from a message, which anybody may have
+            written.
         work: function that is called as `work(rank, *arguments)`.
     """
     end_with_parent()
@@ -199,15 +200,15 @@ _orders = count()  # numbers of the first process's orders, counted in each proc
 
 
 def _take_part(rank: int, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    """Do one process's part of the work; an error ends it, and only the first one prints."""
-    store = _store()  # now: Lightning removes the variables that it reads
+    """Do this process's part of the work; an error ends the process, and only rank 0 prints."""
+    store = _store()  # before Lightning removes the variables that the store reads
     streams = (StringIO(), StringIO()) if rank else (sys.stdout, sys.stderr)
     try:
         with redirect_stdout(streams[0]), redirect_stderr(streams[1]):
             return work(rank, *arguments)
     except BaseException as error:
         if _is_consequence(error):
-            time.sleep(1)  # so that the cause is reported first
+            time.sleep(1)  # the process with the cause reports first
         elif not isinstance(error, signals.Interrupted):
             store.compare_set("failed", "", write_error(error))  # unless another was first
         sys.stdout.flush()
@@ -217,17 +218,17 @@ def _take_part(rank: int, work: Callable[..., Any], arguments: tuple[Any, ...]) 
 
 def _is_consequence(error: BaseException) -> bool:
     """Whether an error follows from the end of another process."""
-    lost = re.search("(closed|reset) by peer|Broken pipe", str(error))
-    return isinstance(error, RuntimeError) and lost is not None
+    lost_connection = re.search("(closed|reset) by peer|Broken pipe", str(error))
+    return isinstance(error, RuntimeError) and lost_connection is not None
 
 
-def _first_error(store: Any, who: str, killed: bool = False) -> Exception:
-    """The first error of a process; without one the process was killed."""
+def _first_error(store: Any, process: str, killed: bool = False) -> Exception:
+    """The first error of a process; a process without an error was killed."""
     if store.check(["failed"]) and not killed:
         return read_error(store.get("failed").decode(errors="replace"))
     return ProcessError(
-        f"{who} of this run was killed, perhaps for lack of memory; the same command resumes from "
-        "the last checkpoint"
+        f"{process} of this run was killed, perhaps for lack of memory; the same command resumes "
+        "from the last checkpoint"
     )
 
 

@@ -15,8 +15,8 @@ from curvlab.errors import UsageError
 from curvlab.process import DOUBLE
 
 _PROCESS = Path("/proc/self")
-# Parameters of malloc.h: the free memory at the heap's end that returns to the system (-1: none),
-# and the number of arrays that the system allocates one by one.
+# Parameters of malloc.h: the free memory at the end of the heap from which it is returned to the
+# system (-1: never), and the largest number of arrays that are mapped one by one.
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_MAX = -4
 
@@ -24,7 +24,7 @@ _M_MMAP_MAX = -4
 def prepare_process(threads: int | None, device: torch.device, processes: int = 1) -> None:
     """Set the threads of a run, flush denormals to zero, keep freed memory, and reset its peak.
 
-    On CPU torch sums in one order: equal numbers of threads give equal bits.
+    On CPU, torch then adds in a fixed order: equal numbers of threads give equal bits.
     """
     torch.set_flush_denormal(True)  # `exp(-distance)` makes denormals, which are slow
     if platform.libc_ver()[0] == "glibc":  # halves a step of Hypformer on 316,228 nodes
@@ -40,7 +40,7 @@ def prepare_process(threads: int | None, device: torch.device, processes: int = 
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
-    with suppress(OSError):  # where the system supports it: a sweep runs many cells in one process
+    with suppress(OSError):  # resets the peak, since a sweep runs many cells in one process
         (_PROCESS / "clear_refs").write_text("5", encoding="ascii")
 
 
@@ -48,7 +48,7 @@ def choose_device(accelerator: str, precision: str = "32-true") -> torch.device:
     """Choose the kind of device of a run; Metal has no double precision.
 
     Raises:
-        UsageError: There is no such device, or it lacks the precision.
+        UsageError: this machine has no such device, or the device lacks the precision.
     """
     available = ["cpu"]
     if torch.backends.mps.is_available():

@@ -1,8 +1,8 @@
 """Messages between the processes of a group: JSON of plain values, never pickles.
 
-Whoever knows the port of a group's store can write to it. So no message is code: the classes that
-a run names are checked as those of a stranger's file (`curvlab.config.trust`), and an error is
-its name and its text.
+Whoever knows the port of a group's store can write to it, so a message is never executed: the
+classes that a run names are checked like those of a stranger's file (`curvlab.config.trust`), and
+an error is sent as its name and its text.
 """
 
 import builtins
@@ -31,7 +31,7 @@ KINDS: Mapping[str, type[Exception]] = {
     **{kind.__name__: kind for kind in (CheckpointError, DivergedError, ProcessError, UsageError)},
     "OutOfMemoryError": MemoryError,  # torch's
 }
-"""Errors that keep their class, in addition to Python's own."""
+"""Errors that keep their class, in addition to Python's built-in ones."""
 
 
 def write_run(
@@ -65,25 +65,30 @@ def read_run(message: str) -> Run:
         )
     except UsageError:
         raise
-    except Exception as error:  # of what another program may have written
+    except Exception as error:  # another program may have written anything
         raise UsageError(_not_ours()) from error
 
 
 def write_error(error: BaseException) -> str:
     """The message that reports an error to another process, with its traceback."""
-    said: dict[str, Any] = {"kind": type(error).__name__, "text": str(error)}
+    message: dict[str, Any] = {
+        "kind": type(error).__name__,
+        "text": str(error),
+        "traceback": "".join(traceback.format_exception(error)),
+    }
     if isinstance(error, OSError):
-        said["arguments"] = [error.errno, error.strerror, error.filename and str(error.filename)]
-    return json.dumps(said | {"traceback": "".join(traceback.format_exception(error))})
+        filename = error.filename and str(error.filename)
+        message["arguments"] = [error.errno, error.strerror, filename]
+    return json.dumps(message)
 
 
 def read_error(message: str) -> Exception:
     """The error of a message; a RuntimeError if its class is neither ours nor Python's."""
     try:
-        said = json.loads(message)
-        kind, text = str(said["kind"]), str(said["text"])
-        error = _error(kind, said.get("arguments") or [text])
-        error.add_note(str(said["traceback"]))
+        content = json.loads(message)
+        text = str(content["text"])
+        error = _error(str(content["kind"]), content.get("arguments") or [text])
+        error.add_note(str(content["traceback"]))
     except Exception:
         return ProcessError(_not_ours())
     return error

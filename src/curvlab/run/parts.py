@@ -79,7 +79,8 @@ def named_source(name: str, data_dir: Path | None = None) -> GraphSource:
 
 def dataset_config(name: str) -> DictConfig:
     """A data set's configuration, resolved."""
-    if name not in (names := choices(CONFIGS, "dataset")):
+    names = choices(CONFIGS, "dataset")
+    if name not in names:
         refuse(f"dataset {name}", name, names)
     dataset = compose([f"dataset={name}"]).dataset
     OmegaConf.resolve(dataset)
@@ -87,13 +88,13 @@ def dataset_config(name: str) -> DictConfig:
 
 
 def build_transforms(config: DictConfig) -> list[GraphTransform]:
-    """Build what makes the features, and what the model asks for, in the order of their use."""
+    """Build the transforms of the features and those that the model requires, in order of use."""
     features = [build(config.dataset.features)] if config.dataset.features else []
     return [*features, *required_transforms(config.model)]
 
 
 def required_transforms(model: DictConfig) -> Sequence[GraphTransform]:
-    """Ask a model's class what a model with the configured options needs of the graph."""
+    """The transforms that a model with the configured options requires of the graph."""
     defaults = {name: option.default for name, option in options_of(model._target_).items()}
     configured = OmegaConf.to_container(model, resolve=True)
     assert isinstance(configured, dict)
@@ -132,20 +133,24 @@ class DataSpec(SimpleNamespace):
     inputs: dict[str, int]
 
     def __init__(self, facts: Mapping[str, Any]) -> None:
-        taken = facts["taken"].items()
-        values = {k: Data(**v) if isinstance(v, dict) else v for k, v in taken}
+        values = dict(facts["taken"])
+        for name, value in values.items():
+            if isinstance(value, dict):
+                values[name] = Data(**value)
         super().__init__(inputs=facts["inputs"], **values)
 
 
 def data_spec(config: DictConfig, data: GraphDataModule) -> dict[str, Any]:
     """Plain values and tensors that `build_task` takes from a data module (see `DataSpec`)."""
     options = {**options_of(config.model._target_), **options_of(config.task._target_)}
-    taken = {k: getattr(data, k) for k, option in options.items() if FROM_DATA in option.marks}
-    for name, value in taken.items():
+    names = [name for name, option in options.items() if FROM_DATA in option.marks]
+    values = {name: getattr(data, name) for name in names}
+    for name, value in values.items():
         if isinstance(value, Data):
-            dense = ((k, v) for k, v in value if isinstance(v, Tensor))
-            taken[name] = {k: v.cpu() for k, v in dense if v.layout == torch.strided}
-    return {"inputs": dict(data.inputs), "taken": taken}
+            tensors = {k: v for k, v in value if isinstance(v, Tensor)}
+            dense = {k: v.cpu() for k, v in tensors.items() if v.layout == torch.strided}
+            values[name] = dense
+    return {"inputs": dict(data.inputs), "taken": values}
 
 
 def build_encoder(config: DictConfig, data: GraphDataModule | DataSpec) -> nn.Module:
@@ -283,7 +288,7 @@ def save_best(
         "versions": package_versions(),
         "vocabulary": {k: None if v is None else list(map(str, v)) for k, v in names.items()},
         "facts": data_spec(config, data),  # arguments that constructors take from the data
-        "normalisation": [  # values that transforms have fitted to the features
+        "normalisation": [  # statistics of the features that transforms have fitted
             {
                 "tied": each.transductive_reason,
                 "fitted": {k: v.cpu() for k, v in each.fitted.items()},

@@ -25,7 +25,7 @@ PARTS = ("dataset", "split", "task", "files", "seed")
 def references_of(
     task: Task, data: GraphDataModule, result: Result, config: DictConfig
 ) -> dict[str, float]:
-    """Test scores of simple methods, by name; without them the reason is printed."""
+    """Test scores of simple methods by name; if there are none, the reason is printed."""
     identity = built(result.config, result.revisions)
     parts = {name: identity[name] for name in PARTS if name in identity}
     key = hashlib.sha256(canonical(parts).encode()).hexdigest()[:16]
@@ -38,7 +38,7 @@ def references_of(
     except TooLargeError as error:
         say(f"no reference points: {error}")
         return {}
-    except Exception as error:  # of libraries; the run's result does not depend on them
+    except Exception as error:  # a library's; the run's result does not depend on it
         say(f"no reference points: {type(error).__name__}: {error_sentence(error)}")
         return {}
     with suppress(OSError):  # a cache

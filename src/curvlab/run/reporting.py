@@ -90,14 +90,15 @@ def report_run(result: Result, folder: Path, already: bool = False, in_sweep: bo
             f"{METRIC_NAMES.get(name, name)} {value:.{4 if 0 < abs(value) < 1 else 2}f}"
             for name, value in result.metrics["test"].items()
         )
-    before = f" already, {relative_path(folder / FILE)} (rerun=true repeats it)" if already else ""
-    say(f"{result.model} on {result.dataset}, seed {result.seed}: {outcome}{before}")
+    if already:
+        outcome += f" already, {relative_path(folder / FILE)} (rerun=true repeats it)"
+    say(f"{result.model} on {result.dataset}, seed {result.seed}: {outcome}")
     if result.status == "finished" and not already:
         kappas = [f"{k:.3g}" for values in result.curvatures.values() for k in values]
-        more = " ..." if len(kappas) > SHOWN_CURVATURES else ""
-        facts = f"curvatures {', '.join(kappas[:SHOWN_CURVATURES])}{more}, " if kappas else ""
+        ellipsis = " ..." if len(kappas) > SHOWN_CURVATURES else ""
+        listed = f"curvatures {', '.join(kappas[:SHOWN_CURVATURES])}{ellipsis}, " if kappas else ""
         say(
-            f"  {facts}{result.parameters:,} parameters, {result.ms_per_step:.1f} ms a step, "
+            f"  {listed}{result.parameters:,} parameters, {result.ms_per_step:.1f} ms a step, "
             f"{result.wall_seconds:.0f} s, {result.peak_memory_mb:,.0f} MB"
         )
         share = result.metrics["test"].get("at_rim", 0.0)  # of knowledge graphs
@@ -114,8 +115,8 @@ def report_run(result: Result, folder: Path, already: bool = False, in_sweep: bo
         if not in_sweep or points not in _reported:
             say(f"  reference: {points}; {_place_among(result)}")
         _reported.add(points)
-    written = read_result(folder)
-    if not already and written is not None and written.config_hash == result.config_hash:
+    in_folder = read_result(folder)
+    if not already and in_folder is not None and in_folder.config_hash == result.config_hash:
         say(f"  result   {relative_path(folder / FILE)}")
     if (folder / TRACEBACK).exists():
         say(f"  details  {relative_path(folder / TRACEBACK)}")
@@ -126,14 +127,21 @@ def report_run(result: Result, folder: Path, already: bool = False, in_sweep: bo
 
 
 def _place_among(result: Result) -> str:
-    """Which reference points a run's score does not exceed, in the digits that are printed."""
+    """Name the reference points that a run's score does not exceed, in printed digits."""
     assert result.score is not None
     score = format_score(result.score)
-    points = result.references
-    level = [name for name, value in points.items() if format_score(value) == score]
-    above = [name for name, value in points.items() if value > result.score and name not in level]
-    places = [f"below {_in_words(above)}"] if above else []
-    places += [f"level with {_in_words(level)}"] if level else []
+    equal = []
+    better = []
+    for name, value in result.references.items():
+        if format_score(value) == score:
+            equal.append(name)
+        elif value > result.score:
+            better.append(name)
+    places = []
+    if better:
+        places.append(f"below {_in_words(better)}")
+    if equal:
+        places.append(f"level with {_in_words(equal)}")
     return f"this model {score} is {', '.join(places) or 'above all of them'}"
 
 
@@ -153,10 +161,14 @@ def relative_path(path: Path) -> str:
 def log_result(result: Result, logger: Logger) -> None:
     """Log score and cost."""
     assert result.score is not None
-    costs = {"ms_per_step": result.ms_per_step, "seconds": result.wall_seconds}
-    costs |= {"memory_mb": result.peak_memory_mb, "parameters": result.parameters}
-    known = {f"cost/{name}": float(cost) for name, cost in costs.items() if cost is not None}
-    logger.log_metrics({"score": result.score, **known}, step=result.steps)
+    costs = {
+        "ms_per_step": result.ms_per_step,
+        "seconds": result.wall_seconds,
+        "memory_mb": result.peak_memory_mb,
+        "parameters": result.parameters,
+    }
+    metrics = {f"cost/{name}": float(cost) for name, cost in costs.items() if cost is not None}
+    logger.log_metrics({"score": result.score, **metrics}, step=result.steps)
 
 
 def draw(label: str, folder: Path, logger: Logger | None) -> None:

@@ -1,4 +1,4 @@
-"""Options of the sections of a run that no class of a part has; without torch."""
+"""Options of the sections of a configuration that belong to no class; without torch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""End a run by a signal: after a checkpoint, with one sentence and an exit code."""
+"""Ends of runs by signals: after a checkpoint, with one sentence and an exit code."""
 
 import atexit
 import os
@@ -35,12 +35,14 @@ EXIT_CODES = {
 
 
 FINALISERS = ("__del__", "__exit__", "_removeHandlerRef")
-FINALISING = ("weakref.py", "_weakrefset.py", "atexit.py")
-"""Functions, and files of functions, in which an exception would be lost or leave things half done.
-"""
+FINALISER_FILES = ("weakref.py", "_weakrefset.py", "atexit.py")
+"""Functions, and files of functions, that an exception would leave half done."""
 
-AGAIN, LONGEST = 0.02, 10.0
-"""Seconds until a signal that meets a finaliser is sent again, and for which it is deferred."""
+RESEND_SECONDS = 0.02
+"""Seconds until a signal that arrives in a finaliser is sent again."""
+
+LONGEST_DEFERRAL = 10.0
+"""Seconds for which a signal is deferred by finalisers."""
 
 
 class Interrupted(SystemExit):
@@ -128,18 +130,18 @@ def _on_signal(number: int, frame: FrameType | None) -> None:
 
 
 def _raise_or_defer(number: int, frame: FrameType | None) -> None:
-    """End here, or send the signal again after a finaliser that is running."""
-    if not _is_finalising(frame) or time.monotonic() - _state.since > LONGEST:
+    """End here, or send the signal again later if a finaliser is running."""
+    if not _is_finalising(frame) or time.monotonic() - _state.since > LONGEST_DEFERRAL:
         raise Interrupted(number)
     main = threading.main_thread().ident
-    threading.Timer(AGAIN, signal.pthread_kill, [main, number]).start()
+    threading.Timer(RESEND_SECONDS, signal.pthread_kill, [main, number]).start()
 
 
 def _is_finalising(frame: FrameType | None) -> bool:
     """Whether a function that cleans up is running."""
     while frame is not None:
         code = frame.f_code
-        if code.co_name in FINALISERS or code.co_filename.endswith(FINALISING):
+        if code.co_name in FINALISERS or code.co_filename.endswith(FINALISER_FILES):
             return True
         frame = frame.f_back
     return False

@@ -91,7 +91,7 @@ class TableSweeper(BasicSweeper):
         cells = [*dict.fromkeys(map(tuple, combinations))]  # without duplicates
         if self.minutes is not None:
             os.environ[LAST_START] = str(time.time() + 60 * float(self.minutes))
-        left: list[Sequence[str]] = []
+        to_launch: list[Sequence[str]] = []
         identities = Cells(cells, self._identify)
         try:
             for cell in cells:
@@ -110,8 +110,8 @@ class TableSweeper(BasicSweeper):
                 if self._here:
                     self._run(cell, config)
                 else:
-                    left.append([*cell])
-            self._launch(left)
+                    to_launch.append([*cell])
+            self._launch(to_launch)
             self._take_over()
         finally:
             ends = self._summarise(len(cells))
@@ -135,8 +135,8 @@ class TableSweeper(BasicSweeper):
         """The identity of a cell, in the folder that Hydra's options may name."""
         options = self.config.hydra.overrides.hydra
         if all(re.match(r"hydra([/.]launcher|\.sweeper|\.mode)", each) for each in options):
-            found = identify(cell, complete, lambda run: run.folder(multirun=True), self._cache)
-            return replace(found, folder=found.folder.resolve())
+            identity = identify(cell, complete, lambda run: run.folder(multirun=True), self._cache)
+            return replace(identity, folder=identity.folder.resolve())
         return identify(cell, complete, lambda run: self._folder_of(run.overrides))
 
     def _folder_of(self, cell: Sequence[str]) -> Path:
@@ -183,7 +183,7 @@ class TableSweeper(BasicSweeper):
             self._note_end(cell, job)
 
     def _why_not_launched(self, error: Exception) -> str:
-        """The error of a launcher; of the system's errors what to do about them, too."""
+        """The error of a launcher, and for an error of the system its remedy."""
         if not isinstance(error, OSError):
             return error_sentence(error)
         outputs = Path(self.config.paths.output_dir).resolve()
@@ -204,35 +204,38 @@ class TableSweeper(BasicSweeper):
             for path in (path for path, holder in holders.items() if holder is None):
                 cell = self._held.pop(path)
                 self._run(cell, self._compose(cell))
-            present = [holder for holder in holders.values() if holder is not None]
-            if len(present) == len(holders):
-                if all(holder.alive for holder in present):
+            remaining = [holder for holder in holders.values() if holder is not None]
+            if len(remaining) == len(holders):
+                if all(holder.alive for holder in remaining):
                     return
                 time.sleep(POLL_SECONDS)
 
     def _summarise(self, total: int) -> set[str]:
-        """Print the ends of the cells, errors, and means over seeds; return the kinds of ends."""
+        """Print how the cells ended, errors, and means over seeds; return the kinds of ends."""
         ends = {folder: _end_of(folder) for folder in dict.fromkeys(self._folders.values())}
-        for folder in (folder for folder in self._failed if ends[folder][0] == "finished"):
-            ends[folder] = "failed", "it failed, and its earlier result was kept"
+        for folder in self._failed:
+            if ends[folder][0] == "finished":
+                ends[folder] = "failed", "it failed, and its earlier result was kept"
         counts = Counter(ends[folder][0] for folder in self._folders.values())
         counts["failed"] += len(self._refused)
         counts[NOT_STARTED] += total - counts.total()
-        reasons = {relative_path(folder): why for folder, (_, why) in ends.items() if why}
+        reasons = {relative_path(folder): reason for folder, (_, reason) in ends.items() if reason}
         summary = ", ".join(f"{n} {end.replace('_', ' ')}" for end, n in (+counts).items())
         say(f"sweep of {total} {'cell' if total == 1 else 'cells'}: {summary}")
         for cell, reason in (reasons | self._refused).items():
             say(f"  {cell}: {reason}")
-        if (table := self.config.hydra.runtime.choices.get("table")) is None:
+        table = self.config.hydra.runtime.choices.get("table")
+        if table is None:
             reporting.means_over_seeds(self._folders.values())
         else:
             outputs = Path(self.config.paths.output_dir)
-            elsewhere = "" if outputs == Path("outputs") else f" --results {outputs / 'tables'}"
-            say(f"  its table: curvlab tables {table}{elsewhere}")
+            option = "" if outputs == Path("outputs") else f" --results {outputs / 'tables'}"
+            say(f"  its table: curvlab tables {table}{option}")
         return set(+counts)
 
 
 def _end_of(folder: Path) -> tuple[str, str]:
+    """How a cell ended, and why if it did not finish."""
     result = read_result(folder)
     if result is not None and result.status == "finished":
         return result.status, ""

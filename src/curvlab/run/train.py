@@ -73,8 +73,9 @@ KERNEL_STEPS = 500
 def train(command: Command) -> Result:
     """Train, evaluate once, plot, and write the result, as a job of Hydra's.
 
-    A run that has ended anywhere below `paths.output_dir` is copied unless `rerun=true`. In a sweep
-    an error is written to the cell's result; a single run raises `UsageError` or `RunFailedError`.
+    A run that has ended in any folder below `paths.output_dir` is copied unless `rerun=true`. In a
+    sweep an error is written to the cell's result; a single run raises `UsageError` or
+    `RunFailedError`.
     """
     hydra = HydraConfig.get()
     folder = RunDirectory(Path(hydra.runtime.output_dir))
@@ -115,7 +116,7 @@ def _link_latest(folder: Path, outputs: Path) -> None:
 
 
 def _close(config: DictConfig, folder: RunDirectory) -> None:
-    """Do what a run that was killed after it had written its result has not done."""
+    """Draw the pictures of a run that was killed after it wrote its result; delete `last.ckpt`."""
     label = label_of_run(config)
     say(f"{label}: ended before its pictures were drawn and its last checkpoint was deleted")
     if config.trainer.plots:
@@ -134,8 +135,8 @@ def _ended_before(result: Result, folder: Path, multirun: bool) -> Result:
 def _run_from(claim: Claim, config: DictConfig, result: Result, folder: RunDirectory) -> None:
     """Run from a checkpoint or from the start; once more from the start if a checkpoint fails."""
     for path, reason in claim.damaged.items():
-        way = f"resumes from {folder.newest.name}" if folder.newest else "starts over"
-        say(f"{relative_path(path)} was damaged ({reason}): the run {way}")
+        restart = f"resumes from {folder.newest.name}" if folder.newest else "starts over"
+        say(f"{relative_path(path)} was damaged ({reason}): the run {restart}")
     try:
         run(config, result, folder, claim.checkpoint)
     except (DivergedError, CheckpointError) as error:
@@ -284,12 +285,14 @@ def _fit(
         raise CheckpointError(f"{checkpoint} does not fit: {error_sentence(error)}") from error
 
 
-def _cuda_graphs(wanted: bool, device: torch.device) -> list[Callback]:
-    """The callback that records steps, if it is wanted and the run is on a GPU."""
-    if wanted and device.type != "cuda":
+def _cuda_graphs(enabled: bool, device: torch.device) -> list[Callback]:
+    """The callback that records steps, if it is enabled and the run is on a GPU."""
+    if not enabled:
+        return []
+    if device.type != "cuda":
         say("trainer.cuda_graph=true changes nothing: this run is not on a GPU")
         return []
-    return [CudaGraphs()] if wanted else []
+    return [CudaGraphs()]
 
 
 def _note_costs(result: Result, task: Task, timer: StepTimer) -> None:
