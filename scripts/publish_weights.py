@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from curvlab.results.folder import BEST
-from curvlab.run.load import WEIGHTS, replace_places
+from curvlab.run.load import WEIGHTS, replace_paths
 
 
 def main() -> None:
@@ -19,7 +19,7 @@ def main() -> None:
         name, _, folder = argument.partition("=")
         checkpoint = torch.load(Path(folder) / BEST, weights_only=True)
         places = {"data_dir": "data", "mirror": None, "output_dir": "outputs"}
-        checkpoint["config"] = replace_places(checkpoint["config"], places, Path())
+        checkpoint["config"] = replace_paths(checkpoint["config"], places, Path())
         checkpoint["directory"] = "."
         file = WEIGHTS / f"{name}.ckpt"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from curvlab.statistics import (
     compare_pairs,
     critical_difference,
     deciding_pairs,
-    detectable,
+    detectable_difference,
     differences,
     friedman,
     half_digit,
@@ -173,7 +173,7 @@ def test_power_is_the_share_of_simulated_studies():
 @pytest.mark.parametrize("level", [0.05, 0.0125])
 @pytest.mark.parametrize("pairs", [2, 6, 30])
 def test_the_detectable_difference_needs_just_these_runs(pairs, level):
-    difference = detectable(2.0, pairs, level)
+    difference = detectable_difference(2.0, pairs, level)
     assert power(difference, 2.0, pairs, level) == pytest.approx(0.8, abs=1e-6)
     assert required_runs(1.0001 * difference, 2.0, level) == pairs
 
@@ -181,7 +181,7 @@ def test_the_detectable_difference_needs_just_these_runs(pairs, level):
 def test_no_number_of_runs_finds_no_difference():
     assert required_runs(0.0, 1.0) is None
     assert required_runs(1e-4, 1.0) is None
-    assert detectable(0.0, 6) == 0
+    assert detectable_difference(0.0, 6) == 0
 
 
 @pytest.mark.parametrize(("models", "q"), [(2, 1.960), (5, 2.728), (10, 3.164)])

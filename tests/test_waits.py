@@ -122,12 +122,12 @@ def test_a_missing_part_of_an_extra_is_a_sentence(monkeypatch):
 
 def test_a_number_of_seeds_counts_from_the_seed_as_in_a_study():
     config = composed("search=fpst", "dataset=texas", "seed=4", "search.seeds=2")
-    assert space.seeds_of(config) == [4, 5]
+    assert space.search_seeds(config) == [4, 5]
     space.check_search(config)
     study = composed("study=spaces", "seed=4", "study.seeds=2")
     assert seeds_from(study.study.seeds, study.seed) == [4, 5]
     repeated = composed("search=fpst", "dataset=texas", "search.seeds=[1,0,1]")
-    assert space.seeds_of(repeated) == [1, 0]
+    assert space.search_seeds(repeated) == [1, 0]
     for seeds in ("0", "[]"):
         wrong = composed("search=fpst", "dataset=texas", f"search.seeds={seeds}")
         with pytest.raises(UsageError, match="must be a number of seeds"):

@@ -73,18 +73,18 @@ def check_archive(path: Path) -> dict[str, Any]:
     return dict(*facts)
 
 
-def content_checksum(place: str, *names: str) -> str | None:
+def content_checksum(location: str, *names: str) -> str | None:
     """Hash a file, a folder, or the files `names` in a folder; None if there are none."""
-    files = files_at(place, *names)
+    files = files_at(location, *names)
     return checksum([*files.values()], [*files])
 
 
-def files_at(place: str, *names: str) -> dict[str, Path]:
+def files_at(location: str, *names: str) -> dict[str, Path]:
     """Files of a path by name: those of a folder, or only the files `names` in the folder.
 
     The name of a single file is its suffix. A path to one of `names` stands for its folder.
     """
-    path = Path(place).expanduser()
+    path = Path(location).expanduser()
     if path.name in names and path.is_file():
         path = path.parent
     if path.is_file():
@@ -99,14 +99,14 @@ def raw_files(folder: Path) -> list[Path]:
     """Sorted files below a folder, without those that libraries derive from them."""
     paths = list[Path]()
     visited = set[str]()
-    for place, folders, files in os.walk(folder, followlinks=True):
-        real = os.path.realpath(place)
+    for parent, folders, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(parent)
         if real in visited:  # a link to a folder above or a second link
             folders.clear()
             continue
         visited.add(real)
         folders[:] = sorted(name for name in folders if name != DERIVED)
-        paths += [Path(place, name) for name in files]
+        paths += [Path(parent, name) for name in files]
     return sorted(path for path in paths if path.is_file())
 
 

@@ -151,5 +151,6 @@ def differentiate_plain(
         needs = (needs or ctx.needs_input_grad)[: ctx.inputs]
         required = [x for x, need in zip(inputs, needs, strict=True) if need]
         outputs = plain(*inputs)
-        gradients = iter(torch.autograd.grad(outputs, required, grads, create_graph=create_graph))
+        results = torch.autograd.grad(outputs, required, grads, create_graph=create_graph)
+    gradients = iter(results)
     return [next(gradients) if need else None for need in needs]

@@ -40,10 +40,9 @@ class ProcessError(RuntimeError):
 def refuse(subject: str, name: str, choices: Iterable[str]) -> NoReturn:
     """Refuse an unknown name, with suggestions."""
     choices = [choice for choice in choices if "._" not in choice]  # private keys
-    last_part = name.rpartition(".")[2]
-    nested = [choice for choice in choices if "." in choice]
-    same_last_part = [choice for choice in nested if choice.rpartition(".")[2] == last_part]
-    similar = [*same_last_part[:2], *get_close_matches(name, choices)]
+    ending = f".{name.rpartition('.')[2]}"
+    namesakes = [choice for choice in choices if choice.endswith(ending)]
+    similar = [*namesakes[:2], *get_close_matches(name, choices)]
     if similar:
         suggestions = " or ".join(list(dict.fromkeys(similar))[:3])
         raise UsageError(f"there is no {subject}; did you mean {suggestions}?")
@@ -82,9 +81,11 @@ def omegaconf_message(error: Exception) -> str:
 
 def import_message(error: Exception) -> str:
     """Name the package that cannot be imported: the innermost one on the traceback."""
-    modules = [frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__)]
-    packages = [module.partition(".")[0] for module in modules]
-    package = [name for name in packages if name not in sys.stdlib_module_names][-1]
+    package = ""
+    for frame, _ in walk_tb(error.__traceback__):
+        name = frame.f_globals.get("__name__", "").partition(".")[0]
+        if name not in sys.stdlib_module_names:
+            package = name
     reason = f"{type(error).__name__}: {shorten_sentence(str(error))}"
     return f"{package} cannot be imported ({reason}): repair its installation"
 

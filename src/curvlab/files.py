@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-DISK_ERRORS = (OSError, PermissionError, FileNotFoundError, IsADirectoryError, NotADirectoryError)
+DISK_ERRORS = (
+    OSError,
+    PermissionError,
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+)
 """Errors of a file system, not of the network."""
 
 STALE_SECONDS = 3600.0  # age from which the process of a temporary file counts as dead

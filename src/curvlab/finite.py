@@ -23,27 +23,30 @@ def finite_or_nan(metric: Callable[..., Tensor], scores: Tensor, *targets: Tenso
 
 def first_non_finite(module: nn.Module, act: Callable[[], Any]) -> str:
     """Name the first non-finite parameter, or else the first module with non-finite output."""
-    bad = [f"parameter {name}" for name, p in module.named_parameters() if not _is_finite(p)]
-    if bad:
-        return bad[0]
+    for name, parameter in module.named_parameters():
+        if not _is_finite(parameter):
+            return f"parameter {name}"
+    outputs = list[str]()
 
     def watch(name: str) -> Any:
         def hook(_: nn.Module, __: Any, output: Any) -> None:
-            outputs = output if isinstance(output, tuple) else (output,)
-            tensors = [x for x in outputs if isinstance(x, Tensor)]
+            values = output if isinstance(output, tuple) else (output,)
+            tensors = [value for value in values if isinstance(value, Tensor)]
             if not all(map(_is_finite, tensors)):
-                bad.append(f"output of {name}")
+                outputs.append(f"output of {name}")
 
         return hook
 
-    handles = [part.register_forward_hook(watch(name)) for name, part in module.named_modules()]
+    handles = []
+    for name, part in module.named_modules():
+        handles.append(part.register_forward_hook(watch(name)))
     try:
         with torch.compiler.set_stance("force_eager"):  # compiled modules call no inner hooks
             act()
     finally:
         for handle in handles:
             handle.remove()
-    return bad[0] if bad else ""
+    return outputs[0] if outputs else ""
 
 
 def step_suffix(module: nn.Module) -> str:

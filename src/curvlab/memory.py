@@ -90,13 +90,13 @@ def cgroup_limits(root: Path = Path("/")) -> Iterator[tuple[int, int]]:
             continue
         group = Path(name.lstrip("/"))
         for folder in (group, *group.parents):
-            place = root / mount / folder
+            group_folder = root / mount / folder
             try:
-                limit = int((place / limit_file).read_text())
-                usage = int((place / usage_file).read_text())
+                limit = int((group_folder / limit_file).read_text())
+                usage = int((group_folder / usage_file).read_text())
             except (OSError, ValueError):  # no such group here, or the limit is "max"
                 continue
-            yield limit, max(0, usage - _droppable(place / "memory.stat"))
+            yield limit, max(0, usage - _droppable(group_folder / "memory.stat"))
 
 
 def _droppable(statistics: Path) -> int:

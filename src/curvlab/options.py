@@ -1,4 +1,4 @@
-"""Annotations of constructor arguments: bounds and choices that configurations are checked for."""
+"""Annotations of constructor arguments: bounds, choices and marks of options."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def has_both_tables(values: Mapping[str, object]) -> bool:
     return set(values) == {"entities", "relations"}
 
 
-Inside = Annotated[str, Predicate(is_inside)]
+RelativePath = Annotated[str, Predicate(is_inside)]
 Place = Annotated[str, Predicate(is_place)]
 Project = Annotated[str, Predicate(is_project)]
 PositiveInt = Annotated[int, Ge(1)]
@@ -65,10 +65,20 @@ T = TypeVar("T")
 INCIDENTAL = "incidental"
 """Mark of an option that changes no number: threads, progress, names of files."""
 
-USER_FILE = "user_file"  # mark of an option that names a file or folder of the user's
-DATASET_FILES = "dataset_files"  # mark of an option that lists the files of a data set
-FROM_DATA = "from_data"  # mark of an argument whose value is a run's data of the same name
-PASSED = "passed"  # mark of an argument with a default that only code sets
+USER_FILE = "user_file"
+"""Mark of an option that names a file or folder of the user's."""
+
+DATASET_FILES = "dataset_files"
+"""Mark of an option that lists the files of a data set."""
+
+FROM_DATA = "from_data"
+"""Mark of an argument that a run's data have by the same name."""
+
+PASSED = "passed"
+"""Mark of an argument with a default that only code sets."""
+
+SPACE = "space"
+"""Mark of an argument that makes a space."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +102,6 @@ DatasetFiles = Annotated[T, INCIDENTAL, DATASET_FILES]
 FromData = Annotated[T, FROM_DATA]
 Passed = Annotated[T, PASSED]
 
-SPACE = "space"  # mark of an argument that makes a space
 SpaceMaker = Annotated[Callable[..., T], SPACE]
 """A callable that makes spaces of class T: the class, or a space to copy.
 

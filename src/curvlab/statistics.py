@@ -142,7 +142,7 @@ def decimals(scores: Any) -> int:
 
 
 @dataclass(frozen=True)
-class Paired:
+class PairedDifferences:
     """Differences of pairs; for a single pair all but the mean are NaN.
 
     For equal differences `pm` is NaN and `p_t` is the sign test's `2^(1 - n)`, or 1 if they are 0.
@@ -172,25 +172,25 @@ class Paired:
         return f"{self.mean - self.pm:+.2f} to {self.mean + self.pm:+.2f}"
 
 
-def compare_pairs(values: Sequence[float], baseline: Sequence[float]) -> Paired:
+def compare_pairs(values: Sequence[float], baseline: Sequence[float]) -> PairedDifferences:
     """Compare values with a baseline, pair by pair; differences are value minus baseline."""
     difference = differences(values, baseline)
     n = len(difference)
     mean = float(difference.mean()) if n else nan
     pairs = tuple(difference.tolist())
     if n < 2:
-        return Paired(n, mean, nan, nan, nan, pairs)
+        return PairedDifferences(n, mean, nan, nan, nan, pairs)
     if np.ptp(difference) == 0:
         p = 1.0 if mean == 0 else 2.0 ** (1 - n)
-        return Paired(n, mean, nan, 0.0, p, pairs)
+        return PairedDifferences(n, mean, nan, 0.0, p, pairs)
     std = float(difference.std(ddof=1))
     error = std / sqrt(n)
     half_width = float(student(n - 1) * error)
     p = 2 * float(scipy.special.stdtr(n - 1, -abs(mean) / error))
-    return Paired(n, mean, half_width, std, p, pairs)
+    return PairedDifferences(n, mean, half_width, std, p, pairs)
 
 
-def paired_by_seed(scores: Mapping[int, float], baseline: Mapping[int, float]) -> Paired:
+def paired_by_seed(scores: Mapping[int, float], baseline: Mapping[int, float]) -> PairedDifferences:
     """Compare scores over their common seeds."""
     seeds = sorted(scores.keys() & baseline.keys())
     values = [scores[seed] for seed in seeds]
@@ -248,7 +248,7 @@ def power(difference: float, std: float, pairs: float, level: float = LEVEL) -> 
     return float(np.nan_to_num(upper, nan=1.0) + np.nan_to_num(lower, nan=0.0))
 
 
-def detectable(std: float, pairs: int, level: float = LEVEL) -> float:
+def detectable_difference(std: float, pairs: int, level: float = LEVEL) -> float:
     """The difference that `pairs` pairs detect with 80 % power."""
     if std == 0:
         return 0.0
@@ -313,7 +313,7 @@ class Verdict:
         return f"{self.word} ({self.missing_pairs:,} more seed{plural})"
 
 
-def judge_pairs(paired: Paired, p: float, margin: float, tests: int = 1) -> Verdict:
+def judge_pairs(paired: PairedDifferences, p: float, margin: float, tests: int = 1) -> Verdict:
     """Judge the statement that a difference is positive.
 
     *Confirmed* and *contradicted*: p, corrected for all tests, is below 5 %. *Level*: the 95 %

@@ -57,7 +57,8 @@ def curves_figure(metrics: pd.DataFrame, title: str) -> Figure:
     table = metrics.set_index("step")
     for axis, (kind, columns) in zip(axes, columns_by_kind.items(), strict=True):
         for column, style in line_styles(columns).items():
-            label = metric_name(column.removeprefix("val/")).removeprefix("curvature κ of ")
+            label = metric_name(column.removeprefix("val/"))
+            label = label.removeprefix("curvature κ of ")
             _line(axis, table[column].dropna(), {**style, "marker": "o"}, label, [-1])
         label, heading = _describe_curves(kind, columns[0], table[columns[0]].dropna())
         axis.set_ylabel(label)

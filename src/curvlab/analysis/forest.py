@@ -69,22 +69,23 @@ def forest_figure(claims: Sequence["Claim"]) -> Figure:
     figure = Figure(figsize=(9.5, sum(heights) + 0.4), layout="constrained")
     axes = figure.subplots(len(claims), 1, squeeze=False, height_ratios=heights).ravel()
     for axis, claim in zip(axes, claims, strict=True):
-        _draw(axis, claim)
-    figure.legend(
-        handles=_legend(), loc="outside lower center", ncols=6, fontsize=8, handletextpad=0.2
-    )
+        _draw_claim(axis, claim)
+    _draw_legend(figure)
     return figure
 
 
-def _legend() -> list[Line2D]:
-    hollow: dict[str, Any] = {"color": "none", "markerfacecolor": "white", "markeredgecolor": INK}
-    handles = [Line2D([], [], marker="o", markersize=9, label="published", **hollow)]
+def _draw_legend(figure: Figure) -> None:
+    hollow: dict[str, Any] = {"color": "none", "mfc": "white", "mec": INK, "markersize": 9}
+    handles = [Line2D([], [], marker="o", label="published", **hollow)]
     for verdict, (marker, color) in STYLES.items():
-        handles.append(Line2D([], [], marker=marker, color=color, markersize=5, label=verdict))
-    return [*handles, Line2D([], [], color=BAND, linewidth=8, label="margin")]
+        options: dict[str, Any] = {"marker": marker, "color": color, "markersize": 5}
+        handles.append(Line2D([], [], label=verdict, **options))
+    handles.append(Line2D([], [], color=BAND, linewidth=8, label="margin"))
+    options = {"ncols": 6, "fontsize": 8, "handletextpad": 0.2}
+    figure.legend(handles=handles, loc="outside lower center", **options)
 
 
-def _draw(axis: Axes, claim: "Claim") -> None:
+def _draw_claim(axis: Axes, claim: "Claim") -> None:
     rows = claim.comparisons
     axis.axvline(0, color=INK, linewidth=0.8)
     axis.grid(axis="y", visible=False)

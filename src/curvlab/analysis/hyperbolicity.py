@@ -62,8 +62,11 @@ def hyperbolicity(edge_index: Tensor, num_nodes: int, seed: int = 0) -> tuple[fl
     """
     adjacency = adjacency_matrix(edge_index, num_nodes)
     components = largest_components(adjacency)
-    distinct = {part.indptr.tobytes() + part.indices.tobytes(): part for part in components}
-    parts = list(distinct.values())
+    different = dict[bytes, csr_array]()
+    for component in components:
+        key = component.indptr.tobytes() + component.indices.tobytes()
+        different[key] = component
+    parts = list(different.values())
     diameters = np.array([_diameter(part) for part in parts])
     delta = 0.0
     for i in np.argsort(-diameters, kind="stable"):

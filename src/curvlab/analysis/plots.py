@@ -76,8 +76,11 @@ def _runs_with_curves(folder: Path) -> list[Path]:
     """Sorted runs in and below a folder, without earlier results of a run."""
     runs = {path.parent for path in folder.rglob(CURVES)}
     runs.update(runs_in_tables(folder))
-    current = [run for run in sorted(runs) if SET_ASIDE not in run.relative_to(folder).parts]
-    current = [run for run in current if text_of(run / CURVES) is not None]
+    current = []
+    for run in sorted(runs):
+        is_earlier = SET_ASIDE in run.relative_to(folder).parts
+        if not is_earlier and text_of(run / CURVES) is not None:
+            current.append(run)
     if not current:
         raise UsageError(f"{folder} is not a folder of a run with curves, nor above one.")
     return current

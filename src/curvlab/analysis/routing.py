@@ -14,9 +14,9 @@ TABLE = "routing.csv"
 
 @dataclass(frozen=True)
 class Routing:
-    """Weights `[queries, branches]` of named branches for queries of a knowledge graph."""
+    """Weights of a model's branches for queries of a knowledge graph."""
 
-    weights: np.ndarray
+    weights: np.ndarray  # `[queries, branches]`
     relation: np.ndarray  # index in `relations` of each query's relation
     branches: list[str]
     relations: list[str]
@@ -25,7 +25,10 @@ class Routing:
 def save_routing(path: Path, parts: dict[str, Routing]) -> None:
     """Write the routing of several parts of a graph, such as `train` and `test`."""
     first = next(iter(parts.values()))
-    arrays = {"branches": np.array(first.branches), "relations": np.array(first.relations)}
+    arrays = {
+        "branches": np.array(first.branches),
+        "relations": np.array(first.relations),
+    }
     for name, routing in parts.items():
         arrays[f"{name}_weights"] = routing.weights.astype(np.float32)
         arrays[f"{name}_relation"] = routing.relation
@@ -34,11 +37,14 @@ def save_routing(path: Path, parts: dict[str, Routing]) -> None:
 
 def load_routing(path: Path, part: str) -> Routing:
     """Read the routing of a part, or refuse a file without this part."""
-    names = f"{part}_weights", f"{part}_relation", "branches", "relations"
+    weights = f"{part}_weights"
+    relation = f"{part}_relation"
+    names = {weights, relation, "branches", "relations"}
     origin = "only models with a router have it, such as cat, on triples"
-    arrays = load_arrays(path, f"routing of the {part} part", origin, set(names))
-    weights, relation, branches, relations = (arrays[name] for name in names)
-    return Routing(weights, relation, branches.tolist(), relations.tolist())
+    arrays = load_arrays(path, f"routing of the {part} part", origin, names)
+    branches = arrays["branches"].tolist()
+    relations = arrays["relations"].tolist()
+    return Routing(arrays[weights], arrays[relation], branches, relations)
 
 
 def routing_table(routing: Routing) -> pd.DataFrame:

@@ -30,7 +30,8 @@ class SectionalCurvature:
         """Mean over the triples of each node, `[nodes]`; NaN with fewer than two neighbours."""
         count = np.bincount(self.node, minlength=self.num_nodes)
         total = np.bincount(self.node, self.per_triple, self.num_nodes)
-        return np.divide(total, count, out=np.full(self.num_nodes, np.nan), where=count > 0)
+        mean = np.full(self.num_nodes, np.nan)
+        return np.divide(total, count, out=mean, where=count > 0)
 
 
 def sectional_curvature(edge_index: Tensor, num_nodes: int) -> SectionalCurvature:
@@ -58,10 +59,12 @@ def sectional_curvature(edge_index: Tensor, num_nodes: int) -> SectionalCurvatur
     chunk = max(ENTRIES_PER_CHUNK // SOURCE_BLOCK, 1)
     for first in range(0, num_nodes, SOURCE_BLOCK):
         sources = np.arange(first, min(first + SOURCE_BLOCK, num_nodes))
-        distance = np.ascontiguousarray(distances_from(adjacency, sources).T, dtype=np.float32)
+        distance = distances_from(adjacency, sources).T
+        distance = np.ascontiguousarray(distance, dtype=np.float32)
         is_summand = (distance > 0) & np.isfinite(distance)
         distance[~is_summand] = 0
-        half_inverse = np.divide(0.5, distance, out=np.zeros_like(distance), where=is_summand)
+        half_inverse = np.zeros_like(distance)
+        np.divide(0.5, distance, out=half_inverse, where=is_summand)
         square = distance**2
         count += is_summand.sum(axis=1)
         constant += distance.sum(axis=1, dtype=np.float64) / 2

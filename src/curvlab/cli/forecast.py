@@ -27,7 +27,7 @@ from curvlab.results.result import CONCLUSIVE, SET_ASIDE, load, result_files
 from curvlab.run.cells import SEED, Cells, identify
 from curvlab.run.command import Command, complete, finished
 from curvlab.run.sections import seeds_from
-from curvlab.search.space import seeds_of
+from curvlab.search.space import search_seeds
 from curvlab.study.flat_counterpart import models_in_spaces, run_overrides
 
 LONG = 3600.0  # seconds from which the forecast says how to run less
@@ -86,7 +86,7 @@ class Forecast:
                 for seed in seeds_from(self.base.study.seeds, self.base.seed)
             ]
         elif self.base is not None:
-            cells = cells * (self.base.search.trials * len(seeds_of(self.base)))
+            cells = cells * (self.base.search.trials * len(search_seeds(self.base)))
         self.runs = len(cells)
         self.unfinished = cells
         if not (self.several or first.rerun):

@@ -42,11 +42,11 @@ class Run:
     """A finished run: its configuration, and its model with the reported weights.
 
     Attributes:
-        task: the LightningModule: model, decoder, loss and metrics.
-        config: the configuration, resolved.
-        checkpoint: the other contents of `best.ckpt`; see `curvlab.run.parts.save_best`.
-        result: the run's result; None for a `best.ckpt` without its folder.
-        folder: the run's folder; None for a `best.ckpt` without its folder.
+        task: LightningModule with the model, decoder, loss and metrics.
+        config: Resolved configuration.
+        checkpoint: Further contents of `best.ckpt`; see `curvlab.run.parts.save_best`.
+        result: Result of the run; None for a `best.ckpt` without its folder.
+        folder: Folder of the run; None for a `best.ckpt` without its folder.
     """
 
     task: Task
@@ -116,13 +116,14 @@ class Run:
             if content is None or content == trained_on.get(key, content):
                 continue
             changes = ""
-            checksums = self.checkpoint.get("each_file") or {}
-            if checksums.get(key) is not None:
-                changes = _describe_changes(checksums[key], user_file_checksums(plain)[key])
+            checksums = (self.checkpoint.get("each_file") or {}).get(key)
+            if checksums is not None:
+                current_checksums = user_file_checksums(plain)[key]
+                changes = _describe_changes(checksums, current_checksums)
             raise UsageError(
                 f"{OmegaConf.select(self.config, key)} has changed since this run was trained "
-                f"on it{changes}: train again, or give it as another graph (--data, or graph= in "
-                "Python)"
+                f"on it{changes}: train again, or use the new data as another graph (--data, or "
+                "graph= in Python)"
             )
 
     @property
@@ -155,8 +156,9 @@ class Run:
                 nodes = torch.arange(batch.num_nodes)
                 points = batch.evaluate_parts(self.model.forward_nodes, nodes, self.device)
             elif "chunk" in batch and self.model.node_wise:
-                parts = torch.arange(batch.num_nodes, device=self.device).split(batch.chunk)
-                points = torch.cat([self.model.forward_nodes(batch, part) for part in parts])
+                nodes = torch.arange(batch.num_nodes, device=self.device)
+                chunks = nodes.split(batch.chunk)
+                points = torch.cat([self.model.forward_nodes(batch, chunk) for chunk in chunks])
             else:
                 points = self.model(batch)
             check_finite("embeddings", points, self.task, lambda: self.model(batch))
@@ -213,12 +215,12 @@ class Run:
     ) -> pd.DataFrame:
         """Predictions of the model, one row each.
 
-        Node classification (`nodes`, `unlabelled=False`): the columns are `node`, `predicted`, the
-        true `label`, `part` (train, val, test, unlabelled), and the probability of each class.
-        Links (`nodes`, `k=10`, `known=False`): the rows are the k likeliest neighbours of each
-        node. Knowledge graphs (`queries`, `k=10`, `known=True`): the rows are the k best tails of
-        `(head, relation, None)` or heads of `(None, relation, tail)`; for `(head, relation, tail)`
-        the row has the score, and the filtered rank of the tail.
+        - Node classification (`nodes`, `unlabelled`): the columns are `node`, `predicted`, the
+          true `label`, `part` (train, val, test, unlabelled), and the probability of each class.
+        - Links (`nodes`, `k`, `known`): the rows are the k likeliest neighbours of each node.
+        - Knowledge graphs (`queries`, `k`, `known`): the rows are the k best tails of a query
+          `(head, relation, None)`, or heads of `(None, relation, tail)`. A triple `(head,
+          relation, tail)` has one row, with its score and the filtered rank of the tail.
 
         Args:
             graph: Another graph; see `embed`.
@@ -330,15 +332,17 @@ class Run:
             )
 
 
-def _describe_changes(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """List the files of a folder that differ, in parentheses; empty for a single file."""
-    if len(before) == len(after) == 1 and before.keys() == after.keys():
+def _describe_changes(old: Mapping[str, str], new: Mapping[str, str]) -> str:
+    """List the files of a folder whose checksums differ, in parentheses.
+
+    The list is empty if both are the checksum of a single file.
+    """
+    if len(old) == len(new) == 1 and old.keys() == new.keys():
         return ""
-    common = before.keys() & after.keys()
     files_by_state = {
-        "changed": [name for name in common if before[name] != after[name]],
-        "missing": before.keys() - after.keys(),
-        "new": after.keys() - before.keys(),
+        "changed": [name for name in old.keys() & new.keys() if old[name] != new[name]],
+        "missing": old.keys() - new.keys(),
+        "new": new.keys() - old.keys(),
     }
     parts = [
         f"{', '.join(sorted(files))} {state}" for state, files in files_by_state.items() if files

@@ -24,14 +24,14 @@ from curvlab.results.result import read_result
 from curvlab.run.finished_run import Run
 from curvlab.run.parts import DataSpec, build_task
 
-__all__ = ["WEIGHTS", "Run", "load", "replace_places", "shipped_runs"]
+__all__ = ["WEIGHTS", "Run", "load", "replace_paths", "shipped_runs"]
 
 log = logging.getLogger(__name__)
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
 
-PLACES = ("data_dir", "mirror", "path", "nodes")
-"""Keys of files and folders that are relative to the directory in which the run started."""
+PATH_KEYS = ("data_dir", "mirror", "path", "nodes")
+"""Keys of paths that are relative to the directory in which the run started."""
 
 
 def load(
@@ -62,12 +62,12 @@ def load(
     if outdated:
         raise UsageError(
             f"{file} was written with {', '.join(outdated)}, which computes other numbers today: "
-            "run it again, or load it with the version that wrote it"
+            "run the command again, or load the file with the version that wrote it"
         )
-    places = {"data_dir": data_dir, "mirror": mirror}
-    places = {key: place for key, place in places.items() if place is not None}
+    paths = {"data_dir": data_dir, "mirror": mirror}
+    paths = {key: folder for key, folder in paths.items() if folder is not None}
     start = Path(checkpoint.pop("directory", "."))
-    content = replace_places(checkpoint.pop("config"), places, start)
+    content = replace_paths(checkpoint.pop("config"), paths, start)
     removed_options = _drop_unknown_options(content)
     if removed_options:
         text = ", ".join(removed_options)
@@ -92,20 +92,21 @@ def shipped_runs() -> list[str]:
     return [file.relative_to(WEIGHTS).with_suffix("").as_posix() for file in files]
 
 
-def replace_places(node: Any, places: Mapping[str, str | None], start: Path) -> Any:
-    """Copy a configuration with other files and folders.
+def replace_paths(node: Any, paths: Mapping[str, str | None], start: Path) -> Any:
+    """Copy a configuration with other paths.
 
     Args:
         node: The configuration.
-        places: New values by key.
-        start: Folder of relative paths; existing paths of other keys become absolute.
+        paths: New values by key.
+        start: Folder of relative paths. Existing paths of other keys become absolute.
     """
 
     def replace_value(key: str, value: Any) -> Any:
-        if key in places:
-            return places[key]
-        if key in PLACES and isinstance(value, str) and (start / value).exists():
-            return str(start / value)
+        if key in paths:
+            return paths[key]
+        if key in PATH_KEYS and isinstance(value, str):
+            path = start / value
+            return str(path) if path.exists() else value
         return value
 
     def replace_values(mapping: dict[str, Any]) -> dict[str, Any]:
@@ -119,10 +120,12 @@ def _find_checkpoint(path: Path) -> Path:
     file = path if path.is_file() else path / BEST
     if file.is_file():
         return file
-    files_below = sorted(path.rglob(str(BEST)), key=lambda below: below.stat().st_mtime)
-    if files_below:
-        latest = files_below[-1].parents[1]
-        raise UsageError(f"{path} holds runs: name one of the {len(files_below)}, such as {latest}")
+    files = list(path.rglob(str(BEST)))
+    if files:
+        latest = max(files, key=lambda file: file.stat().st_mtime)
+        raise UsageError(
+            f"{path} holds runs: name one of the {len(files)}, such as {latest.parents[1]}"
+        )
     raise UsageError(
         f"{file} is not there: a run writes it when it finishes; train the model, or name the "
         "folder of a finished run or a run that ships with curvlab: "

@@ -10,11 +10,11 @@ from curvlab.checked import CheckedFields
 from curvlab.options import (
     FilterPair,
     Incidental,
-    Inside,
     NonNegativeInt,
     Place,
     PositiveFloat,
     PositiveInt,
+    RelativePath,
     Seed,
 )
 
@@ -48,7 +48,7 @@ class RunOptions:
     """
 
     seed: Seed = 0
-    experiment: Incidental[Inside | None] = None
+    experiment: Incidental[RelativePath | None] = None
     rerun: Incidental[bool] = False
     print_config: Incidental[bool] = False
 

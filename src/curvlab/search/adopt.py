@@ -24,7 +24,7 @@ from curvlab.results.result import Result, read_result
 from curvlab.run.reporting import relative_path
 from curvlab.search.journal import read_study
 from curvlab.search.run import COMMAND, COMMIT, has_no_name, winner_command
-from curvlab.search.space import seeds_of
+from curvlab.search.space import search_seeds
 from curvlab.search.trials import SCORES, best_first, count_states, finished_trials, minutes
 
 
@@ -32,26 +32,26 @@ def adopt(folder: Path, configs: Path, force: bool = False) -> str:
     """Write the winner of a search to `CONFIGS/recipe/TASK/MODEL.yaml`, key `DATASET@SPLIT`."""
     study = read_study(folder)
     result = read_result(folder)
-    place = relative_path(folder)
+    subject = f"the search in {relative_path(folder)}"
     command = study.user_attrs.get(COMMAND, "run the same command")
     if result is None:
         raise UsageError(
-            f"the search in {place} has not ended, after {len(finished_trials(study))} trials; "
+            f"{subject} has not ended, after {len(finished_trials(study))} trials; "
             f"to continue it: {command}"
         )
     if result.status != "finished":
-        raise UsageError(f"the search in {place} has no winner: {result.error}")
-    ranking = best_first(study)
-    if not ranking or ranking[0].value != result.val_score:
+        raise UsageError(f"{subject} has no winner: {result.error}")
+    trials = best_first(study)
+    if not trials or trials[0].value != result.val_score:
         raise UsageError(
-            f"the search in {place} ended with validation {result.val_score}, and its journal has "
+            f"{subject} ended with validation {result.val_score}, and its journal has "
             "another winner: the search is running, or one of the files is damaged; to end it: "
             f"{command}"
         )
-    _check_names(folder, result, ranking[0].params)
+    _check_names(folder, result, trials[0].params)
     if has_no_name(result):
         raise UsageError(
-            f"the search in {place} is on a graph that the command names by its path, and a recipe "
+            f"{subject} is on a graph that the command names by its path, and a recipe "
             f"needs a data set's name; to train the winner: {winner_command(study, result)}"
         )
     new = _recipe(result, study, _default_config(folder, result, configs))
@@ -107,14 +107,16 @@ def _yaml() -> YAML:
 
 def _check_names(folder: Path, result: Result, params: dict[str, Any]) -> None:
     """Refuse names and values that do more than set options: another user may have written them."""
-    place = relative_path(folder)
-    check(params, place)
+    check(params, relative_path(folder))
     split = result.config.get("split") or {}
     names = [result.task, result.model, result.dataset, split.get("name", "")]
-    strange = [name for name in names if not re.fullmatch(r"([\w+-][\w.+-]*)?", str(name))]
-    strange += [key for key in params if key.partition(".")[0] not in DECISIVE]
-    if strange:
-        raise UsageError(f"the search in {place} has {strange[0]!r}, which no recipe can set")
+    pattern = re.compile(r"([\w+-][\w.+-]*)?")
+    invalid = [name for name in names if not pattern.fullmatch(str(name))]
+    invalid += [key for key in params if key.partition(".")[0] not in DECISIVE]
+    if invalid:
+        raise UsageError(
+            f"the search in {relative_path(folder)} has {invalid[0]!r}, which no recipe can set"
+        )
 
 
 def _default_config(folder: Path, result: Result, configs: Path) -> dict[str, Any]:
@@ -130,8 +132,8 @@ def _default_config(folder: Path, result: Result, configs: Path) -> dict[str, An
         if canonical(searched) != canonical(current):
             raise UsageError(
                 f"the search in {relative_path(folder)} had {key}={searched}, and "
-                f"{' '.join(overrides)} has {current}: scores of the one say nothing about the "
-                f"other; search with {key}={current}"
+                f"{' '.join(overrides)} has {current}: scores of different settings are not "
+                f"comparable; search with {key}={current}"
             )
     return default
 
@@ -170,8 +172,11 @@ def _recipe(result: Result, study: optuna.Study, default: dict[str, Any]) -> Com
     for key, value in winner.params.items():
         if OmegaConf.select(defaults, key) != value:
             OmegaConf.update(values, key, value)
-    provenance = {key: value for key, value in _provenance(result, study).items() if value}
-    return CommentedMap({PROVENANCE: provenance, **OmegaConf.to_container(values)})  # type: ignore[dict-item]
+    provenance = _provenance(result, study)
+    recipe = CommentedMap()
+    recipe[PROVENANCE] = {key: value for key, value in provenance.items() if value}
+    recipe.update(OmegaConf.to_container(values))
+    return recipe
 
 
 def _provenance(result: Result, study: optuna.Study) -> dict[str, Any]:
@@ -184,7 +189,7 @@ def _provenance(result: Result, study: optuna.Study) -> dict[str, Any]:
         "validation": _flow_mapping(
             metric=result.config["task"]["metric"],
             mean=round(float(winner.value or 0), 2),
-            seeds=seeds_of(OmegaConf.create(result.config)),
+            seeds=search_seeds(OmegaConf.create(result.config)),
             scores=[round(score, 2) for score in winner.user_attrs[SCORES]],
         ),
         "split": _describe_split(result),

@@ -32,7 +32,7 @@ from curvlab.run.parts import build_data, build_selection, build_task, build_tra
 from curvlab.run.reporting import quiet, relative_path, report_run, say
 from curvlab.run.sweep import POLL_SECONDS
 from curvlab.search.journal import open_study
-from curvlab.search.space import check_search, defaults, seeds_of, values_by_key
+from curvlab.search.space import check_search, defaults, search_seeds, values_by_key
 from curvlab.search.trials import (
     ERROR,
     PLACE,
@@ -44,8 +44,9 @@ from curvlab.search.trials import (
     minutes,
 )
 
-COMMAND = "command"  # attribute of the study: the command that ran it last
-COMMIT = "commit"  # attribute of the study: the commit that ran it last
+# Attributes of a study.
+COMMAND = "command"  # the last command of the search
+COMMIT = "commit"  # commit of the last command
 
 
 def search(command: Command) -> Result:
@@ -79,7 +80,7 @@ def search(command: Command) -> Result:
         except Exception as error:
             with _lock(folder):
                 conclude(result, error, folder)
-            report_run(result, folder.path)  # also if the disk has no room for the result file
+            report_run(result, folder.path)  # even if the disk has no room for the result
     return result
 
 
@@ -89,16 +90,16 @@ def _lock(folder: RunDirectory) -> AbstractContextManager[None]:
 
 
 def _search(
-    config: DictConfig, study: optuna.Study, result: Result, place: RunDirectory, worker: str
+    config: DictConfig, study: optuna.Study, result: Result, directory: RunDirectory, worker: str
 ) -> None:
     """Run trials until the budget is spent; write the result if no other worker is running."""
-    folder = place.path
+    folder = directory.path
     device = choose_device(config.trainer.accelerator, config.trainer.precision)
     prepare_process(config.trainer.threads, device)
     _ = build_data(config).graph  # wrong data fail here and not in a trial
     _announce(config, study, folder)
     while True:
-        with _lock(place):
+        with _lock(directory):
             holders = running_trials(study, folder)
             trial = _next_trial(study, config, worker, len(holders))
             if trial is None and not holders:
@@ -128,7 +129,7 @@ def _announce(config: DictConfig, study: optuna.Study, folder: Path) -> None:
         progress = f", {len(trials)} trials in {minutes(trials):.1f} minutes done"
     say(
         f"{config.model.label} on {config.dataset.label}: searching {len(choices)} keys, "
-        f"{prod(map(len, choices)):,} combinations, at {len(seeds_of(config))} seeds each; "
+        f"{prod(map(len, choices)):,} combinations, at {len(search_seeds(config))} seeds each; "
         f"{options.trials} trials{limit} in {relative_path(folder)}{progress}"
     )
 
@@ -147,19 +148,20 @@ def running_trials(study: optuna.Study, folder: Path) -> dict[int, Holder]:
 
 
 def _next_trial(
-    study: optuna.Study, config: DictConfig, worker: str, running_count: int
+    study: optuna.Study, config: DictConfig, worker: str, num_running: int
 ) -> optuna.Trial | None:
     """Start a trial if the budget allows; the caller locks the folder."""
     options = config.search
     trials = finished_trials(study)
-    if len(trials) + running_count >= options.trials:
+    if len(trials) + num_running >= options.trials:
         return None
     if options.minutes is not None and minutes(trials) >= options.minutes:
         return None
     trials += study.get_trials(deepcopy=False, states=[TrialState.RUNNING])
     occupied = {trial.user_attrs.get(PLACE, i) for i, trial in enumerate(trials)}
     place = min(set(range(len(occupied) + 1)) - occupied)
-    overrides = [o for o in HydraConfig.get().overrides.task if not o.startswith("paths.")]
+    overrides = HydraConfig.get().overrides.task
+    overrides = [override for override in overrides if not override.startswith("paths.")]
     study.set_user_attr(COMMAND, f"curvlab train {shlex.join(['-m', *overrides])}")
     study.set_user_attr(COMMIT, git_commit())
     queue = study.get_trials(deepcopy=False, states=[TrialState.WAITING])
@@ -183,8 +185,8 @@ def _run_trial(study: optuna.Study, trial: optuna.Trial, config: DictConfig) -> 
     except optuna.TrialPruned:
         value = study.tell(trial, state=TrialState.PRUNED).value
         scores = trial.user_attrs.get(SCORES, [])
-        time_of_end = f"after {len(scores)} of its runs" if scores else "in its first run"
-        end = f"{value:.2f} {time_of_end}, pruned"
+        run = f"after {len(scores)} of its runs" if scores else "in its first run"
+        end = f"{value:.2f} {run}, pruned"
     except Exception as error:
         trial.set_user_attr(ERROR, error_sentence(error))
         study.tell(trial, state=TrialState.FAIL)
@@ -202,7 +204,7 @@ def _mean_score(trial: optuna.Trial, config: DictConfig) -> float:
     for key, values in values_by_key(config).items():
         OmegaConf.update(run, key, trial.suggest_categorical(key, values))
     validate(run)
-    stored_scores = _stored_scores(trial)
+    earlier_scores = _earlier_scores(trial)
 
     def report(step: int, score: float) -> None:
         trial.report(score, step)
@@ -210,12 +212,12 @@ def _mean_score(trial: optuna.Trial, config: DictConfig) -> float:
             raise optuna.TrialPruned
 
     scores: list[float] = []
-    for i, seed in enumerate(seeds_of(config)):
+    for i, seed in enumerate(search_seeds(config)):
         is_first = i == 0
         if not is_first:
             report(i * (run.trainer.max_steps + 1), mean(scores))  # after the first run's steps
-        if i < len(stored_scores):
-            score = stored_scores[i]
+        if i < len(earlier_scores):
+            score = earlier_scores[i]
         else:
             run.seed = seed
             score = validation_score(run, report if is_first else None)
@@ -224,7 +226,7 @@ def _mean_score(trial: optuna.Trial, config: DictConfig) -> float:
     return mean(scores)
 
 
-def _stored_scores(trial: optuna.Trial) -> list[float]:
+def _earlier_scores(trial: optuna.Trial) -> list[float]:
     """Scores of an earlier trial with the same values: of several trials, the longest list."""
     longest: list[float] = []
     for earlier in finished_trials(trial.study):

@@ -22,7 +22,7 @@ def values_by_key(config: DictConfig) -> dict[str, list[Any]]:
     return {key: list(values) for key, values in space if values is not None}
 
 
-def seeds_of(config: DictConfig) -> list[Any]:
+def search_seeds(config: DictConfig) -> list[Any]:
     """Seeds of each combination."""
     return seeds_from(config.search.seeds, config.seed)
 
@@ -54,7 +54,7 @@ def check_search(config: DictConfig, overrides: Mapping[str, str] = MappingProxy
             f"task={config.task.name} has no validation nodes, and a search must not use test "
             "nodes: choose a dataset with labels, such as cora"
         )
-    seeds = seeds_of(config)
+    seeds = search_seeds(config)
     if not seeds:
         raise UsageError(
             f"search.seeds={config.search.seeds} must be a number of seeds, as in 3, or a list, as "

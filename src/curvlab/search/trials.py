@@ -6,20 +6,28 @@ from collections.abc import Sequence
 from optuna import Study
 from optuna.trial import FrozenTrial, TrialState
 
-ERROR = "error"  # attribute of a trial: the reason of a failure; absent after an interruption
-SCORES = "scores"  # attribute of a trial: the score of each seed
-PLACE = "place"  # attribute of a trial: index in the sampler's order; a repeated trial has the same
-WORKER = "worker"  # attribute of a trial: name of the worker's lease
+# Attributes of a trial.
+ERROR = "error"  # reason of a failure; absent if the trial was interrupted
+SCORES = "scores"  # score of each seed
+PLACE = "place"  # index in the sampler's order; a repeated trial has the same
+WORKER = "worker"  # name of the worker's lease
 
-NAMES = {TrialState.COMPLETE: "complete", TrialState.PRUNED: "pruned", TrialState.FAIL: "failed"}
+NAMES = {
+    TrialState.COMPLETE: "complete",
+    TrialState.PRUNED: "pruned",
+    TrialState.FAIL: "failed",
+}
 """Names of the states of finished trials."""
 
 
 def finished_trials(study: Study) -> list[FrozenTrial]:
     """Trials that are complete, pruned, or failed with an error."""
     states = (TrialState.COMPLETE, TrialState.PRUNED)
-    trials = study.get_trials(deepcopy=False)
-    return [trial for trial in trials if trial.state in states or ERROR in trial.user_attrs]
+    return [
+        trial
+        for trial in study.get_trials(deepcopy=False)
+        if trial.state in states or ERROR in trial.user_attrs
+    ]
 
 
 def best_first(study: Study) -> list[FrozenTrial]:

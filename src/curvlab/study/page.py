@@ -104,12 +104,12 @@ def _draw_differences(axis: Axes, report: Report) -> None:
     flat: Any = report.table.iloc[0]
     rows = report.table.dropna(subset="difference").iloc[::-1]
     row: Any
-    for place, row in enumerate(rows.itertuples()):
+    for height, row in enumerate(rows.itertuples()):
         color = LINES[0] if row.p_holm < LEVEL else MUTED
         differences = np.subtract(row.scores, flat["scores"])
-        heights = np.full(len(differences), place)
+        heights = np.full(len(differences), height)
         axis.plot(differences, heights, ".", color=color, alpha=0.35)
-        axis.errorbar(row.difference, place, xerr=row.pm, fmt="o", color=color, capsize=3)
+        axis.errorbar(row.difference, height, xerr=row.pm, fmt="o", color=color, capsize=3)
     axis.set_yticks(range(len(rows)), rows["space"])
     axis.set(ylim=(-0.6, len(rows) - 0.4), xlabel="points more than flat, 95 % interval")
     axis.set_title(f"{report.label}: flat {flat['mean']:.1f}")

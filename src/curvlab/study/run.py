@@ -109,7 +109,9 @@ def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
 def _report(label: str, rows: Sequence[dict[str, Any]]) -> Report:
     if rows[0]["scores"] is None or all(row["scores"] is None for row in rows[1:]):
         error = next(row["error"] for row in rows if row["error"])
-        raise UsageError(f"{label} has no scores in flat space and another to compare: {error}")
+        raise UsageError(
+            f"{label} needs scores in flat space and in another space; the first failure: {error}"
+        )
     return recommend(label, compare(pd.DataFrame(rows)))
 
 
@@ -159,8 +161,10 @@ def summarise_runs(model: ModelInSpace, results: Sequence[Result]) -> dict[str, 
             error = f"seed {result.seed} {result.status}: {result.error}"
             return row | {"scores": None, "error": error}
         scores.append(float(result.score))
-    curvatures = pd.DataFrame([result.curvatures for result in results])
-    kappas = {str(k): np.mean(curvatures[k].tolist(), axis=0).tolist() for k in curvatures}
+    kappas = {}
+    for layer in results[0].curvatures:
+        values = [result.curvatures[layer] for result in results]
+        kappas[layer] = np.mean(values, axis=0).tolist()
     row |= {"scores": scores, "error": None, "mean": mean(scores), "curvatures": kappas}
     for column, field in COSTS.items():
         costs = pd.Series([getattr(result, field) for result in results], dtype=float)

@@ -12,7 +12,7 @@ from curvlab.statistics import (
     LEVEL,
     POINT,
     compare_pairs,
-    detectable,
+    detectable_difference,
     holm,
     required_runs,
 )
@@ -154,7 +154,7 @@ def _budget(row: Any, tests: int) -> str:
         f"The best curved space, {row['space']}, differs by {row['difference']:+.2f} points, "
         f"95 % interval {row['interval']}."
     )
-    limit = detectable(std, pairs, level)
+    limit = detectable_difference(std, pairs, level)
     if isinf(limit) or std == 0:
         return difference
     aim = POINT if limit > POINT else limit / 2

@@ -14,7 +14,7 @@ from curvlab.statistics import (
     LEVEL,
     NOT_RUN,
     VERDICTS,
-    Paired,
+    PairedDifferences,
     Verdict,
     holm,
     judge_pairs,
@@ -57,7 +57,7 @@ class Comparison:
     column: Coordinate
     label: str
     published: float
-    pairs: Paired
+    pairs: PairedDifferences
     p: float  # corrected for the comparisons of the claim
     margin: float
     verdict: Verdict
@@ -192,7 +192,7 @@ class Claim:
                 seconds=seconds,
             )
 
-    def _paired(self, column: Coordinate, at_protocol: bool) -> tuple[Paired, str]:
+    def _paired(self, column: Coordinate, at_protocol: bool) -> tuple[PairedDifferences, str]:
         runs = self.report.runs
         selected = runs[(runs["column"] == column) & runs["row"].isin([self.method, self.baseline])]
         selected = selected[selected["status"] == "finished"]
@@ -207,7 +207,7 @@ class Claim:
         baseline_scores = scores.get((self.baseline, str(column)), {})
         return paired_by_seed(method_scores, baseline_scores), note
 
-    def _seconds(self, column: Coordinate, verdict: Verdict, pairs: Paired) -> float:
+    def _seconds(self, column: Coordinate, verdict: Verdict, pairs: PairedDifferences) -> float:
         """Seconds of the runs that would decide a comparison; NaN without a stored run."""
         if verdict.decided:
             return 0.0

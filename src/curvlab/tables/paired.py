@@ -12,7 +12,7 @@ from curvlab.results.result import Result
 from curvlab.statistics import (
     MRR_MARGIN,
     POINT,
-    Paired,
+    PairedDifferences,
     compare_pairs,
     decimals,
     holm,
@@ -96,7 +96,7 @@ def _margin(group: Group) -> float:
     return POINT if decimals(list(group.scores.values())) == 2 else MRR_MARGIN
 
 
-def _row(group: Group, paired: Paired) -> dict[str, Any]:
+def _row(group: Group, paired: PairedDifferences) -> dict[str, Any]:
     summary = summarise(list(group.scores.values()))
     runs = pd.DataFrame(map(vars, group.runs.values()))
     costs = runs[["wall_seconds", "peak_memory_mb", "parameters"]].astype(float).median()

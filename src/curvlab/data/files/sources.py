@@ -23,7 +23,7 @@ from curvlab.data.files.cache import cached_graph
 from curvlab.data.files.cleaning import check_statistics
 from curvlab.errors import UsageError
 from curvlab.files import atomic_path
-from curvlab.options import DatasetFiles, Incidental, Inside, Passed
+from curvlab.options import DatasetFiles, Incidental, Passed, RelativePath
 
 log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class Downloaded(CheckedFields, ABC, kw_only=True):
 
     revision = 1  # of the reader, raised whenever the same files are read into another graph
 
-    folder: DatasetFiles[Inside]
+    folder: DatasetFiles[RelativePath]
     files: DatasetFiles[Sequence[Mapping[str, Any]]]
     statistics: Incidental[Mapping[str, Any]]
     url: Incidental[str | None] = None

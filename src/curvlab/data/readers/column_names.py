@@ -52,26 +52,26 @@ def plain_name(name: str) -> str:
 
 def columns_by_role(columns: Iterable[str], excluded_names: Sequence[str] = ()) -> dict[str, str]:
     """Columns by role, found by name; the first existing name of a role counts."""
-    columns_by_name = {plain_name(name): name for name in reversed([*columns])}
+    plain_columns = {plain_name(name): name for name in reversed([*columns])}
     roles = {}
     for role, names in ROLES.items():
         for name in names:
-            if name in columns_by_name and name not in excluded_names:
-                roles[role] = columns_by_name[name]
+            if name in plain_columns and name not in excluded_names:
+                roles[role] = plain_columns[name]
                 break
     return roles
 
 
 def find_ends(columns: Sequence[str]) -> list[str]:
     """The first two columns named as the two ends of an edge, such as from and to; or none."""
-    words = {name: _words(name) for name in columns}
+    words = {name: _split_words(name) for name in columns}
     for first, second in permutations(columns, 2):
         if _are_ends(words[first], words[second]):
             return [first, second]
     return []
 
 
-def _words(name: str) -> list[str]:
+def _split_words(name: str) -> list[str]:
     """The words of a name such as `sourceAirport1`, in lower case."""
     spaced = re.sub(r"([a-z])([A-Z0-9])|([A-Za-z])(\d)", r"\1\3 \2\4", str(name))
     return re.sub(r"[\W_]+", " ", spaced).casefold().split()

@@ -87,7 +87,9 @@ def _has_counts(frame: pd.DataFrame) -> bool:
     """Whether the first line has the numbers of nodes and edges of the other lines."""
     first = frame.iloc[0].dropna()
     below = frame.iloc[1:]
-    if len(first) not in (2, 3) or len(below) < 2 or not first.str.fullmatch(r"\d+").all():
+    if len(first) not in (2, 3) or len(below) < 2:
+        return False
+    if not first.str.fullmatch(r"\d+").all():
         return False
     counts = [int(count) for count in first]
     nodes = len(pd.unique(below.iloc[:, :2].to_numpy(object).ravel()))

@@ -64,8 +64,8 @@ def edge_columns(
     if "relation" in columns_by_role(further):
         raise UsageError(
             f"{table.path} has a column of relations, as a knowledge graph has: use "
-            "dataset=kg_folder dataset.source.path=FOLDER (train.txt, valid.txt, test.txt), or add "
-            "dataset.source.test_share=0.1 dataset.source.valid_share=0.1, which draw their parts."
+            "dataset=kg_folder dataset.source.path=FOLDER (train.txt, valid.txt, test.txt); to "
+            "split one file, add dataset.source.test_share=0.1 dataset.source.valid_share=0.1."
         )
     further = [name for name in further if name not in numbering]
     weight = _weight_columns(table, further)
@@ -77,12 +77,12 @@ def edge_columns(
     line += _describe_weight(further, weight, weighted)
     if weighted and not weight:
         table.faults.append(
-            f"weighted=True, but {table.path} has no third column: write the weight there, or "
-            "drop the option"
+            f"weighted=True, but {table.path} has no third column: write the weights there, or "
+            "omit the option"
         )
-    used = [*end_columns, *weight] if weighted else end_columns
-    names = ["source", "target", "weight"][: len(used)]
-    return table.replace(frame=frame[used].set_axis(names, axis=1)), line
+    selection = [*end_columns, *weight] if weighted else end_columns
+    names = ["source", "target", "weight"][: len(selection)]
+    return table.replace(frame=frame[selection].set_axis(names, axis=1)), line
 
 
 def _check_ends(table: Table, ends: Sequence[str | int]) -> list[str]:
@@ -108,14 +108,17 @@ def _weight_columns(table: Table, columns: Sequence[str]) -> list[str]:
 
 def _describe_weight(columns: Sequence[str], weight: Sequence[str], weighted: bool) -> str:
     """Say which of the columns next to the ends are used."""
-    names = [quote_name(name) for name in weight]
-    used = weight if weighted else []
-    text = f"; weight: {names[0] if used else 'none'}"
-    ignored = [name for name in columns if name not in used]
+    if weighted and weight:
+        text = f"; weight: {quote_name(weight[0])}"
+        ignored = [name for name in columns if name not in weight]
+    else:
+        text = "; weight: none"
+        ignored = list(columns)
     if ignored:
         text += f"; not used: {shorten(', '.join(ignored), 160, placeholder=' ...')}"
-    if names and not weighted:
-        text += f" (dataset.source.weighted=true takes {names[0]} as weights)"
+    if weight and not weighted:
+        name = quote_name(weight[0])
+        text += f" (dataset.source.weighted=true takes {name} as weights)"
     return text
 
 

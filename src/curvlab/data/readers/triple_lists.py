@@ -114,4 +114,5 @@ def _read_n_triples(path: Path) -> Table | None:
         if not match:
             raise UsageError(f"{path}, line {number}: {line[:60]!r} is not `<a> <b> <c> .`.")
         rows[number] = [re.sub(r"^<(.*)>$", r"\1", name) for name in match.groups()]
-    return Table(path, pd.DataFrame.from_dict(rows, orient="index", columns=[*TRIPLE], dtype=str))
+    frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*TRIPLE], dtype=str)
+    return Table(path, frame)
