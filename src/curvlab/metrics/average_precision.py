@@ -111,7 +111,8 @@ def _mean_over_ties(hits_so_far: Tensor, hit: Tensor, tie: Tensor) -> Tensor:
     is_first = ~torch.cat([edge, tie], dim=1)
     is_last = ~torch.cat([tie, edge], dim=1)
     nearer = torch.where(is_first, place, 0).cummax(dim=1).values
-    nearer_hits = torch.where(is_first, hits_so_far - hit.int(), 0).cummax(dim=1).values
+    previous_hits = hits_so_far - hit.int()
+    nearer_hits = torch.where(is_first, previous_hits, 0).cummax(dim=1).values
     size = (place + 1 - nearer).double()
     hits = (hits_so_far - nearer_hits).double()
     reciprocals = 1 / (place + 1).double()

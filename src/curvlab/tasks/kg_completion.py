@@ -38,11 +38,11 @@ from curvlab.tasks.written_files import save_query_routing
 
 
 class KnowledgeGraphCompletion(SelectedTask):
-    """Trains scores of true triples against others; ranks of the true tails are scored.
+    """Trains scores of true triples against other triples; evaluates the ranks of true tails.
 
     By default the loss is the cross-entropy of the true tail against all entities (CAT, Section
-    4.5). `training` and `loss` choose among those of Ruffinelli et al. 2020: see
-    `curvlab.tasks.triple_losses`.
+    4.5). `training` and `loss` select one of the losses of Ruffinelli et al. 2020
+    (`curvlab.tasks.triple_losses`).
 
     A `TripleDataModule` gives the batches. In evaluation every triple (h, r, t) of a part is the
     query (h, r, ?). Its other known tails, of all three parts, are left out of the ranking
@@ -60,11 +60,11 @@ class KnowledgeGraphCompletion(SelectedTask):
 
     Args:
         metric: metric that validation selects by, a fraction.
-        label_smoothing: share e of the target that all other entities have together; with E
-            entities, e = e' (E - 1) / E is the smoothing e' of torch's cross-entropy.
+        label_smoothing: share e of the target that is spread over all other entities. The smoothing
+            e' of torch's cross-entropy is e = e' (E - 1) / E for E entities.
         smoothing: form of label smoothing: `share`, other entities have the share e of every
-            target; `added`, for `k_vs_all`, adds 1 / E to each (1 - e) y and normalises (ConvE,
-            LibKGE).
+            target; `added`, for `k_vs_all`, 1 / E is added to each (1 - e) y, and the sum is
+            normalised (ConvE, LibKGE).
         inverse_relations: train on and rank (tail, inverse relation, ?) as well as tails.
         ties: ranks of equal scores: their mean, the lowest or the highest.
         hits: further k of Hits@k, in addition to 1, 3 and 10.

@@ -187,7 +187,7 @@ def make_labels(
     return labels
 
 
-def ranks(logits: Tensor) -> Tensor:
+def normalized_ranks(logits: Tensor) -> Tensor:
     """Map logits to [0, 1], keeping their order and ties.
 
     Torchmetrics applies a sigmoid to values outside this range, which makes large logits equal.
@@ -232,6 +232,6 @@ def _roc_auc(logits: Tensor, labels: Tensor) -> Tensor:
     two_valued = (labels.amin(0) != labels.amax(0)).nonzero().squeeze(1)
     if not len(two_valued):
         return logits.new_tensor(torch.nan)
-    scores = ranks(logits[:, two_valued])
+    scores = normalized_ranks(logits[:, two_valued])
     labels = labels[:, two_valued].long()
     return multilabel_auroc(scores, labels, num_labels=len(two_valued), validate_args=False)

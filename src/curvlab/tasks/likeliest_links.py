@@ -11,7 +11,7 @@ from curvlab.metrics.coincidence import coincident_nodes
 from curvlab.program import print_progress
 from curvlab.tasks.largest import largest_of_rows
 from curvlab.tasks.link_answers import Answers, DistinctPoints, RankedLinks
-from curvlab.tasks.link_screen import TILE, LinkScreen, Scores
+from curvlab.tasks.link_screen import TILE, LinkScreen, ScoreFunction
 from curvlab.tasks.predictions import PARTS, PredictionQuery, Trained, find_positions
 
 ENTRIES = 2**23
@@ -25,8 +25,8 @@ def likeliest_links(
     run: Trained,
     graph: Data | None,
     query: PredictionQuery,
-    scores: Scores,
-    pairwise_scores: Scores,
+    scores: ScoreFunction,
+    pairwise_scores: ScoreFunction,
 ) -> pd.DataFrame:
     """The k pairs of each node with the highest scores.
 
@@ -61,8 +61,9 @@ def likeliest_links(
         tile = buffer[: len(rows)]
         sources = points[row_answers.row_points]
         width = TILE // len(tile) + 1
-        for columns, targets in zip(tile.split(width, 1), points.split(width), strict=True):
-            columns.copy_(pairwise_scores(sources, targets))
+        for start in range(0, len(points), width):
+            columns = slice(start, start + width)
+            tile[:, columns] = pairwise_scores(sources, points[columns])
         row_answers.hide(tile)
         values, index = largest_of_rows(tile, min(count + 1, len(points)))
         further_ties = row_answers.count_further_ties(values, index, tile)
@@ -75,15 +76,15 @@ def likeliest_links(
         uncertain_rows = rows
         if use_screen:
             row_answers = answers(rows)
+            sources = row_answers.row_points
             tile = buffer[: len(rows)]
-            screen.fill(row_answers.row_points, tile)
+            screen.fill(sources, tile)
             row_answers.hide(tile)
-            candidates = screen.candidates(row_answers.row_points, tile, 4 * count + 32, scores)
+            candidates = screen.candidates(sources, tile, 4 * count + 32, scores)
             is_certain = row_answers.are_certain(*candidates)
-            certain = answers(rows[is_certain])
-            results.append(
-                certain.rank(candidates.values[is_certain], candidates.points[is_certain])
-            )
+            values = candidates.values[is_certain]
+            neighbours = candidates.points[is_certain]
+            results.append(answers(rows[is_certain]).rank(values, neighbours))
             uncertain_rows = rows[~is_certain]
             # Screening pays only if it decides at least half of the rows.
             use_screen = 2 * len(uncertain_rows) <= len(rows)

@@ -78,7 +78,9 @@ class Answers:
         self._count = count
         self._num_nodes = len(distinct.index)
         self._num_points = len(distinct.representatives)
-        row, node = (torch.from_numpy(index).long() for index in links[nodes.numpy()].nonzero())
+        link_rows, link_nodes = links[nodes.numpy()].nonzero()
+        row = torch.from_numpy(link_rows).long()
+        node = torch.from_numpy(link_nodes).long()
         self._known_pairs = self._pair_keys(row, node)
         excluded = self._pair_keys(torch.arange(len(rows)), nodes)
         if not known:
@@ -106,7 +108,8 @@ class Answers:
         index = torch.searchsorted(self._excluded_points, key)
         index.clamp_max_(len(self._excluded_points) - 1)
         has_excluded = self._excluded_points[index] == key
-        return self._distinct.sizes[point] - self._excluded_counts[index] * has_excluded
+        num_excluded = self._excluded_counts[index] * has_excluded
+        return self._distinct.sizes[point] - num_excluded
 
     def _all_sizes(self, points: Tensor) -> Tensor:
         """Number of answers at the points `[rows, columns]` of each row."""
@@ -179,7 +182,8 @@ class Answers:
         """The first `counts` answers of rows at points, and the index of their row and point."""
         excluded = self._distinct.sizes[point] - self._sizes(row, point)
         node, index = self._distinct.first_nodes(point, counts + excluded)
-        is_answer = ~torch.isin(self._pair_keys(row[index], node), self._excluded_pairs)
+        pairs = self._pair_keys(row[index], node)
+        is_answer = ~torch.isin(pairs, self._excluded_pairs)
         node = node[is_answer]
         index = index[is_answer]
         num_answers = torch.bincount(index, minlength=len(point))

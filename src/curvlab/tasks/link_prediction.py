@@ -19,7 +19,7 @@ from curvlab.optim import GroupedOptimizer
 from curvlab.options import Passed, PositiveFloat
 from curvlab.process import rank
 from curvlab.tasks.decoders import LinkDecoderName, make_link_decoder
-from curvlab.tasks.labels import ranks
+from curvlab.tasks.labels import normalized_ranks
 from curvlab.tasks.likeliest_links import likeliest_links
 from curvlab.tasks.predictions import PredictionQuery, Trained
 from curvlab.tasks.references import MOST_LINKS, check_size, link_references, plain_graph
@@ -158,7 +158,7 @@ def link_scores(edges: Tensor, non_edges: Tensor) -> dict[str, Tensor]:
 
     def percent(metric: Callable[..., Tensor]) -> Tensor:
         value = finite_or_nan(
-            lambda finite: metric(ranks(finite), is_edge, validate_args=False), scores
+            lambda finite: metric(normalized_ranks(finite), is_edge, validate_args=False), scores
         )
         return 100 * value
 

@@ -10,7 +10,7 @@ from curvlab.manifolds import Manifold
 from curvlab.manifolds.pair_form import CurvedProfile, Profile
 from curvlab.tasks.largest import largest_of_rows
 
-Scores = Callable[[Tensor, Tensor], Tensor]
+ScoreFunction = Callable[[Tensor, Tensor], Tensor]
 """Function from points `[..., dim]` and `[..., dim]`, which broadcast, to scores `[...]`."""
 
 TILE = 2**17
@@ -56,7 +56,9 @@ class LinkScreen:
         self.applies = form is not None and form.profile is CurvedProfile
         if form is None or not self.applies:
             return
-        kappas = [None] if form.kappa is None else form.kappa.detach().double().cpu()
+        kappas = [None]
+        if form.kappa is not None:
+            kappas = [*form.kappa.detach().double().cpu()]
         arguments = zip(form.left, form.right, kappas, strict=True)
         self._components = [_component(*component) for component in arguments]
 
@@ -80,7 +82,9 @@ class LinkScreen:
                 torch.mm(features, component.features[:, columns], out=form)
                 component.profile.subtract(form, total, *workspace)
 
-    def candidates(self, rows: Tensor, tile: Tensor, count: int, scores: Scores) -> Candidates:
+    def candidates(
+        self, rows: Tensor, tile: Tensor, count: int, scores: ScoreFunction
+    ) -> Candidates:
         """The points of each row with the smallest bounds.
 
         Args:

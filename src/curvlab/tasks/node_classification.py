@@ -132,7 +132,8 @@ class NodeClassification(SelectedTask):
 
         def loss(embeddings: Tensor) -> Tensor:
             logits = self.decoder(embeddings)
-            if not len(labels):  # a gradient all the same, for which other processes wait
+            if not len(labels):
+                # Other processes wait for this process's gradient.
                 return logits.sum()
             return self.labels.loss(logits, labels.to(logits.device))
 
@@ -275,7 +276,11 @@ class NodeClassification(SelectedTask):
             return
         if len(logits) > 1 and len(coincident_nodes(logits).unique()) == 1:
             log.warning("the model has collapsed: all test nodes have the same logits")
-        elif self.labels.logits > 1 and self.labels.exclusive and _is_constant(logits.argmax(1)):
+            return
+        if self.labels.logits == 1 or not self.labels.exclusive:
+            return
+        prediction = logits.argmax(1)
+        if bool((prediction == prediction[0]).all()):
             log.warning("the model has collapsed: all test nodes are predicted to be of one class")
 
     def _logits(self, batch: Data, nodes: Tensor) -> Tensor:
@@ -289,8 +294,10 @@ class NodeClassification(SelectedTask):
         if self.training or "chunk" not in batch:
             return self.decoder(self.encoder.forward_nodes(batch, nodes))
         if self.encoder.node_wise:
-            chunks = local_shard(nodes.split(batch.chunk))
-            pieces = [self.decoder(self.encoder.forward_nodes(batch, chunk)) for chunk in chunks]
+            pieces = []
+            for chunk in local_shard(nodes.split(batch.chunk)):
+                embeddings = self.encoder.forward_nodes(batch, chunk)
+                pieces.append(self.decoder(embeddings))
             return torch.cat(all_gather_pieces(pieces, nodes.device))
         if self._cache is None:
             with torch.no_grad():
@@ -307,10 +314,6 @@ class NodeClassification(SelectedTask):
             ("parts", self.score), reads, lambda graph: split_parts(graph, self.score)
         )
         return parts[part]
-
-
-def _is_constant(values: Tensor) -> bool:
-    return bool((values == values[0]).all())
 
 
 def _class_texts(labels: Tensor, names: Sequence[str]) -> list[str]:

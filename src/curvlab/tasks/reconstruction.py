@@ -80,7 +80,7 @@ class Reconstruction(Task):
     def validation_step(self, batch: Data, batch_idx: int) -> None:
         """Log a point of the curve every `CURVE_STEPS` steps, near the end every epoch."""
         trainer = self._trainer
-        if trainer is not None:  # without a trainer, an estimate times one evaluation
+        if trainer is not None:  # an estimate times one evaluation without a trainer
             step = trainer.global_step
             passed_point = step % CURVE_STEPS < trainer.num_training_batches
             is_near_end = step > trainer.max_steps - TAIL_STEPS

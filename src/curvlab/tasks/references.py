@@ -59,7 +59,7 @@ def node_references(
     """
     nodes = int(graph.num_nodes or 0)
     train = graph.train_mask
-    y = graph.y.clamp(min=0)  # nodes without a label have -1, and are no training nodes
+    y = graph.y.clamp(min=0)  # a node without a label has -1
     targets = y
     if one_of_many:
         targets = F.one_hot(y.long(), classes)
@@ -121,7 +121,8 @@ def link_references(graph: Data, score: Callable[[Tensor, Tensor], float]) -> di
         return torch.tensor(counts).float()
 
     def adamic_adar(pairs: list[list[int]]) -> Tensor:
-        return torch.tensor([value for *_, value in nx.adamic_adar_index(network, pairs)])
+        indices = nx.adamic_adar_index(network, pairs)
+        return torch.tensor([value for _, _, value in indices])
 
     return {
         "common neighbours": score(common_neighbours(edges), common_neighbours(non_edges)),

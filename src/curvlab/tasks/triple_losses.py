@@ -210,10 +210,12 @@ def corrupt(
         head_share: probability of replacing the head instead of the tail, a number or `[triples]`.
         both_ends: replace both ends, independently.
     """
-    head, relation, tail = (column.unsqueeze(1).expand(-1, negatives) for column in triples)
+    head, relation, tail = triples.unsqueeze(2).expand(-1, -1, negatives)
     entity = torch.randint(entities, head.shape, device=head.device)
     if both_ends:
         return torch.randint_like(entity, entities), relation, entity
     probability = torch.as_tensor(head_share, device=head.device).reshape(-1, 1)
     is_head = torch.rand(head.shape, device=head.device) < probability
-    return torch.where(is_head, entity, head), relation, torch.where(is_head, tail, entity)
+    head = torch.where(is_head, entity, head)
+    tail = torch.where(is_head, tail, entity)
+    return head, relation, tail

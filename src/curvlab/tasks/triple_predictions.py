@@ -58,8 +58,8 @@ class TriplePredictor:
             known_tails = KnownTails(heads, graph.edge_type.cpu(), tails, num_relations)
         table = []
         for rows in torch.arange(len(entity)).split(max(1, ENTRIES // len(entities))):
-            batch = Data(head=entity[rows], relation=relation[rows]).to(str(run.device))
-            scores = self.encoder.scores(batch).float().cpu()
+            batch = Data(head=entity[rows], relation=relation[rows])
+            scores = self._scores(run, batch)
             is_known = torch.zeros(scores.shape, dtype=torch.bool)
             known = None
             if known_tails is not None:
@@ -74,13 +74,14 @@ class TriplePredictor:
             best_ranks = score_ranks(best, candidates, self.ties)
             probabilities = scores.softmax(1)
             for i, row in enumerate(rows.tolist()):
-                is_listed = best[i] != -torch.inf
-                answers = best_entities[i][is_listed].tolist()
-                answer_list = list(zip(best_ranks[i].tolist(), answers, strict=False))
+                is_answer = best[i] != -torch.inf
+                row_ranks = best_ranks[i][is_answer].tolist()
+                row_entities = best_entities[i][is_answer].tolist()
                 if answer[row] >= 0:
-                    answer_list = [(float(answer_ranks[i]), int(answer[row]))]
+                    row_ranks = [float(answer_ranks[i])]
+                    row_entities = [int(answer[row])]
                 head, name, tail = query.queries[row]
-                for rank, index in answer_list:
+                for rank, index in zip(row_ranks, row_entities, strict=True):
                     table.append(
                         (
                             head or entities[index],
@@ -113,7 +114,7 @@ class TriplePredictor:
         for head, _, tail in query.queries:
             h, t = find_positions([str(head), str(tail)], entities, "entity")
             batch = Data(head=torch.full_like(relations, h), relation=relations)
-            scores = self.encoder.scores(batch.to(str(run.device))).float().cpu()
+            scores = self._scores(run, batch)
             score = scores[:, t]
             probability = scores.softmax(1)[:, t]
             is_known = torch.tensor([(h, r, t) in triples for r in range(len(names))])
@@ -121,8 +122,9 @@ class TriplePredictor:
                 score = score.masked_fill(is_known, -torch.inf)
             order = score.argsort(descending=True, stable=True)
             order = order[score[order] != -torch.inf][: query.k]
-            order_ranks = score_ranks(score[order].unsqueeze(0), score.unsqueeze(0), self.ties)[0]
-            for rank, r in zip(order_ranks.tolist(), order.tolist(), strict=True):
+            best = score[order].unsqueeze(0)
+            best_ranks = score_ranks(best, score.unsqueeze(0), self.ties)[0]
+            for rank, r in zip(best_ranks.tolist(), order.tolist(), strict=True):
                 table.append(
                     (
                         head,
@@ -152,8 +154,8 @@ class TriplePredictor:
                     "the run ranks tails alone, so that no heads can be asked for: train one with "
                     "task.inverse_relations=true"
                 )
-        known_names = [str(tail if head is None else head) for head, _, tail in queries]
-        entity = torch.tensor(find_positions(known_names, entities, "entity"))
+        entity_names = [str(tail if head is None else head) for head, _, tail in queries]
+        entity = torch.tensor(find_positions(entity_names, entities, "entity"))
         relation_names = [str(relation) for _, relation, _ in queries]
         index = torch.tensor(find_positions(relation_names, names, "relation"))
         is_inverse = torch.tensor([head is None for head, _, _ in queries])
@@ -162,6 +164,11 @@ class TriplePredictor:
         tails = find_positions([str(queries[i][2]) for i in triples], entities, "entity")
         answer[triples] = torch.tensor(tails, dtype=torch.long)
         return entity, index + is_inverse * len(names), answer
+
+    def _scores(self, run: Trained, batch: Data) -> Tensor:
+        """Scores `[queries, entities]` of a batch, on the CPU."""
+        scores = self.encoder.scores(batch.to(str(run.device)))
+        return scores.float().cpu()
 
     def _relation_names(self, run: Trained) -> list[str]:
         """Names of the relations, without inverse relations."""

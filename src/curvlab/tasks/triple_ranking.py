@@ -126,12 +126,14 @@ class PartRanking:
         replaces_head = queries.replaces_head.unsqueeze(1)
         head = queries.head.unsqueeze(1)
         tail = queries.tail.unsqueeze(1)
+        relation = queries.relation.unsqueeze(1)
         answer = head.where(replaces_head, tail)
         candidates = torch.cat([answer, queries.negatives], 1)
-        head = candidates.where(replaces_head, head)
-        tail = tail.where(replaces_head, candidates)
-        relation = queries.relation.unsqueeze(1).expand_as(candidates)
-        triples = Data(head=head.flatten(), relation=relation.flatten(), tail=tail.flatten())
+        triples = Data(
+            head=candidates.where(replaces_head, head).flatten(),
+            relation=relation.expand_as(candidates).flatten(),
+            tail=tail.where(replaces_head, candidates).flatten(),
+        )
         return self.encoder.triple_scores(triples).view_as(candidates)
 
     def _block_counts(self, queries: Data) -> Tensor:

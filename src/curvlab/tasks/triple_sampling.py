@@ -60,7 +60,9 @@ class NegativeSampling:
     def __call__(self, batch: Data) -> Tensor:
         """Mean loss of the triples of a batch."""
         triples = batch_triples(batch)
-        triples.weight = batch.weight if self.subsampling else torch.ones_like(batch.tail)
+        triples.weight = torch.ones_like(batch.tail)
+        if self.subsampling:
+            triples.weight = batch.weight
         if isinstance(self.negatives, Mapping):
             tail_losses, tail_weights = self._side_losses(triples, batch, "tail")
             head_losses, head_weights = self._side_losses(triples, batch, "head")

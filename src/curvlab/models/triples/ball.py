@@ -76,7 +76,8 @@ class HyperbolicScorer(TripleScorer):
         kappa = self.curvature()
         if len(kappa) > 1:  # the relations' scales differ
             kappa = torch.full_like(kappa[:1], UNIT)
-        return k_space.expmap0_projected((-kappa).sqrt() * self.entities.weight, UNIT)
+        scale = (-kappa).sqrt()
+        return k_space.expmap0_projected(scale * self.entities.weight, UNIT)
 
     def scale(self, batch: Data) -> Tensor:
         """Factor s = sqrt(-kappa) of each query, `[queries, 1]`, or of all, `[1, 1]`."""
@@ -107,7 +108,8 @@ class HyperbolicScorer(TripleScorer):
 
     def tails(self, batch: Data) -> Tensor:
         """Points of the unit ball `[triples, dim]`, whose distance to the query is the score's."""
-        return k_space.expmap0_projected(self.scale(batch) * self.entities(batch.tail), UNIT)
+        tail = self.entities(batch.tail)
+        return k_space.expmap0_projected(self.scale(batch) * tail, UNIT)
 
     def sort_queries(self, batch: Data) -> Data:
         """Sort by relation: the queries of a relation share its factors and those of entities."""
@@ -214,8 +216,9 @@ class MuRP(HyperbolicScorer):
         return ball_distances.query_factors(self(batch), shifts)
 
     def tail_factors(self, relations: Tensor) -> Factors:
+        scales = super().tail_factors(relations)
         shifts = self.shifts(Data(relation=relations), self.translations)
-        return *super().tail_factors(relations), *ball_distances.shift_factors(shifts)
+        return *scales, *ball_distances.shift_factors(shifts)
 
 
 class RotH(HyperbolicScorer):
@@ -236,12 +239,14 @@ class RotH(HyperbolicScorer):
         nn.init.uniform_(self.rotations.weight, -1, 1)
 
     def forward(self, batch: Data) -> Tensor:
-        head = k_space.expmap0_projected(self.scale(batch) * self.entities(batch.head), UNIT)
+        head = self.entities(batch.head)
+        point = k_space.expmap0_projected(self.scale(batch) * head, UNIT)
         shift = self.shifts(batch, self.translations)
         last_shift = self.shifts(batch, self.last_translations)
         turns = self.turns(batch, self.rotations)
-        point = rotate(turns, k_space.mobius_add(head, shift, UNIT))
-        return k_space.project(k_space.mobius_add(point, last_shift, UNIT), UNIT)
+        point = rotate(turns, k_space.mobius_add(point, shift, UNIT))
+        point = k_space.mobius_add(point, last_shift, UNIT)
+        return k_space.project(point, UNIT)
 
     def turns(self, batch: Data, angles: nn.Embedding) -> Tensor:
         """(cos, sin) of the angles of the queries' relations, `[queries, dim / 2, 2]`."""
@@ -287,9 +292,11 @@ class AttH(RotH):
         context = self.contexts(batch.relation).unsqueeze(1)
         products = (context * images).sum(-1, keepdim=True)
         weights = (products / math.sqrt(self.dim_out)).softmax(1)
-        point = k_space.expmap0_projected(scale * (weights * images).sum(1), UNIT)
+        mean = (weights * images).sum(1)
+        point = k_space.expmap0_projected(scale * mean, UNIT)
         shift = self.shifts(batch, self.translations)
-        return k_space.project(k_space.mobius_add(point, shift, UNIT), UNIT)
+        point = k_space.mobius_add(point, shift, UNIT)
+        return k_space.project(point, UNIT)
 
 
 def rotate(turns: Tensor, x: Tensor) -> Tensor:

@@ -62,12 +62,14 @@ class _FlatScorer(FlatEncoder, TripleScorer):
         super().__init__()
         if self.is_complex:
             check_even(dim)
+        if relation_dropout is None:
+            relation_dropout = dropout
         self.dim_out = dim
         self.reciprocal = reciprocal
         self.relation_rows = num_relations if reciprocal else -(-num_relations // 2)
         self.entities = table(num_entities, dim, init, sparse)
         self.drop = DropoutLayer(dropout)
-        self.drop_relation = DropoutLayer(dropout if relation_dropout is None else relation_dropout)
+        self.drop_relation = DropoutLayer(relation_dropout)
         self.drop_tail = DropoutLayer(dropout if tail_dropout else 0.0)
         self.add_relations(dim, init, sparse)
 
@@ -116,8 +118,9 @@ class DistMult(_FlatScorer, DotProductScorer):
         super().__init__(num_entities, num_relations, dim, dropout, relation_dropout, **tables)
 
     def forward(self, batch: Data) -> Tensor:
+        row = batch.relation % self.relation_rows
         head = self.drop(self.entities(batch.head))
-        relation = self.drop_relation(self.relations(batch.relation % self.relation_rows))
+        relation = self.drop_relation(self.relations(row))
         is_inverse = self.is_inverse(batch.relation)
         relation = torch.where(is_inverse, self.invert(relation), relation)
         return self.combine(head, relation)
@@ -343,7 +346,8 @@ class TransE(_DistanceScorer):
     """
 
     def move(self, x: Tensor, relation: Tensor, backward: bool = False) -> Tensor:
-        shift = self.drop_relation(self.relations(relation % self.relation_rows))
+        row = relation % self.relation_rows
+        shift = self.drop_relation(self.relations(row))
         return x + self.direction(relation, backward) * shift
 
 
@@ -385,7 +389,8 @@ class RotatE(_DistanceScorer):
         return {"entities": self.modulus(self.entities.weight)}
 
     def move(self, x: Tensor, relation: Tensor, backward: bool = False) -> Tensor:
-        angle = self.angle_scale * self.angles(relation % self.relation_rows)
+        row = relation % self.relation_rows
+        angle = self.angle_scale * self.angles(row)
         angle = self.direction(relation, backward) * angle
         rotation = torch.cat([angle.cos(), angle.sin()], -1)
         return complex_product(x, rotation)

@@ -88,7 +88,8 @@ def reconstruction_loss(
             kappa = form.kappa.detach()
             functions = LIBRARY.functions(x, form.left)
         values = form._replace(left=form.left.detach(), right=form.right.detach(), kappa=kappa)
-        arithmetic = _Arithmetic(values, power, clamp, evaluate or Evaluate(), x.dtype, functions)
+        evaluate = evaluate or Evaluate()
+        arithmetic = _Arithmetic(values, power, clamp, evaluate, x.dtype, functions)
         fused = arithmetic.fused
     # The gradient of `index_select` sums in a fixed order, unlike that of `x[...]`. It is fast on
     # contiguous rows.
@@ -138,8 +139,10 @@ def _plain_sums(
         return 1 + exponentials.masked_fill(masked, 0).sum(1)
 
     starts = range(0, len(x), tiles.size)
-    blocks = zip(x.split(tiles.size), starts, strict=True)
-    return torch.cat([checkpoint(block_sums, *block, use_reentrant=False) for block in blocks])
+    sums = []
+    for rows, start in zip(x.split(tiles.size), starts, strict=True):
+        sums.append(checkpoint(block_sums, rows, start, use_reentrant=False))
+    return torch.cat(sums)
 
 
 class _NonNeighbourSums(torch.autograd.Function):
@@ -178,7 +181,8 @@ class _NonNeighbourSums(torch.autograd.Function):
         work = ctx.work
         ctx.work = None
         right = arithmetic.form.right
-        if work is None:  # a second backward pass, with retain_graph: the first released the arrays
+        if work is None:
+            # A second backward pass, with retain_graph: the first released the arrays.
             work = tiles.acquire_workspace(len(right), right.device, ctx.dtype)
             arithmetic.sums(tiles, work)
         grad = grad.contiguous()
@@ -306,7 +310,8 @@ class _Arithmetic:
         if self.power == 2:
             slope = exponential = total.exp_()
         else:
-            distance = total.neg_().clamp_min_(_SMALLEST_SQDIST[total.dtype]).sqrt_()
+            smallest = _SMALLEST_SQDIST[total.dtype]
+            distance = total.neg_().clamp_min_(smallest).sqrt_()
             exponential = torch.exp(-distance)
             slope = exponential / distance.mul_(2)
         if self.clamp is not None:
