@@ -45,7 +45,7 @@ def _check_compiler(device: torch.device) -> None:
     except Exception as error:
         tool = "C++ compiler" if device.type == "cpu" else "C++ compiler or Triton"
         raise UsageError(
-            f"trainer.compile=true: torch finds no working {tool} for {device.type} here; install "
-            "one (on Debian apt install g++ python3-dev), name it in CXX, or use "
+            f"trainer.compile=true: torch finds no working {tool} for {device.type}; install a "
+            "compiler (on Debian apt install g++ python3-dev), name it in CXX, or use "
             "trainer.compile=false"
         ) from error

@@ -9,11 +9,20 @@ from functools import partial
 from textwrap import wrap
 from typing import Any, get_args, get_origin, get_type_hints
 
-WIDTH = 100
+WIDTH = 100  # width of the lines of arguments
+
 SECTION = re.compile(r"(?m)^(?:Args|Attributes):\n((?:    .*\n|\n)*)")
+"""The lines of arguments or attributes in a docstring."""
+
 ARGUMENT = re.compile(r"(?m)^ {4}(\w+).*?: (.*(?:\n {5,}.*)*)")
+"""Name and meaning of an argument."""
+
 ARGS = re.compile(r"(?m)^Args:\n(?:    .*\n|\n(?=    ))*")
+"""The whole section of arguments."""
+
 NEXT = re.compile(r"(?m)^(?:Shapes|Attributes|Raises|Paper|Source|Differences from the \w+):")
+"""The heading of a section that follows the arguments."""
+
 UNIONS = (typing.Union, types.UnionType)
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 BOUNDS = {"ge": "at least", "gt": "greater than", "le": "at most", "lt": "less than"}

@@ -9,17 +9,16 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
-LEVEL = 0.05
-POWER = 0.8
+LEVEL = 0.05  # significance level of tests
+POWER = 0.8  # power of tests for a number of runs
 NORMAL = 1.96  # standard errors in half a 95 % interval of a normal distribution
 
 IntervalKind = Literal["ci95", "student", "std"]
 """Kinds of our ±: `ci95` is 1.96 std / sqrt(n), or Student's interval for fewer than five runs."""
 
-FEWEST = 3
-FEWEST_NORMAL = 5
-FEWEST_RANKED = 6
-"""Fewest runs for a spread, for the normal interval in `ci95`, and for a test of ranks."""
+FEWEST = 3  # fewest runs for a spread
+FEWEST_NORMAL = 5  # fewest runs for the normal interval of `ci95`
+FEWEST_RANKED = 6  # fewest pairs for a test of ranks
 
 PUBLISHED_SPREADS = {
     "ci95": "1.96 std/√n",
@@ -46,13 +45,12 @@ NOT_RUN = "not run"
 VERDICTS = (CONFIRMED, CONTRADICTED, LEVEL_WORD, UNDECIDED, NOT_RUN)
 """The five verdicts on a statement, in tables, claims and comparisons."""
 
-MOST_PAIRS = 100_000
-"""Largest number of pairs that the power of a test is computed for."""
+MOST_PAIRS = 100_000  # largest number of pairs with a power
 
-POINT = 1.0
+# Largest differences that are too small to matter.
+POINT = 1.0  # of percentages
 MRR_MARGIN = 0.005
 HITS_MARGIN = 0.01
-"""Differences too small to matter, of percentages, of MRR and of Hits@k."""
 
 
 @dataclass(frozen=True)
@@ -109,11 +107,11 @@ def published_std(pm: float, kind: str, runs: float) -> float:
 
 
 def welch_pm(ours: Summary, std: float, runs: float, rounding: float = 0.0) -> float:
-    """Half width of the 95 % interval of our mean minus the published one.
+    """Half width of the 95 % interval of our mean minus the published mean.
 
-    The half width is `t sqrt(s1^2 / n1 + s2^2 / n2)` with t Student's quantile for Welch's degrees
-    of freedom. The rounding error is uniform within half a digit; 1.96 of its standard deviations
-    are added in quadrature. The result is NaN if a standard deviation is unknown.
+    The half width is `t sqrt(s1^2 / n1 + s2^2 / n2)`, with t Student's quantile for Welch's
+    degrees of freedom. The rounding error is uniform within half a digit. 1.96 of its standard
+    deviations are added in quadrature. The result is NaN if a standard deviation is unknown.
 
     Source: Welch 1947, "The generalization of 'Student's' problem when several different
     population variances are involved".

@@ -15,10 +15,10 @@ from curvlab.analysis import hyperbolicity as module
 from curvlab.analysis.graph_facts import graph_facts, tail_exponent
 from curvlab.analysis.hyperbolicity import (
     adjacency_matrix,
-    distances_from,
     four_point_delta,
     hyperbolicity,
     mean_delta,
+    shortest_distances,
 )
 from curvlab.errors import UsageError
 from graphs import of_networkx
@@ -191,7 +191,7 @@ def test_the_interval_of_the_mean_delta_covers_it(monkeypatch):
     graph = nx.random_labeled_tree(400, seed=0)
     graph.add_edges_from((i, i + 1) for i in range(150))
     adjacency = adjacency_matrix(*of_networkx(graph))
-    distance = distances_from(adjacency, np.arange(400))
+    distance = shortest_distances(adjacency, np.arange(400))
     truth = deltas(distance, *np.random.default_rng(0).integers(0, 400, (4, 1_000_000))).mean()
     found = [mean_delta(adjacency, seed) for seed in range(120)]
     covered = np.mean([abs(mean - truth) <= pm for mean, pm in found])

@@ -43,7 +43,7 @@ def largest_components(adjacency: csr_array) -> list[csr_array]:
     return [blocks[i : i + size, i : i + size] for i in starts]
 
 
-def distances_from(adjacency: csr_array, sources: np.ndarray) -> np.ndarray:
+def shortest_distances(adjacency: csr_array, sources: np.ndarray) -> np.ndarray:
     """Numbers of edges `[sources, nodes]` from the sources to all nodes; inf if unreachable."""
     return dijkstra(adjacency, unweighted=True, indices=sources)
 
@@ -81,7 +81,7 @@ def hyperbolicity(edge_index: Tensor, num_nodes: int, seed: int = 0) -> tuple[fl
 
 def _diameter(component: csr_array) -> int:
     if component.shape[0] <= EXACT:
-        return int(distances_from(component, np.arange(component.shape[0])).max())
+        return int(shortest_distances(component, np.arange(component.shape[0])).max())
     return int(nx.diameter(nx.from_scipy_sparse_array(component), usebounds=True))
 
 
@@ -93,7 +93,7 @@ def _sampled_delta(component: csr_array, seed: int) -> float:
     nodes = np.arange(size)
     if size > EXACT:
         nodes = np.random.default_rng(seed).choice(size, EXACT, replace=False)
-    return four_point_delta(distances_from(component, nodes)[:, nodes].astype(np.int32))
+    return four_point_delta(shortest_distances(component, nodes)[:, nodes].astype(np.int32))
 
 
 def four_point_delta(distance: np.ndarray) -> float:
@@ -173,7 +173,7 @@ def _random_deltas(
     component: csr_array, nodes: np.ndarray, count: int, generator: np.random.Generator
 ) -> np.ndarray:
     """`(S1 - S2) / 2` of random quadruples of some nodes, `[count]`."""
-    distance = distances_from(component, nodes)[:, nodes]
+    distance = shortest_distances(component, nodes)[:, nodes]
     quadruples = [generator.permutation(len(nodes))[:4] for _ in range(count)]
     x, y, v, w = np.array(quadruples).T
     sums = np.sort(

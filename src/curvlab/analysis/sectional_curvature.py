@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from curvlab.analysis.hyperbolicity import adjacency_matrix, distances_from
+from curvlab.analysis.hyperbolicity import adjacency_matrix, shortest_distances
 from curvlab.errors import UsageError
 
 SOURCE_BLOCK = 512  # number of sources whose distances are in memory at a time
@@ -59,7 +59,7 @@ def sectional_curvature(edge_index: Tensor, num_nodes: int) -> SectionalCurvatur
     chunk = max(ENTRIES_PER_CHUNK // SOURCE_BLOCK, 1)
     for first in range(0, num_nodes, SOURCE_BLOCK):
         sources = np.arange(first, min(first + SOURCE_BLOCK, num_nodes))
-        distance = distances_from(adjacency, sources).T
+        distance = shortest_distances(adjacency, sources).T
         distance = np.ascontiguousarray(distance, dtype=np.float32)
         is_summand = (distance > 0) & np.isfinite(distance)
         distance[~is_summand] = 0

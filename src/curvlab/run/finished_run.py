@@ -152,19 +152,23 @@ class Run:
             return self._scorer.entity_points.detach().clone()
         with default_dtype(self.config.trainer.precision):
             batch = self.prepare(graph)
-            if "evaluate_parts" in batch:
-                nodes = torch.arange(batch.num_nodes)
-                points = batch.evaluate_parts(self.model.forward_nodes, nodes, self.device)
-            elif "chunk" in batch and self.model.node_wise:
-                nodes = torch.arange(batch.num_nodes, device=self.device)
-                chunks = nodes.split(batch.chunk)
-                points = torch.cat([self.model.forward_nodes(batch, chunk) for chunk in chunks])
-            else:
-                points = self.model(batch)
+            points = self._forward(batch)
             check_finite("embeddings", points, self.task, lambda: self.model(batch))
         if "nodes" in batch:
             return points[batch.nodes.argsort()]
         return points
+
+    def _forward(self, batch: Data) -> Tensor:
+        """Embed all nodes of a batch, in parts if the batch is evaluated in parts."""
+        if "evaluate_parts" in batch:
+            nodes = torch.arange(batch.num_nodes)
+            points: Tensor = batch.evaluate_parts(self.model.forward_nodes, nodes, self.device)
+            return points
+        if "chunk" in batch and self.model.node_wise:
+            nodes = torch.arange(batch.num_nodes, device=self.device)
+            chunks = nodes.split(batch.chunk)
+            return torch.cat([self.model.forward_nodes(batch, chunk) for chunk in chunks])
+        return self.model(batch)
 
     def ids(self, graph: Data | None = None) -> list[str]:
         """Names of the rows of `embed`; numbers from 0 for nodes without names."""
@@ -183,8 +187,7 @@ class Run:
     def embed_relations(self) -> pd.DataFrame:
         """Parameters of a knowledge graph's relations: `id`, and a column for each parameter.
 
-        The rows of inverse relations, if these have parameters, follow the rows of the
-        relations.
+        Parameters of inverse relations follow those of the relations.
 
         Raises:
             UsageError: The model has no relations.
@@ -195,12 +198,11 @@ class Run:
         rows = max(len(values) for values in tables.values())
         names = list(self.vocabulary.relations or map(str, range(rows)))
         names += [f"{name} (inverse)" for name in names]
-        columns = {
-            f"{name}{i}": column.cpu().numpy()
-            for name, values in tables.items()
-            for i, column in enumerate(values.T)
-        }
-        return pd.DataFrame({"id": names[:rows], **columns})
+        columns: dict[str, Any] = {"id": names[:rows]}
+        for name, values in tables.items():
+            for i, column in enumerate(values.T):
+                columns[f"{name}{i}"] = column.cpu().numpy()
+        return pd.DataFrame(columns)
 
     @torch.no_grad()
     def predict(
@@ -262,6 +264,10 @@ class Run:
             with torch.no_grad(), default_dtype(self.config.trainer.precision):
                 score = partial(self.task.score_on, self, graph)
                 return finite_scores(self.task, self.task.score, score)
+        return self._evaluate(accelerator)
+
+    def _evaluate(self, accelerator: str | None) -> Scores:
+        """Evaluate on the data of training; restore torch's settings afterwards."""
         threads = torch.get_num_threads()
         strict = torch.are_deterministic_algorithms_enabled()
         config = copy.deepcopy(self.config)
@@ -285,6 +291,20 @@ class Run:
             (batch,) = self.data.test_dataloader()
             return self.data.transfer_batch_to_device(batch, self.device, 0)
         self.check_inductive()
+        self._check_graph(graph)
+        batch = to_default_dtype(graph.clone())
+        for transform in self._transforms:
+            batch = transform.resolve(batch)(batch)
+        width = self.checkpoint["facts"]["inputs"]["in_channels"]
+        if batch.x.shape[1] != width:
+            raise UsageError(
+                f"the graph's nodes have {batch.x.shape[1]} features, and the model was trained on "
+                f"{width}: use the same features in the same order"
+            )
+        return batch.to(str(self.device))
+
+    def _check_graph(self, graph: Data) -> None:
+        """Refuse a graph without features, or with other directions of edges than in training."""
         if graph.get("x") is None or graph.get("edge_index") is None:
             raise UsageError("a new graph needs node features x and edges edge_index")
         if not is_undirected(graph.edge_index, num_nodes=graph.num_nodes):
@@ -297,16 +317,6 @@ class Run:
                 "the model was trained on a directed graph and this graph has no edge_forward: "
                 "read it with curvlab.data.datasets.reading.read_graph(path, directed=True)"
             )
-        batch = to_default_dtype(graph.clone())
-        for transform in self._transforms:
-            batch = transform.resolve(batch)(batch)
-        width = self.checkpoint["facts"]["inputs"]["in_channels"]
-        if batch.x.shape[1] != width:
-            raise UsageError(
-                f"the graph's nodes have {batch.x.shape[1]} features, and the model was trained on "
-                f"{width}: use the same features in the same order"
-            )
-        return batch.to(str(self.device))
 
     @cached_property
     def _transforms(self) -> list[Any]:

@@ -185,8 +185,8 @@ def _run_trial(study: optuna.Study, trial: optuna.Trial, config: DictConfig) -> 
     except optuna.TrialPruned:
         value = study.tell(trial, state=TrialState.PRUNED).value
         scores = trial.user_attrs.get(SCORES, [])
-        run = f"after {len(scores)} of its runs" if scores else "in its first run"
-        end = f"{value:.2f} {run}, pruned"
+        progress = f"after {len(scores)} of its runs" if scores else "in its first run"
+        end = f"{value:.2f} {progress}, pruned"
     except Exception as error:
         trial.set_user_attr(ERROR, error_sentence(error))
         study.tell(trial, state=TrialState.FAIL)

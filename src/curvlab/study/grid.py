@@ -61,9 +61,9 @@ def answers(folder: Path) -> pd.DataFrame:
     rows = []
     for study in _studies(folder):
         expected = GEOMETRIES.get(study["dataset"])
+        if expected is None:
+            continue
         for model, report in zip(study["models"], study["reports"], strict=True):
-            if expected is None:
-                continue
             cell = _cell(report)
             recommended = report["space"]
             rows.append(
