@@ -94,8 +94,8 @@ def test_a_graph_that_cannot_be_classified_is_refused(graph):
 def test_a_metric_of_a_part_that_is_labelled_alike_is_refused(graph, part, options, shape):
     graph.y = torch.randint(2, shape)
     graph.y[graph[f"{part}_mask"]] = 0
-    one = "labelled alike" if len(shape) == 2 else "of class 0"
-    says = f"30 {part} nodes are {one}, where {options['metric']} is not defined"
+    one = "have the same labels" if len(shape) == 2 else "are of class 0"
+    says = f"30 {part} nodes {one}, where {options['metric']} is not defined"
     with pytest.raises(UsageError, match=says):
         task(gcn(), **options).training_step(graph, 0)
 

@@ -11,8 +11,8 @@ from curvlab.manifolds import Euclidean, Lorentz, Product, Stereographic
 from curvlab.metrics.coincidence import coincident_nodes
 from curvlab.tasks import likeliest_links as links
 from curvlab.tasks.decoders import LINK_DECODERS
-from curvlab.tasks.largest import largest_of_rows
 from curvlab.tasks.predictions import PredictionQuery
+from curvlab.tasks.topk import row_topk
 
 OPTIONS = {"lorentzian": {"margin": 1.0}, "fermi_dirac": {"radius": 2.0, "temperature": 1.0}}
 
@@ -25,7 +25,7 @@ def test_the_largest_of_long_rows(columns, count, different):
     generator = torch.Generator().manual_seed(columns + count)
     values = torch.randint(different, (5, columns), generator=generator).float()
     values[0, : columns // 2] = -torch.inf
-    best, places = largest_of_rows(values, count)
+    best, places = row_topk(values, count)
     assert torch.equal(best, values.sort(dim=1, descending=True).values[:, :count])
     assert torch.equal(values.gather(1, places), best)
     assert all(len({*row}) == count for row in places.tolist())

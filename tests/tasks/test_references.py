@@ -40,7 +40,7 @@ def cliques():
 
 def test_a_class_of_its_own_for_each_component_is_found_by_its_neighbours():
     graph = cliques()
-    found = node_references(graph, 3, one_of_many=True, score=accuracy(graph, 3))
+    found = node_references(graph, 3, exclusive=True, score=accuracy(graph, 3))
     assert found["neighbours' vote"] == 100
     assert found["majority"] == pytest.approx(100 * 7 / 13)  # the third class, 7 of 13 test nodes
     assert "linear model" not in found  # there are no features
@@ -50,7 +50,7 @@ def test_a_linear_model_reads_the_features_of_training_nodes_alone():
     graph = cliques()
     graph.x = torch.nn.functional.one_hot(graph.y).double() * 1e6
     graph.edge_index = torch.tensor([[0], [19]])
-    found = node_references(graph, 3, one_of_many=True, score=accuracy(graph, 3))
+    found = node_references(graph, 3, exclusive=True, score=accuracy(graph, 3))
     assert found["linear model"] == 100
     graph.y[graph.test_mask] = -1  # of no use in training
     before = node_references(graph, 3, True, lambda p: float(p[:, 0].sum()))
@@ -62,7 +62,7 @@ def test_a_node_that_no_label_reaches_has_the_majority_class():
     graph = cliques()
     graph.train_mask[:10] = False
     graph.test_mask = torch.arange(20) == 0
-    found = node_references(graph, 3, one_of_many=True, score=lambda p: int(p[0].argmax()))
+    found = node_references(graph, 3, exclusive=True, score=lambda p: int(p[0].argmax()))
     assert found["neighbours' vote"] == 2
 
 

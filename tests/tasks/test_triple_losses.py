@@ -14,7 +14,7 @@ from curvlab.errors import UsageError
 from curvlab.models.triples.flat import ComplEx, DistMult, RotatE, TransE
 from curvlab.tasks import triple_losses
 from curvlab.tasks.kg_completion import KnowledgeGraphCompletion
-from curvlab.tasks.triple_losses import SAMPLED, corrupt, one_vs_all_loss
+from curvlab.tasks.triple_losses import SAMPLE_LOSSES, corrupt, one_vs_all_loss
 from curvlab.tasks.triple_regularization import REGULARIZERS, dura
 
 TRUE = torch.tensor([[0.3], [-1.2]], dtype=torch.float64)
@@ -56,18 +56,18 @@ def self_adversarial():
 
 @pytest.mark.parametrize("expected", [softmax, bce, margin, self_adversarial])
 def test_a_loss_is_the_papers(expected):
-    loss = SAMPLED[expected.__name__]
+    loss = SAMPLE_LOSSES[expected.__name__]
     torch.testing.assert_close(loss(TRUE, SAMPLES, 0.7, 0.5), expected())
     left_out = torch.cat([SAMPLES, torch.full((2, 1), -torch.inf)], 1)
     if expected is not margin:  # a mean over the samples
         torch.testing.assert_close(loss(TRUE, left_out, 0.7, 0.5), expected())
 
 
-@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.parametrize("name", SAMPLE_LOSSES)
 def test_a_triple_whose_samples_are_all_known_keeps_its_own_term(name):
     true, samples = TRUE.clone().requires_grad_(), torch.full((2, 3), -torch.inf).double()
     samples.requires_grad_()
-    loss = SAMPLED[name](true, samples, 0.7, 0.5)
+    loss = SAMPLE_LOSSES[name](true, samples, 0.7, 0.5)
     own = {"bce": F.softplus(-TRUE), "self_adversarial": F.softplus(-0.7 - TRUE) / 2}
     torch.testing.assert_close(loss, own.get(name, torch.zeros_like(TRUE))[:, 0])
     slopes = torch.autograd.grad(loss.sum(), (true, samples))
@@ -311,7 +311,7 @@ def test_filtered_samples_are_no_training_triples(monkeypatch):
         drawn.append(corrupt(*args))
         return drawn[0]
 
-    monkeypatch.setitem(SAMPLED, "softmax", loss)
+    monkeypatch.setitem(SAMPLE_LOSSES, "softmax", loss)
     monkeypatch.setattr("curvlab.tasks.triple_sampling.corrupt", kept)
     task.training_step(batch, 0)
     known = torch.isin(

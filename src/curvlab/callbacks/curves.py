@@ -42,7 +42,7 @@ class Curves(Callback):
     def __init__(self, path: Path) -> None:
         self.rows: list[dict[str, float]] = []
         self._table = GrowingTable(path)
-        self._resumed: dict[str, int] | None = None
+        self._saved_table: dict[str, int] | None = None
         self._loss: Tensor | None = None
         self._partial_loss: Tensor | None = None
         self._steps = 0
@@ -52,13 +52,13 @@ class Curves(Callback):
         return self._table.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._resumed = state_dict
+        self._saved_table = state_dict
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Restore the rows of the checkpoint. Only the first process writes the file."""
         self._steps = trainer.global_step
-        if self._resumed is not None and trainer.is_global_zero:
-            self.rows = self._table.load_state_dict(self._resumed)
+        if self._saved_table is not None and trainer.is_global_zero:
+            self.rows = self._table.load_state_dict(self._saved_table)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int

@@ -26,7 +26,7 @@ class FiniteGuard(Callback):
         self._loss: Tensor | None = None
         self._batch: Any = None
         self._is_finite: Tensor | None = None
-        self._first_unchecked = 1
+        self._interval_start = 1
 
     def on_train_batch_start(
         self, trainer: Trainer, pl_module: LightningModule, batch: Any, batch_idx: int
@@ -63,10 +63,10 @@ class FiniteGuard(Callback):
     def _check_interval(self, step: int) -> None:
         if self._is_finite is not None and not self._is_finite:
             raise DivergedError(
-                f"loss or gradients were not finite between steps {self._first_unchecked} and "
+                f"loss or gradients were not finite between steps {self._interval_start} and "
                 f"{step}: repeat the run with debug=nan, on one device, to learn where it began"
             )
-        self._first_unchecked = step + 1
+        self._interval_start = step + 1
 
     def _end(self, pl_module: LightningModule, step: int) -> None:
         """Raise an error that names the place of the first value that is not finite."""

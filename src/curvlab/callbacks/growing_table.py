@@ -72,8 +72,8 @@ class GrowingTable:
     def _add_columns(self, names: Sequence[str]) -> None:
         header, *lines = self._read(self._rows, len(self._columns)) or [[]]
         empty = [""] * len(names)
-        extended = [[*line, *empty] for line in lines]
-        text = _text([[*header, *names], *extended])
+        rows = [[*line, *empty] for line in lines]
+        text = _text([[*header, *names], *rows])
         atomic_write(self.path, text)
         self._columns += names
         self._checksum = zlib.crc32(text.encode())

@@ -78,9 +78,9 @@ def _average_precision(distance: Tensor, neighbour: Tensor, nodes: Tensor) -> tu
     invalid = ~distance.isfinite().all(dim=1)
     row_nodes = nodes[:, None]
     # The node itself is moved to the first place, which is cut off.
-    ordered = distance.scatter(1, row_nodes, -torch.inf).sort(dim=1)
-    distance = ordered.values[:, 1:]
-    order = ordered.indices[:, 1:]
+    distance, order = distance.scatter(1, row_nodes, -torch.inf).sort(dim=1)
+    distance = distance[:, 1:]
+    order = order[:, 1:]
     hit = neighbour.scatter(1, row_nodes, False).gather(1, order)
     rank = torch.arange(1, hit.shape[1] + 1, device=distance.device, dtype=torch.float32)
     hits = hit.cumsum(dim=1, dtype=torch.int32)
@@ -88,8 +88,8 @@ def _average_precision(distance: Tensor, neighbour: Tensor, nodes: Tensor) -> tu
     if distance.device.type == "cpu":
         precision = hits / rank * hit
         # The order of ties matters only where neighbours are tied with other nodes.
-        mixed = (tie & (hit[:, 1:] != hit[:, :-1])).any(dim=1)
-        precision[mixed] = _mean_over_ties(hits[mixed], hit[mixed], tie[mixed])
+        is_mixed = (tie & (hit[:, 1:] != hit[:, :-1])).any(dim=1)
+        precision[is_mixed] = _mean_over_ties(hits[is_mixed], hit[is_mixed], tie[is_mixed])
     else:  # selecting rows would synchronise a GPU
         precision = _mean_over_ties(hits, hit, tie)
     degree = hit.sum(dim=1)

@@ -44,8 +44,8 @@ def parameter_groups(
         if isinstance(part, Curvature):
             curvatures.update(id(p) for p in part.parameters())
     points = manifold_parameters(module)
-    excluded = curvatures | {id(p) for p in points}
-    parameters = [p for p in module.parameters() if id(p) not in excluded]
+    other_ids = curvatures | {id(p) for p in points}
+    parameters = [p for p in module.parameters() if id(p) not in other_ids]
     parameter_ids = {id(p) for p in parameters}
     overrides: dict[int, Rates] = {}
     if bias_weight_decay is not None:

@@ -26,7 +26,7 @@ from curvlab.options import (
     SideCounts,
     TableWeights,
 )
-from curvlab.tasks.predictions import PredictionQuery, Trained
+from curvlab.tasks.predictions import PredictionQuery, TrainedRun
 from curvlab.tasks.references import MOST_SCORES, TooLargeError
 from curvlab.tasks.task import SelectedTask
 from curvlab.tasks.triple_losses import one_vs_all_loss
@@ -136,7 +136,7 @@ class KnowledgeGraphCompletion(SelectedTask):
                 negatives=negatives,
                 corruption=corruption,
                 filtered=filtered,
-                shared=shared_negatives,
+                shared_negatives=shared_negatives,
                 margin=margin,
                 temperature=temperature,
                 subsampling=subsampling,
@@ -237,7 +237,7 @@ class KnowledgeGraphCompletion(SelectedTask):
             scores[name] = float(metrics[self.score])
         return scores
 
-    def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
+    def predict(self, run: TrainedRun, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
         """Table of the best answers of each query, with rank, score and probability."""
         if graph is not None:
             run.check_inductive()

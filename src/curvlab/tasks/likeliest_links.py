@@ -9,10 +9,10 @@ from torch_geometric.utils import to_scipy_sparse_matrix, to_undirected
 
 from curvlab.metrics.coincidence import coincident_nodes
 from curvlab.program import print_progress
-from curvlab.tasks.largest import largest_of_rows
 from curvlab.tasks.link_answers import Answers, DistinctPoints, RankedLinks
 from curvlab.tasks.link_screen import TILE, LinkScreen, ScoreFunction
-from curvlab.tasks.predictions import PARTS, PredictionQuery, Trained, find_positions
+from curvlab.tasks.predictions import PARTS, PredictionQuery, TrainedRun, find_positions
+from curvlab.tasks.topk import row_topk
 
 ENTRIES = 2**23
 """Number of scores held at a time while all pairs are scored."""
@@ -22,7 +22,7 @@ SCREEN_FACTOR = 64
 
 
 def likeliest_links(
-    run: Trained,
+    run: TrainedRun,
     graph: Data | None,
     query: PredictionQuery,
     scores: ScoreFunction,
@@ -65,7 +65,7 @@ def likeliest_links(
             columns = slice(start, start + width)
             tile[:, columns] = pairwise_scores(sources, points[columns])
         row_answers.hide(tile)
-        values, index = largest_of_rows(tile, min(count + 1, len(points)))
+        values, index = row_topk(tile, min(count + 1, len(points)))
         further_ties = row_answers.count_further_ties(values, index, tile)
         return row_answers.rank(values, index, further_ties)
 
@@ -109,5 +109,5 @@ def _links(graph: Data, num_nodes: int) -> csr_matrix:
     """Links of a graph in both directions, including the links of all its parts."""
     part_edges = [graph[f"{part}_edges"] for part in PARTS if f"{part}_edges" in graph]
     edges = torch.cat([graph.edge_index, *part_edges], dim=1)
-    undirected = to_undirected(edges, num_nodes=num_nodes)
-    return to_scipy_sparse_matrix(undirected, num_nodes=num_nodes).tocsr()
+    both_directions = to_undirected(edges, num_nodes=num_nodes)
+    return to_scipy_sparse_matrix(both_directions, num_nodes=num_nodes).tocsr()

@@ -82,12 +82,12 @@ class Answers:
         row = torch.from_numpy(link_rows).long()
         node = torch.from_numpy(link_nodes).long()
         self._known_pairs = self._pair_keys(row, node)
-        excluded = self._pair_keys(torch.arange(len(rows)), nodes)
+        excluded_pairs = self._pair_keys(torch.arange(len(rows)), nodes)
         if not known:
-            excluded = torch.cat([excluded, self._known_pairs]).unique()
-        self._excluded_pairs = excluded
-        row = excluded // self._num_nodes
-        node = excluded % self._num_nodes
+            excluded_pairs = torch.cat([excluded_pairs, self._known_pairs]).unique()
+        self._excluded_pairs = excluded_pairs
+        row = excluded_pairs // self._num_nodes
+        node = excluded_pairs % self._num_nodes
         point_keys = row * self._num_points + distinct.index[node]
         self._excluded_points, self._excluded_counts = point_keys.unique(return_counts=True)
 
@@ -180,8 +180,8 @@ class Answers:
 
     def _first_answers(self, row: Tensor, point: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
         """The first `counts` answers of rows at points, and the index of their row and point."""
-        excluded = self._distinct.sizes[point] - self._sizes(row, point)
-        node, index = self._distinct.first_nodes(point, counts + excluded)
+        num_excluded = self._distinct.sizes[point] - self._sizes(row, point)
+        node, index = self._distinct.first_nodes(point, counts + num_excluded)
         pairs = self._pair_keys(row[index], node)
         is_answer = ~torch.isin(pairs, self._excluded_pairs)
         node = node[is_answer]

@@ -21,7 +21,7 @@ from curvlab.process import rank
 from curvlab.tasks.decoders import LinkDecoderName, make_link_decoder
 from curvlab.tasks.labels import normalized_ranks
 from curvlab.tasks.likeliest_links import likeliest_links
-from curvlab.tasks.predictions import PredictionQuery, Trained
+from curvlab.tasks.predictions import PredictionQuery, TrainedRun
 from curvlab.tasks.references import MOST_LINKS, check_size, link_references, plain_graph
 from curvlab.tasks.task import SelectedTask
 
@@ -123,7 +123,7 @@ class LinkPrediction(SelectedTask):
         scores = scores[coincident_pairs(coincident_nodes(points), pairs)]
         return link_scores(*scores.tensor_split([edges.shape[1]]))
 
-    def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
+    def predict(self, run: TrainedRun, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
         """Table of the likeliest neighbours of each node: ranks, scores and probabilities."""
         links = likeliest_links(run, graph, query, self.decoder, self.decoder.pairwise_scores)
         scores = torch.tensor(links["score"].to_numpy())
@@ -132,7 +132,7 @@ class LinkPrediction(SelectedTask):
             links["probability"] = probability.numpy()
         return links
 
-    def score_on(self, run: Trained, graph: Data) -> Scores:
+    def score_on(self, run: TrainedRun, graph: Data) -> Scores:
         """Metrics of the test edges of the graph, split as the run's graph was."""
         batch = run.prepare(run.split(graph))
         scores = self.scores(batch, "test")

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from curvlab.manifolds import Manifold
 from curvlab.manifolds.pair_form import CurvedProfile, Profile
-from curvlab.tasks.largest import largest_of_rows
+from curvlab.tasks.topk import row_topk
 
 ScoreFunction = Callable[[Tensor, Tensor], Tensor]
 """Function from points `[..., dim]` and `[..., dim]`, which broadcast, to scores `[...]`."""
@@ -93,7 +93,7 @@ class LinkScreen:
             count: number of candidates.
             scores: exact scores.
         """
-        bounds, points = largest_of_rows(tile, min(count, tile.shape[1]))
+        bounds, points = row_topk(tile, min(count, tile.shape[1]))
         exact = scores(self.points[rows].unsqueeze(1), self.points[points]).float()
         exact = exact.masked_fill(bounds == -torch.inf, -torch.inf)
         values, order = exact.sort(dim=1, descending=True)

@@ -29,7 +29,7 @@ from curvlab.options import FromData, Passed, PositiveFloat
 from curvlab.process import all_gather_pieces, local_shard, without_group
 from curvlab.tasks.decoders import Decoder, make_node_decoder
 from curvlab.tasks.labels import make_labels
-from curvlab.tasks.predictions import PARTS, PredictionQuery, Trained, find_positions
+from curvlab.tasks.predictions import PARTS, PredictionQuery, TrainedRun, find_positions
 from curvlab.tasks.references import check_size, node_references, plain_graph
 from curvlab.tasks.task import PICTURED_NODES, SelectedTask
 
@@ -195,7 +195,7 @@ class NodeClassification(SelectedTask):
         names = vocabulary_of(graph).classes
         save_classes(folder, probabilities, labels.cpu().numpy(), names)
 
-    def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
+    def predict(self, run: TrainedRun, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
         """Table of `node`, `predicted`, `label`, `part`, and the probability of each class."""
         batch = run.prepare(graph)
         ids = run.ids(graph)
@@ -227,7 +227,7 @@ class NodeClassification(SelectedTask):
         columns = {f"p_{name}": probabilities[:, i].numpy() for i, name in enumerate(names)}
         return frame.assign(**columns).reset_index(drop=True)
 
-    def _class_names(self, run: Trained) -> list[str]:
+    def _class_names(self, run: TrainedRun) -> list[str]:
         """Names of the classes or labels; their numbers if they have no names."""
         names = run.vocabulary.classes
         if names is not None:
@@ -241,7 +241,7 @@ class NodeClassification(SelectedTask):
             return max(2, self.labels.logits)
         return self.labels.logits
 
-    def score_on(self, run: Trained, graph: Data) -> Scores:
+    def score_on(self, run: TrainedRun, graph: Data) -> Scores:
         """Metrics of each part of the graph's split; without a split, of all labelled nodes."""
         if graph.get("y") is None:
             raise UsageError("the graph's nodes have no labels: nothing to score")
@@ -374,8 +374,10 @@ def _check_labels(labels: Tensor, part: str, metric: str) -> None:
     elif needs_positive:
         is_defined = bool((labels == 1).any())
     if not is_defined:
-        values = f"of class {int(labels[0])}" if labels.dim() == 1 else "labelled alike"
+        description = "have the same labels"
+        if labels.dim() == 1:
+            description = f"are of class {int(labels[0])}"
         raise UsageError(
-            f"all {len(labels)} {part} nodes are {values}, where {metric} is not defined: choose "
+            f"all {len(labels)} {part} nodes {description}, where {metric} is not defined: choose "
             "another split, or another dataset.metric"
         )

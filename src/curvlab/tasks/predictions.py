@@ -42,7 +42,7 @@ class PredictionQuery:
             raise UsageError(f"k={self.k}: ask for at least one answer")
 
 
-class Trained(Protocol):
+class TrainedRun(Protocol):
     """A trained run, as predictions use it; implemented by `curvlab.run.finished_run.Run`.
 
     Attributes:

@@ -19,7 +19,7 @@ from curvlab.process import rank, world_size
 from curvlab.tasks.likeliest_links import likeliest_links
 from curvlab.tasks.pairs.loss import Evaluate, reconstruction_loss
 from curvlab.tasks.pairs.tiles import PairTiles
-from curvlab.tasks.predictions import PredictionQuery, Trained
+from curvlab.tasks.predictions import PredictionQuery, TrainedRun
 from curvlab.tasks.references import MOST_PAIR_NODES, check_size, degree_product, plain_graph
 from curvlab.tasks.task import TAIL_STEPS, Task
 
@@ -115,7 +115,7 @@ class Reconstruction(Task):
         )
         return 100 * precision
 
-    def predict(self, run: Trained, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
+    def predict(self, run: TrainedRun, graph: Data | None, query: PredictionQuery) -> pd.DataFrame:
         """Table of the nearest nodes of each node, with ranks and distances."""
 
         def scores(points: Tensor, neighbours: Tensor) -> Tensor:
@@ -128,7 +128,7 @@ class Reconstruction(Task):
         links["distance"] = (-links.pop("score")).clip(lower=0) ** 0.5
         return links
 
-    def score_on(self, run: Trained, graph: Data) -> Scores:
+    def score_on(self, run: TrainedRun, graph: Data) -> Scores:
         """Mean average precision on the graph."""
         batch = run.prepare(graph)
         with torch.no_grad():

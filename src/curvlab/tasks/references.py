@@ -44,7 +44,7 @@ def plain_graph(data: GraphDataModule) -> Data:
 
 
 def node_references(
-    graph: Data, classes: int, one_of_many: bool, score: Callable[[Tensor], float]
+    graph: Data, classes: int, exclusive: bool, score: Callable[[Tensor], float]
 ) -> dict[str, float]:
     """Scores of the majority class, the neighbours' vote and a linear model of the features.
 
@@ -54,25 +54,25 @@ def node_references(
     Args:
         graph: graph with `train_mask`, and `y [nodes]` of classes or `[nodes, classes]` of labels.
         classes: number of classes or labels.
-        one_of_many: whether each node has one class.
+        exclusive: whether each node has one class.
         score: metric of probabilities `[nodes, classes]`.
     """
     nodes = int(graph.num_nodes or 0)
     train = graph.train_mask
     y = graph.y.clamp(min=0)  # a node without a label has -1
     targets = y
-    if one_of_many:
+    if exclusive:
         targets = F.one_hot(y.long(), classes)
     targets = targets.float()
     share = targets[train].mean(0).expand(nodes, -1)
     propagation = LabelPropagation(num_layers=50, alpha=0.9)
     votes = propagation(targets, graph.edge_index, mask=train)
-    if one_of_many:
+    if exclusive:
         votes = votes + 1e-6 * share
         votes = votes / votes.sum(1, keepdim=True)
     scores = {"majority": score(share), "neighbours' vote": score(votes)}
     x = graph.get("x")
-    if x is None or not one_of_many:
+    if x is None or not exclusive:
         return scores
     if int(train.sum()) * x.shape[1] <= MOST_FEATURES:
         scores["linear model"] = score(_linear(x, y, train, classes))

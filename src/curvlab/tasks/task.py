@@ -15,7 +15,7 @@ from curvlab.errors import UsageError
 from curvlab.finite import Scores
 from curvlab.models.encoder import Encoder
 from curvlab.optim import Adam, GroupedOptimizer, LowerOnce, ReduceOnPlateau
-from curvlab.tasks.predictions import PredictionQuery, Trained
+from curvlab.tasks.predictions import PredictionQuery, TrainedRun
 from curvlab.tasks.written_files import save_embeddings, save_filters
 
 PICTURED_NODES = 100_000
@@ -64,7 +64,7 @@ class Task(Checked, LightningModule):
 
     def predict(
         self,
-        run: Trained,
+        run: TrainedRun,
         graph: Data | None,
         query: PredictionQuery,
     ) -> pd.DataFrame:
@@ -82,7 +82,7 @@ class Task(Checked, LightningModule):
             f"task={run.config.task.name} predicts nothing by itself: export embeddings"
         )
 
-    def score_on(self, run: Trained, graph: Data) -> Scores:
+    def score_on(self, run: TrainedRun, graph: Data) -> Scores:
         """Score the run on another graph: metrics by part and name.
 
         Raises:

@@ -138,9 +138,9 @@ class _OneVsAll(Function):
             scores = block_scores.detach().to(dtype)
             share = weight[block].to(scores)
             value, derivative = partition(scores, share)
-            other = other_target[block].to(scores)
-            total += share @ (value - other * scores.sum(1))
-            derivative.sub_((other * share).unsqueeze(1))
+            block_target = other_target[block].to(scores)
+            total += share @ (value - block_target * scores.sum(1))
+            derivative.sub_((block_target * share).unsqueeze(1))
             # All triples are indexed in every block, with the weight 0 outside their own:
             # their number in a block would synchronise a device.
             row = query - start
@@ -179,7 +179,7 @@ def self_adversarial_loss(p: Tensor, n: Tensor, margin: float, temperature: floa
     return (positive + negative.sum(1)) / 2
 
 
-SAMPLED: Mapping[str, Callable[..., Tensor]] = {
+SAMPLE_LOSSES: Mapping[str, Callable[..., Tensor]] = {
     "softmax": lambda p, n, *_: torch.cat([p, n], 1).logsumexp(1) - p[:, 0],
     "bce": lambda p, n, *_: F.softplus(-p)[:, 0] + F.softplus(n).sum(1),
     "margin": lambda p, n, margin, _: F.relu(margin + n - p).mean(1),

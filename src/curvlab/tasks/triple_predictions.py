@@ -13,7 +13,7 @@ from curvlab.data.datasets.triples import KnownTails
 from curvlab.errors import UsageError
 from curvlab.metrics.ranking import Ties, rank_counts, ranks, score_ranks
 from curvlab.models.triple_scorer import TripleScorer
-from curvlab.tasks.predictions import PredictionQuery, Query, Trained, find_positions
+from curvlab.tasks.predictions import PredictionQuery, Query, TrainedRun, find_positions
 
 ENTRIES = 2**22
 """Scores held at a time while the relations of pairs are ranked."""
@@ -35,7 +35,7 @@ class TriplePredictor:
     both_sides: bool
     ties: Ties
 
-    def predict(self, run: Trained, query: PredictionQuery) -> pd.DataFrame:
+    def predict(self, run: TrainedRun, query: PredictionQuery) -> pd.DataFrame:
         """Table of the best answers of each query, with rank, score and probability.
 
         Answers with equal scores have the rank that `ties` gives them. The probability is the
@@ -95,12 +95,12 @@ class TriplePredictor:
                     )
         return pd.DataFrame(table, columns=COLUMNS)
 
-    def _predict_relations(self, run: Trained, query: PredictionQuery) -> pd.DataFrame:
+    def _predict_relations(self, run: TrainedRun, query: PredictionQuery) -> pd.DataFrame:
         """Predict the relations of pairs of a head and a tail, by the scores of the triples."""
         if any(relation or not (head and tail) for head, relation, tail in query.queries):
             raise UsageError(
-                "relations are predicted of a head and a tail, both by name, and apart from other "
-                "queries"
+                "relations are predicted of a head and a tail, both by name, and not together with "
+                "other queries"
             )
         entities = run.ids()
         names = self._relation_names(run)
@@ -139,7 +139,7 @@ class TriplePredictor:
         return pd.DataFrame(table, columns=COLUMNS)
 
     def _query_indices(
-        self, run: Trained, queries: Sequence[Query], entities: list[str]
+        self, run: TrainedRun, queries: Sequence[Query], entities: list[str]
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Known entity, relation and answer of each query, `[queries]`; answer -1 for none.
 
@@ -165,12 +165,12 @@ class TriplePredictor:
         answer[triples] = torch.tensor(tails, dtype=torch.long)
         return entity, index + is_inverse * len(names), answer
 
-    def _scores(self, run: Trained, batch: Data) -> Tensor:
+    def _scores(self, run: TrainedRun, batch: Data) -> Tensor:
         """Scores `[queries, entities]` of a batch, on the CPU."""
         scores = self.encoder.scores(batch.to(str(run.device)))
         return scores.float().cpu()
 
-    def _relation_names(self, run: Trained) -> list[str]:
+    def _relation_names(self, run: TrainedRun) -> list[str]:
         """Names of the relations, without inverse relations."""
         names = list(run.vocabulary.relations or ())
         return names[: len(names) // 2] if self.both_sides else names

@@ -87,10 +87,10 @@ class PartRanking:
 
     def non_finite_block(self) -> Data | None:
         """The first block of queries with a score that is not finite."""
-        is_broken = ~self.counts.isfinite().all(1)
-        if not is_broken.any():
+        is_non_finite = ~self.counts.isfinite().all(1)
+        if not is_non_finite.any():
             return None
-        row = int(is_broken.float().argmax())
+        row = int(is_non_finite.float().argmax())
         return self._blocks[row // self._size]
 
     def rank_counts(self) -> dict[str, RankCounts]:

@@ -12,7 +12,7 @@ from curvlab.data.loaders.triple_batches import Corruption
 from curvlab.errors import UsageError
 from curvlab.models.triple_scorer import TripleScorer
 from curvlab.options import SideCounts
-from curvlab.tasks.triple_losses import SAMPLED, corrupt
+from curvlab.tasks.triple_losses import SAMPLE_LOSSES, corrupt
 
 Columns = tuple[Tensor, Tensor, Tensor]
 """Heads, relations and tails of triples."""
@@ -22,8 +22,7 @@ Columns = tuple[Tensor, Tensor, Tensor]
 class NegativeSampling:
     """Loss of a batch's triples against samples.
 
-    The other attributes are options of `curvlab.tasks.kg_completion.KnowledgeGraphCompletion`;
-    `shared` is its `shared_negatives`.
+    The other attributes are options of `curvlab.tasks.kg_completion.KnowledgeGraphCompletion`.
 
     Attributes:
         encoder: model to train.
@@ -35,18 +34,18 @@ class NegativeSampling:
     negatives: int | SideCounts
     corruption: Corruption
     filtered: bool
-    shared: bool
+    shared_negatives: bool
     margin: float
     temperature: float
     subsampling: bool
     inverse_relations: bool
 
     def __post_init__(self) -> None:
-        if self.shared and self.corruption != "tail":
+        if self.shared_negatives and self.corruption != "tail":
             raise UsageError("task.shared_negatives=true replaces tails: set task.corruption=tail")
         if not isinstance(self.negatives, Mapping):
             return
-        if self.shared:
+        if self.shared_negatives:
             raise UsageError(
                 "task.negatives={head, tail} draws samples for each triple: set "
                 "task.shared_negatives=false, or give one number"
@@ -80,7 +79,7 @@ class NegativeSampling:
         """Losses `[triples]` by samples of either end."""
         columns = torch.stack([triples.head, triples.relation, triples.tail])
         entities = self.encoder.num_entities
-        if self.shared:
+        if self.shared_negatives:
             tail = torch.randint(entities, (negatives,), device=columns.device)
             scores = self.encoder.scores(batch, tail)[batch.query]
             samples = columns[0].unsqueeze(1), columns[1].unsqueeze(1), tail
@@ -118,7 +117,7 @@ class NegativeSampling:
 
     def _losses(self, positive: Tensor, scores: Tensor) -> Tensor:
         """Losses `[triples]` of the scores of triples and of their samples."""
-        loss = SAMPLED[self.loss]
+        loss = SAMPLE_LOSSES[self.loss]
         return loss(positive, scores, self.margin, self.temperature)
 
     def _filter(self, scores: Tensor, samples: Columns, batch: Data) -> Tensor:

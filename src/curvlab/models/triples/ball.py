@@ -204,8 +204,8 @@ class MuRP(HyperbolicScorer):
         nn.init.ones_(self.stretches.weight)
 
     def forward(self, batch: Data) -> Tensor:
-        stretched = self.stretches(batch.relation) * self.entities(batch.head)
-        return k_space.expmap0_projected(self.scale(batch) * stretched, UNIT)
+        vectors = self.stretches(batch.relation) * self.entities(batch.head)
+        return k_space.expmap0_projected(self.scale(batch) * vectors, UNIT)
 
     def tails(self, batch: Data) -> Tensor:
         shifts = self.shifts(batch, self.translations)

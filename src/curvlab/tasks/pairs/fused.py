@@ -69,7 +69,7 @@ def _edge_component(profile: Profile) -> list[float]:
     return [kind, per_magnitude, len(series), *series[::-1]]
 
 
-class Fused:
+class FusedTiles:
     """Sums over tiles and their backward pass, for float32 features of curved components.
 
     Args:
@@ -117,8 +117,8 @@ class Fused:
             self.components.data_ptr(),
             len(weights),
             *self.options,
-            tile.masked.data_ptr(),
-            len(tile.masked),
+            tile.mask.data_ptr(),
+            len(tile.mask),
             torch.get_num_threads(),
         )
 
@@ -155,7 +155,7 @@ class EdgeDistances(torch.autograd.Function):
         x: Tensor,
         weight: Tensor,
         kappa: Tensor,  # noqa: ARG004
-        fused: Fused,
+        fused: FusedTiles,
         source: Tensor,
         target: Tensor,
     ) -> Tensor:

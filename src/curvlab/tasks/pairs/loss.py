@@ -40,7 +40,7 @@ from curvlab.manifolds.base import Manifold
 from curvlab.manifolds.curved_trig import safe_sqrt
 from curvlab.manifolds.matrix_products import full_precision
 from curvlab.manifolds.pair_form import PairForm, Profile
-from curvlab.tasks.pairs.fused import LIBRARY, EdgeDistances, Fused
+from curvlab.tasks.pairs.fused import LIBRARY, EdgeDistances, FusedTiles
 from curvlab.tasks.pairs.tiles import PairTiles, Workspace
 
 # Rounding of a matrix product. Below it the derivative of a distance (not squared) is arbitrary.
@@ -131,12 +131,12 @@ def _plain_sums(
         exponentials = (-distances).exp()
         if clamp is not None:
             exponentials = exponentials.clamp_min(clamp)
-        masked = torch.zeros_like(squared, dtype=torch.bool)
+        mask = torch.zeros_like(squared, dtype=torch.bool)
         in_block = (source >= start) & (source < start + len(rows))
-        masked[source[in_block] - start, target[in_block]] = True
+        mask[source[in_block] - start, target[in_block]] = True
         index = torch.arange(len(rows), device=x.device)
-        masked[index, index + start] = True
-        return 1 + exponentials.masked_fill(masked, 0).sum(1)
+        mask[index, index + start] = True
+        return 1 + exponentials.masked_fill(mask, 0).sum(1)
 
     starts = range(0, len(x), tiles.size)
     sums = []
@@ -199,9 +199,9 @@ class _NonNeighbourSums(torch.autograd.Function):
                     arithmetic.fused.pull(tile, weights, work.summands[n], grad, grad_left)
                     continue
                 pair_grads = torch.add(node_grads[i][:, None], node_grads[j], out=work.forms[n])
-                # The result is an array in cache, unlike the weights of all tiles.
-                cached = work.summands[n][-len(weights) :]
-                products = torch.mul(weights, pair_grads, out=cached).to(right.dtype)
+                # The buffer is in cache, unlike the weights of all tiles.
+                buffer = work.summands[n][-len(weights) :]
+                products = torch.mul(weights, pair_grads, out=buffer).to(right.dtype)
                 grad_parts[i].baddbmm_(feature_parts[j], products.mT)
                 if i != j:
                     grad_parts[j].baddbmm_(feature_parts[i], products)
@@ -253,7 +253,7 @@ class _Arithmetic:
         self.left = torch.stack(scaled_features)
         self.fused = None
         if functions is not None:
-            self.fused = Fused(
+            self.fused = FusedTiles(
                 functions,
                 self.left,
                 form.right,
@@ -284,14 +284,14 @@ class _Arithmetic:
                 self.fused.fill(tile, work.summands[n], work.weights[n], sums)
                 continue
             with full_precision():
-                self._fill(rows[tile.row], columns[tile.column], work, n, tile.masked)
+                self._fill(rows[tile.row], columns[tile.column], work, n, tile.mask)
             summands = work.summands[n][:num_sums]
             parts[tile.row].add_(summands.sum(2))
             if tile.row != tile.column:  # the mirror image below the diagonal
                 parts[tile.column].add_(summands.sum(1))
         return sums
 
-    def _fill(self, rows: Tensor, columns: Tensor, work: Workspace, n: int, masked: Tensor) -> None:
+    def _fill(self, rows: Tensor, columns: Tensor, work: Workspace, n: int, mask: Tensor) -> None:
         """Fill the summands and weights of the n-th tile from features of rows and columns.
 
         Weights are `exp(-D)` times the derivatives of D with respect to the forms; entries are
@@ -317,8 +317,8 @@ class _Arithmetic:
         if self.clamp is not None:
             slope = slope.masked_fill(exponential < self.clamp, 0)
             exponential = exponential.clamp_min(self.clamp)
-        exponential.view(-1).index_fill_(0, masked, 0)
-        slope.view(-1).index_fill_(0, masked, 0)
+        exponential.view(-1).index_fill_(0, mask, 0)
+        slope.view(-1).index_fill_(0, mask, 0)
         total.copy_(exponential)
         if self.form.kappa is None:
             weights[0].copy_(slope)

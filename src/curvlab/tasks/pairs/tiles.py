@@ -17,14 +17,14 @@ class Tile:
         column: index of the tile's column of tiles.
         shape: numbers of rows and columns.
         place: first row, number of rows, first column, number of columns.
-        masked: positions of neighbours and of the diagonal in the flattened tile.
+        mask: positions of neighbours and of the diagonal in the flattened tile.
     """
 
     row: int
     column: int
     shape: tuple[int, int]
     place: tuple[int, int, int, int]
-    masked: Tensor
+    mask: Tensor
 
 
 class PairTiles:
@@ -78,7 +78,7 @@ class PairTiles:
         width = (num_nodes - column // size * size).clamp_max(size)
         position = row % size * width + column % size
         counts = torch.bincount(tile, minlength=num_intervals**2)
-        masked = position.split(counts.tolist())
+        masks = position.split(counts.tolist())
 
         starts = range(0, num_nodes, size)
         sizes = [min(size, num_nodes - start) for start in starts]
@@ -87,7 +87,7 @@ class PairTiles:
             for j in range(i, num_intervals):
                 shape = sizes[i], sizes[j]
                 place = starts[i], sizes[i], starts[j], sizes[j]
-                tiles.append(Tile(i, j, shape, place, masked[i * num_intervals + j]))
+                tiles.append(Tile(i, j, shape, place, masks[i * num_intervals + j]))
         self.tiles = tiles[rank::ranks]
         self.idle_workspace: Workspace | None = None
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-def largest_of_rows(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+def row_topk(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The largest values of each row, descending, and their columns, `[rows, count]`.
 
     The largest values are in the blocks of columns with the largest maxima. Finding these blocks is
