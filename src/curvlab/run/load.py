@@ -45,8 +45,8 @@ def load(
     Args:
         path: The run's folder, or its `best.ckpt` in any folder, or the name of a run that ships
             with curvlab, such as `fpst/web_edu` (`shipped_runs()` lists them).
-        data_dir: Folder of raw and processed files; None: the run's folder.
-        mirror: Folder of the mirror; None: the run's mirror.
+        data_dir: Folder of raw and processed files; None: the run's `paths.data_dir`.
+        mirror: Folder of the mirror; None: the run's `paths.mirror`.
         trust: Build any class that the file names. The file's author can then run code here.
 
     Raises:
