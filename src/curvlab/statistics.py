@@ -16,7 +16,7 @@ NORMAL = 1.96  # standard errors in half a 95 % interval of a normal distributio
 IntervalKind = Literal["ci95", "student", "std"]
 """Kinds of our ±: `ci95` is 1.96 std / sqrt(n), or Student's interval for fewer than five runs."""
 
-FEWEST = 3  # fewest runs for a spread
+FEWEST_SPREAD = 3  # fewest runs for a spread
 FEWEST_NORMAL = 5  # fewest runs for the normal interval of `ci95`
 FEWEST_RANKED = 6  # fewest pairs for a test of ranks
 
@@ -89,7 +89,7 @@ def summarise(values: Sequence[float], kind: IntervalKind = "ci95") -> Summary:
     """Mean and spread of the values of one cell."""
     n = len(values)
     mean = float(np.mean(values)) if n else nan
-    std = float(np.std(values, ddof=1)) if n >= FEWEST else nan
+    std = float(np.std(values, ddof=1)) if n >= FEWEST_SPREAD else nan
     return Summary(n, mean, std, kind)
 
 
@@ -319,9 +319,9 @@ def judge_pairs(paired: PairedDifferences, p: float, margin: float, tests: int =
     three pairs. *Not run*: no pair.
     """
     if paired.pairs == 0:
-        return Verdict(NOT_RUN, FEWEST)
-    if paired.pairs < FEWEST:
-        return Verdict(UNDECIDED, FEWEST - paired.pairs)
+        return Verdict(NOT_RUN, FEWEST_SPREAD)
+    if paired.pairs < FEWEST_SPREAD:
+        return Verdict(UNDECIDED, FEWEST_SPREAD - paired.pairs)
     if p < LEVEL:
         return Verdict(CONFIRMED if paired.mean > 0 else CONTRADICTED)
     all_equal = paired.std == 0 and paired.mean == 0

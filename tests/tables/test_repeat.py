@@ -13,7 +13,7 @@ from curvlab.tables.repeat import (
     REPEATED,
     cheapest_runs,
     read_repeated,
-    row_of,
+    repeat_row,
     summary,
     word_of,
     write_repeated,
@@ -105,8 +105,8 @@ def test_the_table_keeps_one_row_of_a_cell(store):
     for seed in range(3):
         write("sgc", seed, 80.0 + seed)
     (one,) = cheapest_runs(results)
-    write_repeated(results, [row_of(one, 80.0)])
-    write_repeated(results, [row_of(one, 80.5)])
+    write_repeated(results, [repeat_row(one, 80.0)])
+    write_repeated(results, [repeat_row(one, 80.5)])
     (row,) = read_repeated(results)
     assert (row["stored"], row["again"], row["ratio"]) == ("80.0", "80.5", "0.50")
     assert summary(read_repeated(results), 3) == (

@@ -25,7 +25,7 @@ from curvlab.analysis.style import save_figure
 from curvlab.data.datasets.filter_images import FILTERS
 from curvlab.errors import UsageError
 from curvlab.results.result import SET_ASIDE
-from curvlab.results.run_tables import row_of, runs_in_tables, text_of
+from curvlab.results.run_tables import read_row, runs_in_tables, text_of
 
 CURVES = "metrics.csv"
 FILTER_CLUSTERS = 5
@@ -135,7 +135,7 @@ def _result(run_dir: Path) -> dict[str, Any]:
     path = run_dir / "result.json"
     if path.exists():
         return dict(json.loads(path.read_text("utf-8")))
-    return dict(row_of(run_dir) or {})
+    return dict(read_row(run_dir) or {})
 
 
 def _labels(result: dict[str, Any]) -> tuple[str, str]:

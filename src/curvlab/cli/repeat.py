@@ -17,7 +17,7 @@ from curvlab.run.command import Command
 from curvlab.run.hardware import prepare_process
 from curvlab.run.train import train_in
 from curvlab.tables.planning import cell_words
-from curvlab.tables.repeat import Stored, row_of
+from curvlab.tables.repeat import Stored, repeat_row
 
 log = logging.getLogger(__name__)
 
@@ -41,4 +41,4 @@ def repeat(configs: Path, runs: Sequence[Stored]) -> Iterator[dict[str, Any]]:
             error = f"{run.table}/{run.run} ended as {result.status}: {result.error}"
             log.warning("not repeated: %s", error)
             continue
-        yield row_of(run, result.score)
+        yield repeat_row(run, result.score)

@@ -25,7 +25,7 @@ SIGNATURES = Path(__file__).with_name("signatures.json")
 
 OPTIMISERS = r"torch\.optim(\.lr_scheduler)?\.[A-Z]\w*"
 
-PLACES = {
+KEY_OF_PACKAGE = {
     "curvlab.callbacks.": "logger",
     "lightning.pytorch.profilers.": "trainer.profiler",
     "torch_geometric.datasets.": "dataset.source.dataset",
@@ -90,7 +90,7 @@ def _fault(key: str, value: Any) -> str:
         return ""
     if not isinstance(value, str) or not is_known(value):
         return "which is none of the classes of curvlab, of torch.optim or of an installed plug-in"
-    for package, place in PLACES.items():
+    for package, place in KEY_OF_PACKAGE.items():
         if value.startswith(package) and key != f"{place}._target_":
             return f"which only {place} may name"
     return ""

@@ -17,7 +17,7 @@ FILE = "costs.csv"
 START = 5.0
 """Seconds of a run before its first step and after its last step."""
 
-FEWEST = 20
+FEWEST_STEPS = 20
 """Fewest steps of a run that show the cost of a step; the first steps include preparations."""
 
 EVALUATIONS = 3.0
@@ -66,7 +66,7 @@ def cost_of(run: Mapping[str, Any]) -> Cost | None:
     config = run["config"]
     limit = (config.get("trainer") or {}).get("max_steps")
     early = limit is not None and steps < limit
-    if not ms or (early and steps < FEWEST):
+    if not ms or (early and steps < FEWEST_STEPS):
         return None
     kind = run["model"], config["dataset"]["name"], run["task"]
     table = run["experiment"] or ""
@@ -80,8 +80,8 @@ def settings_of(config: Mapping[str, Any]) -> str:
     These are the whole numbers and choices of `SIZED`, as in `model.dim=512 model.layers=2`, and
     the number of steps of a run that is too short to show the cost of a step.
     """
-    steps = int((config.get("trainer") or {}).get("max_steps") or FEWEST)
-    settings = [f"{STEPS}={steps}"] if steps < FEWEST else []
+    steps = int((config.get("trainer") or {}).get("max_steps") or FEWEST_STEPS)
+    settings = [f"{STEPS}={steps}"] if steps < FEWEST_STEPS else []
     for part in SIZED:
         for path, node in mappings(config.get(part) or {}, part):
             options = options_of(str(node.get("_target_", "")))

@@ -17,7 +17,7 @@ from curvlab.leases import SUFFIX, HeldError, Holder, acquire, fenced
 from curvlab.results.identity import identity_hash
 from curvlab.results.migrations import SCHEMA, migrated
 from curvlab.results.result import CONCLUSIVE, FILE, SET_ASIDE, Result, read_result
-from curvlab.results.run_tables import FILES, row_of, runs_in_tables
+from curvlab.results.run_tables import FILES, read_row, runs_in_tables
 
 CONFIG = "config.yaml"
 BEST = "checkpoints/best.ckpt"
@@ -150,7 +150,7 @@ class RunDirectory:
                 _move_products(other.path, self.path)
             return None
         self.prepare(result, fresh=True)
-        texts = (row_of(other.path) or {FILES: {}})[FILES]
+        texts = (read_row(other.path) or {FILES: {}})[FILES]
         for name in texts.keys() & {*FINDINGS}:  # no other files, since a table is not trusted
             atomic_write(self.path / name, texts[name])
         for name in (*FINDINGS, BEST):
@@ -303,7 +303,7 @@ def folders_by_hash(outputs: Path, name: str | None = None) -> dict[str, list[Pa
                 config_hash = RunDirectory(file.parent).config_hash
             folders.setdefault(config_hash or "", []).append(file.parent)
     for run in runs_in_tables(outputs):
-        row = row_of(run) if name in (None, run.name) else None
+        row = read_row(run) if name in (None, run.name) else None
         if row:
             folders.setdefault(str(row["config_hash"]), []).append(run)
     return folders

@@ -23,7 +23,7 @@ from curvlab.config.schema import (
 )
 from curvlab.config.validation import DECISIVE, is_if_needed, mappings
 
-PLACES = ("data_dir", "mirror")  # arguments that are folders of this machine
+FOLDER_ARGUMENTS = ("data_dir", "mirror")  # arguments that are folders of this machine
 FILES = "files"  # key of the checksums of the files that a configuration names
 MISSING_FILE = "missing"  # the checksum of a file that does not exist
 SEED = "\0seed"  # placeholder of the seed in a text
@@ -50,7 +50,7 @@ def decisive_parts(config: Mapping[Any, Any]) -> dict[str, Any]:
     parts = {str(k): v for k, v in config.items() if k in (*DECISIVE, FILES)}
 
     def without_places(node: dict[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in node.items() if key not in PLACES}
+        return {key: value for key, value in node.items() if key not in FOLDER_ARGUMENTS}
 
     return dict(map_dicts(parts, without_places))
 

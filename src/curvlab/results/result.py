@@ -13,7 +13,7 @@ from curvlab.checksums import add_checksum, read_json
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write
 from curvlab.results.migrations import SCHEMA, migrated
-from curvlab.results.run_tables import FILES, RUN, row_of, runs_in_tables
+from curvlab.results.run_tables import FILES, RUN, read_row, runs_in_tables
 
 FILE = "result.json"
 SET_ASIDE = "previous"  # subfolder of a run's folder with files of earlier configurations
@@ -106,7 +106,7 @@ def load(path: Path) -> Any:
     try:
         stored = read_json(path, required=False)  # results of earlier versions have no checksum
     except FileNotFoundError:
-        row = row_of(path.parent)
+        row = read_row(path.parent)
         if row is None:
             raise
         stored = {key: value for key, value in row.items() if key not in (RUN, FILES)}

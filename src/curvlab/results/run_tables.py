@@ -40,7 +40,7 @@ def write_rows(table: Path, rows: Iterable[Row]) -> None:
         partial.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
 
 
-def row_of(folder: Path) -> Row | None:
+def read_row(folder: Path) -> Row | None:
     """The row of a run's folder; None without one."""
     table = _table_above(folder)
     if table is None:
@@ -59,7 +59,7 @@ def text_of(file: Path) -> str | None:
     """The text of a file of a run; None without the file."""
     if file.is_file():
         return file.read_bytes().decode()
-    row = row_of(file.parent)
+    row = read_row(file.parent)
     return None if row is None else row[FILES].get(file.name)
 
 

@@ -12,8 +12,8 @@ from curvlab.run.command import Command
 
 SEED = re.compile(r"seed=(\d+)")
 QUESTION = "cell"  # of the cache
-PLACES = ("folder", "outputs", "output_dir")
-FEWEST = 3
+PATH_FIELDS = ("folder", "outputs", "output_dir")
+SMALLEST_FAMILY = 3
 """Cells from which a family of seeds is composed twice instead of cell by cell."""
 
 Cell = tuple[str, ...]
@@ -56,7 +56,7 @@ def identify(
     """Compose a cell, or find it in a cache; errors are those of `complete`."""
     stored = cache.get(QUESTION, *cell) if cache is not None else None
     if stored is not None:
-        paths = {name: stored[name] and Path(stored[name]) for name in PLACES}
+        paths = {name: stored[name] and Path(stored[name]) for name in PATH_FIELDS}
         overrides = tuple(stored["overrides"])
         return CellIdentity(**{**stored, **paths, "overrides": overrides})
     run = complete(cell)
@@ -75,7 +75,7 @@ def identify(
     if cache is not None:
         answer = dict(vars(identity))
         answer["overrides"] = list(run.overrides)
-        for name in PLACES:
+        for name in PATH_FIELDS:
             answer[name] = answer[name] and str(answer[name])
         cache.put(answer, run.stored, QUESTION, *cell)
     return identity
@@ -105,7 +105,7 @@ class Cells:
         key = _without_seed(cell)
         seed = _seed_of(cell)
         members = self._members.get(key, [])
-        if seed is None or len(members) < FEWEST:
+        if seed is None or len(members) < SMALLEST_FAMILY:
             return self._identify(cell)
         if key not in self._families:
             self._families[key] = self._family(members[0], members[-1])

@@ -14,7 +14,7 @@ from curvlab.program import plain_console
 from curvlab.results.folder import TRACEBACK
 from curvlab.results.references import format_references, format_score
 from curvlab.results.result import FILE, Result, read_result
-from curvlab.statistics import FEWEST, summarise
+from curvlab.statistics import FEWEST_SPREAD, summarise
 
 SHOWN_CURVATURES = 16
 REPORTED_AT_RIM = 0.01  # share of points at the rim of a ball from which the report mentions it
@@ -73,7 +73,7 @@ def means_over_seeds(folders: Iterable[Path]) -> None:
             continue
         summary = summarise(scores)
         spread = f"± {summary.student_pm:.2f} (95 % interval of the mean, Student's t)"
-        if len(scores) < FEWEST:
+        if len(scores) < FEWEST_SPREAD:
             spread = f"({', '.join(f'{score:.2f}' for score in scores)})"
         count = f"{names[place]}, {len(scores)} seeds"
         say(f"{count}: {summary.mean:.2f} {spread}, {relative_path(place)}")

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from curvlab.statistics import (
-    FEWEST,
+    FEWEST_SPREAD,
     LEVEL,
     POINT,
     compare_pairs,
@@ -120,7 +120,7 @@ def recommend(label: str, table: pd.DataFrame) -> Report:
 
 def _may_gain(row: Any) -> bool:
     """Whether the runs do not exclude that a space gains `POINT` over flat space."""
-    if row["pairs"] < FEWEST:
+    if row["pairs"] < FEWEST_SPREAD:
         return True
     all_equal = row["std"] == 0 and row["difference"] == 0
     is_excluded = all_equal or row["difference"] + row["pm"] < POINT

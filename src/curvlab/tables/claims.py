@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from curvlab.statistics import (
-    FEWEST,
+    FEWEST_SPREAD,
     LEVEL,
     NOT_RUN,
     VERDICTS,
@@ -31,11 +31,11 @@ CLAIMS_LEGEND = (
     "Each published comparison counts once, where the paper prints the first method as better. Our "
     "runs at the table's protocol are paired by seed. *Confirmed* and *contradicted*: they differ "
     f"at {1 - LEVEL:.0%} (t test, Holm's correction over the comparisons of a line that have "
-    f"{FEWEST} seeds). *Level*: neither, and the 95 % interval of the difference lies within the "
-    f"margin. The margin is {MARGINS}, and never less than half of the published difference. "
-    "*Undecided*: the interval is wider. *Not run*: no common seed. Hours are those that would "
-    "decide the open comparisons on this machine, by the cost of stored runs and the spread so "
-    "far. A plus sign: some comparisons have no stored run and are not in the hours. "
+    f"{FEWEST_SPREAD} seeds). *Level*: neither, and the 95 % interval of the difference lies "
+    f"within the margin. The margin is {MARGINS}, and never less than half of the published "
+    "difference. *Undecided*: the interval is wider. *Not run*: no common seed. Hours are those "
+    "that would decide the open comparisons on this machine, by the cost of stored runs and the "
+    "spread so far. A plus sign: some comparisons have no stored run and are not in the hours. "
     "`curvlab tables decide NAME` with a name of the last column prints the commands. Lines that "
     "begin with ↳ do not count. They repeat a comparison on another split, have no published "
     "number, have both methods off the table's protocol in the same way, or the paper prints the "
@@ -165,7 +165,7 @@ class Claim:
             pairs, note = self._paired(column, counted)
             if counted or pairs.pairs:
                 pairs_by_column[column] = (pairs, note)
-        tested = [c for c, (pairs, _) in pairs_by_column.items() if pairs.pairs >= FEWEST]
+        tested = [c for c, (pairs, _) in pairs_by_column.items() if pairs.pairs >= FEWEST_SPREAD]
         corrected = holm([pairs_by_column[column][0].p_t for column in tested])
         p_values = dict(zip(tested, corrected, strict=True))
         block = self.report.spec.report

@@ -15,7 +15,7 @@ from curvlab.errors import UsageError
 from curvlab.files import atomic_write
 from curvlab.results.identity import outdated_classes
 from curvlab.results.result import git_commit, load, result_files
-from curvlab.statistics import FEWEST
+from curvlab.statistics import FEWEST_SPREAD
 
 REPEATED = "repeated.csv"
 """File of repeated runs, next to the folder of all tables' results."""
@@ -70,7 +70,7 @@ def cheapest_runs(results: Path, selection: Sequence[str] = ()) -> list[Stored]:
     by_cell: dict[tuple[str, str], list[Stored]] = defaultdict(list)
     for (table_name, model, _), runs in cells.items():
         scores = [result["score"] for _, result in runs]
-        std = float(np.std(scores, ddof=1)) if len(scores) >= FEWEST else nan
+        std = float(np.std(scores, ddof=1)) if len(scores) >= FEWEST_SPREAD else nan
         for name, result in runs:
             seconds = float(result["wall_seconds"])
             one = Stored(table_name, model, name, result["score"], std, seconds, result)
@@ -106,7 +106,7 @@ def word_of(stored: float, repeated: float, std: float) -> str:
     return ROUNDING if abs(repeated - stored) < std else NOT
 
 
-def row_of(run: Stored, repeated: float) -> dict[str, Any]:
+def repeat_row(run: Stored, repeated: float) -> dict[str, Any]:
     """A row that compares a stored run with its repetition."""
     difference = repeated - run.score
     ratio = abs(difference) / run.std if run.std else nan

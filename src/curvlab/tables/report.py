@@ -12,8 +12,8 @@ import pandas as pd
 from curvlab.config.folder import find
 from curvlab.statistics import (
     DEVIATIONS,
-    FEWEST,
     FEWEST_NORMAL,
+    FEWEST_SPREAD,
     PUBLISHED_SPREADS,
     IntervalKind,
 )
@@ -200,7 +200,7 @@ class Report:
             yield "Precision", cells["precision"]
 
     def _draws(self, run: pd.DataFrame) -> Iterator[str]:
-        spread = run[run["seeds"] >= FEWEST]
+        spread = run[run["seeds"] >= FEWEST_SPREAD]
         with_paper = run[run["paper_mean"].notna()]
         varying = spread["draw"].isin(VARYING)
         if varying.any():
@@ -297,14 +297,14 @@ def _order_coordinates(*coordinates: Iterable[Coordinate]) -> list[Coordinate]:
 
 
 def _spread(kind: IntervalKind, seeds: "pd.Series[int]") -> str:
-    if (seeds < FEWEST).all():
+    if (seeds < FEWEST_SPREAD).all():
         return "mean"
     if kind == "std":
         return "mean ± the sample standard deviation"
     if kind == "student" or (seeds < FEWEST_NORMAL).all():
         return "mean ± Student's 95% interval"
     text = "mean ± 1.96 std/√n"
-    if ((seeds >= FEWEST) & (seeds < FEWEST_NORMAL)).any():
+    if ((seeds >= FEWEST_SPREAD) & (seeds < FEWEST_NORMAL)).any():
         text += ", of fewer than five seeds Student's 95% interval"
     return text
 
