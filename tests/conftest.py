@@ -1,5 +1,6 @@
 """Fixtures that all tests share: where raw data is, if it is anywhere."""
 
+import gc
 import os
 import runpy
 import shutil
@@ -10,6 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+if gc.isenabled():  # collections during the imports take seconds; enabled after collecting tests
+    gc.disable()
 
 # Threads that wait for others leave them the cores, which a whole suite keeps busy.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -52,6 +56,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
         if item.get_closest_marker("gpu") is not None and not torch.cuda.is_available():
             item.add_marker(pytest.mark.skip(reason="there is no GPU"))
+
+
+def pytest_collection_finish() -> None:
+    """Let collections skip what is there before the first test."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
