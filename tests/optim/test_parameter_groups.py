@@ -1,5 +1,7 @@
 """Curvatures learn at a rate of their own and never decay."""
 
+from collections import Counter
+
 import pytest
 import torch
 from torch import nn
@@ -160,3 +162,18 @@ def test_a_plateau_lowers_the_rate():
     for score in (1.0, 2.0, 2.0, 1.0):
         scheduler.step(score)
     assert optimizer.param_groups[0]["lr"] == 0.05
+
+
+def test_rates_of_nested_parts_in_either_order_make_one_group():
+    outer_rate, outer_decay = nn.Linear(2, 2), nn.Linear(2, 2)
+    outer_rate.inner, outer_decay.inner = nn.Linear(2, 2), nn.Linear(2, 2)
+    outer_rate.lr = outer_decay.inner.lr = 0.5
+    outer_decay.weight_decay = outer_rate.inner.weight_decay = 0.25
+    model = nn.ModuleList([outer_rate, outer_decay])
+    groups = parameter_groups(model, lr=0.01)
+    counts = Counter(id(p) for group in groups for p in group["params"])
+    assert counts == {id(p): 1 for p in model.parameters()}
+    inner = [p for part in model for p in part.inner.parameters()]
+    for p in inner:
+        (group,) = [g for g in groups if any(p is q for q in g["params"])]
+        assert (group["lr"], group["weight_decay"]) == (0.5, 0.25)
