@@ -4,7 +4,7 @@ The model runs on nodes of a graph and on triples.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,7 @@ from curvlab.layers.curved_branches import (
     entropy,
 )
 from curvlab.models.cat_tokens import NeighbourTokens, NodeTokens, TripleTokens
-from curvlab.models.encoder import FlatEncoder, LastPass
+from curvlab.models.encoder import FlatEncoder
 from curvlab.models.triple_scorer import DotProductScorer
 from curvlab.options import (
     Activation,
@@ -109,6 +109,13 @@ class CurvatureBlock(nn.Module):
             return outputs.mean(-1), None
         weights = self.router(x)
         return torch.linalg.vecdot(outputs, weights.unsqueeze(-2).to(outputs.dtype)), weights
+
+
+class _Routings(list[Tensor]):
+    """Branch weights of each block in the last forward pass; copies of the model have none."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ()
 
 
 class CAT(FlatEncoder, DotProductScorer):
@@ -206,7 +213,7 @@ class CAT(FlatEncoder, DotProductScorer):
             # The second of two equal branches is called `euclidean_2`.
             self.branch_names.append(name if count == 1 else f"{name}_{count}")
         self.dim_out = dim
-        self._weights = LastPass()
+        self._routings = _Routings()
 
     @property
     def num_entities(self) -> int:
@@ -228,7 +235,7 @@ class CAT(FlatEncoder, DotProductScorer):
             x, weights = block(x, mask)
             if weights is not None:
                 routings.append(weights[:, :count].flatten(0, 1))
-        self._weights = LastPass(routings)
+        self._routings = _Routings(routings)
         return x[:, :count].flatten(0, 1)
 
     @property
@@ -273,14 +280,14 @@ class CAT(FlatEncoder, DotProductScorer):
         return self._with_entropy(super().triple_loss(loss))
 
     def _with_entropy(self, loss: Tensor) -> Tensor:
-        if self.entropy is None or not self._weights:
+        if self.entropy is None or not self._routings:
             return loss
-        return loss + self.entropy(torch.stack(self._weights))
+        return loss + self.entropy(torch.stack(self._routings))
 
     @property
     def routing(self) -> Tensor | None:
         """Weights `[queries or nodes, branches]` of the last pass, mean over blocks, if routed."""
-        return torch.stack(self._weights).mean(0) if self._weights else None
+        return torch.stack(self._routings).mean(0) if self._routings else None
 
 
 class NeighbourCAT(CAT):

@@ -16,13 +16,6 @@ from curvlab.layers.spaces import TakesManifold, manifold_class
 from curvlab.manifolds import Euclidean, Manifold, Product
 
 
-class LastPass(list[Tensor]):
-    """Tensors of a model's last forward pass; copies of the model start without them."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), ()
-
-
 class Encoder(TakesManifold, nn.Module):
     """Maps a prepared graph to points of `manifold_out`, one per node.
 

@@ -85,7 +85,7 @@ class Cells:
     """Identities of cells. A cell is composed when its identity is first asked for.
 
     Of a family of cells that differ in their seed, the first and the last cell are composed. If
-    the identity and the folder of the last follow from those of the first, the other cells are not
+    the identity and the folder of the last follow from those of the first, no further cell is
     composed.
 
     Args:

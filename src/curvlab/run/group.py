@@ -29,7 +29,7 @@ WAIT = timedelta(days=30)
 """Longest wait of a process for work: the first process may wait for another run's folder."""
 
 ACCEPTANCE_SECONDS = 1800.0
-"""Seconds within which the other processes accept the first one's work."""
+"""Seconds within which all processes accept the first one's work."""
 
 END = "end"
 """The last message of the first process."""

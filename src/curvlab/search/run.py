@@ -57,7 +57,7 @@ def search(command: Command) -> Result:
     """
     folder = RunDirectory(Path(HydraConfig.get().runtime.output_dir))
     config = command.config
-    endless = copy.deepcopy(config)  # the budget is no part of a search's identity
+    endless = copy.deepcopy(config)  # a search's identity has no budget
     with open_dict(endless.search):
         del endless.search.trials
         del endless.search.minutes

@@ -140,7 +140,7 @@ class LorentzianScore(LinkDecoder):
 
         L = (margin + mean_i relu(margin - edge_i + non_edge_i)) / 2,
 
-    the mean over both columns of `[edge, non_edge]`, of which the first is constant.
+    the mean over both columns of `[edge, non_edge]`, the first of them constant.
 
     Source: code of HyboNet, and LRN's (their papers say Fermi-Dirac).
     """

@@ -133,7 +133,7 @@ def link_references(graph: Data, score: Callable[[Tensor, Tensor], float]) -> di
 def degree_product(graph: Data) -> Tensor:
     """Mean average precision of ranking pairs by the product of their degrees.
 
-    For each node this is the order of the other nodes' degrees.
+    For each node this is the order of all other nodes by their degrees.
     """
     nodes = int(graph.num_nodes or 0)
     distance = -degree(graph.edge_index[0], nodes).double()

@@ -22,7 +22,7 @@ Columns = tuple[Tensor, Tensor, Tensor]
 class NegativeSampling:
     """Loss of a batch's triples against samples.
 
-    The other attributes are options of `curvlab.tasks.kg_completion.KnowledgeGraphCompletion`.
+    All further attributes are options of `curvlab.tasks.kg_completion.KnowledgeGraphCompletion`.
 
     Attributes:
         encoder: model to train.

@@ -84,7 +84,7 @@ def _has_row_numbers(first: list[str], below: pd.DataFrame) -> bool:
 
 
 def _has_counts(frame: pd.DataFrame) -> bool:
-    """Whether the first line has the numbers of nodes and edges of the other lines."""
+    """Whether the first line has the numbers of nodes and edges that follow."""
     first = frame.iloc[0].dropna()
     below = frame.iloc[1:]
     if len(first) not in (2, 3) or len(below) < 2:

@@ -32,7 +32,7 @@ MOST_COLUMNS = 12
 """Number of columns that are compared to find the two ends."""
 
 SHARED = 0.5
-"""Share of a column's values that the other end's column has as well."""
+"""Share of a column's values that the column of the opposite end also has."""
 
 
 def edge_columns(

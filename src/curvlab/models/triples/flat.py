@@ -82,7 +82,7 @@ class _FlatScorer(FlatEncoder, TripleScorer):
         return self.drop_tail(tails)
 
     def is_inverse(self, relation: Tensor) -> Tensor:
-        """Whether relations are inverses without parameters of their own, `[queries, 1]`."""
+        """Whether relations are inverses without parameters, `[queries, 1]`."""
         return (relation >= self.relation_rows).unsqueeze(-1)
 
     def modulus(self, numbers: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ The neighbours' distances are computed from differences of coordinates, all othe
 matrix products: `D` is a function of one bilinear form of the two nodes' features
 (`curvlab.manifolds.pair_form`). A space without such a form uses plain autograd. Since `D` is
 symmetric, only tiles on and above the diagonal are computed, in arrays that stay in cache. The
-backward pass is explicit: it needs one matrix per component, of which the upper half is stored. The
+backward pass is explicit: it needs one matrix per component, stored as its upper half. The
 arrays are kept from step to step, since allocating them takes longer than the arithmetic.
 
 With a clamp `c` the loss is, as in the code that the paper builds on,
