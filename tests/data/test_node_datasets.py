@@ -5,8 +5,10 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
+from curvlab.data.datasets.labelled import GIVEN_MASKS
 from curvlab.data.splits.nodes import PARTS
 from curvlab.data.transforms.features import DegreeFeatures
+from curvlab.tables.runs import PUBLISHED_SPLITS
 from graphs import is_simple
 
 # Nodes, directed entries after cleaning, features, classes, as the papers' specifications state.
@@ -53,6 +55,12 @@ def test_statistics_and_a_simple_graph(name, real):
     assert data.y.dtype == torch.int64
     assert not data.x.is_sparse
     assert is_simple(data)
+
+
+@pytest.mark.parametrize("name", ["chameleon", "squirrel", "minesweeper", "tolokers", "actor"])
+def test_graphs_with_a_split_for_each_seed_have_ten(name, real):
+    data = real(name)
+    assert {data[part].shape[1] for part in GIVEN_MASKS} == {PUBLISHED_SPLITS}
 
 
 def test_citeseer_keeps_its_isolated_nodes_and_empty_rows(real):

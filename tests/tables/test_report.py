@@ -301,6 +301,48 @@ def test_a_published_comparison_counts_once(configs, write_run, tmp_path):
     assert claims_table([after])["comparisons"].tolist() == ["5", "4"]
 
 
+def test_a_verdict_that_needed_more_seeds_than_planned_says_so(configs, write_run, tmp_path):
+    """Five seeds are planned. On Chameleon eight decide what five do not, on Squirrel five do."""
+    (spec,) = load_table(configs, "lrn/table1")
+    chameleon = [2.0, 2.1, 1.9, 2.0, -1.0, 2.0, 2.0, 2.0]
+    differences = {"chameleon": chameleon, "squirrel": [3.0, 3.1] * 3}
+    for column, values in differences.items():
+        for seed, difference in enumerate(values):
+            for model, score in (("lrn", 50.0 + difference), ("hybonet", 50.0)):
+                extend(write_run(model, column, seed, score, table=spec.name), score=score)
+    claim = claim_of(build_report(spec, tmp_path), "lrn", "hybonet")
+    by_column = {one.column: one for one in claim.counted}
+    raw = {c: stats.ttest_1samp(values[:5], 0).pvalue for c, values in differences.items()}
+    assert raw["squirrel"] < 0.05 < raw["chameleon"]  # Holm multiplies the larger one by 1
+    found = comparison_table(claim).set_index("dataset")
+    said = "confirmed; undecided with the 5 planned seeds"
+    assert found.loc["Chameleon", ["seeds", "verdict"]].tolist() == ["8", said]
+    assert found.loc["Squirrel", ["seeds", "verdict"]].tolist() == ["6", "confirmed"]
+    assert by_column["squirrel"].at_first is not None
+    assert by_column["chameleon"].pairs.pairs == 8  # the word itself is that of all seeds
+
+
+@pytest.mark.parametrize(
+    ("seeds", "left"), [(5, "5 more splits"), (9, "1 more split"), (10, "no more splits")]
+)
+def test_no_more_seeds_are_asked_for_than_there_are_published_splits(
+    seeds, left, configs, write_run, tmp_path
+):
+    """Chameleon comes with ten splits: a run with seed=10 ends with an error."""
+    (spec,) = load_table(configs, "lrn/table1")
+    options = {"table": spec.name, "split": config_of(configs, "given")}
+    for seed in range(seeds):
+        for model, score in (("lrn", 50.0 + (-3.0) ** (seed % 2)), ("hybonet", 50.0)):
+            extend(write_run(model, "chameleon", seed, score, **options), score=score)
+    claim = claim_of(build_report(spec, tmp_path), "lrn", "hybonet")
+    (found,) = (one for one in claim.counted if one.column == "chameleon")
+    assert found.verdict.missing_pairs > 10 - seeds
+    assert found.verdict_in_words.endswith(f"more seeds); {left}")
+    assert found.command.endswith("'seed=range(10)'")
+    assert found.is_open is (seeds < 10)
+    assert (found in agenda([claim])) is (seeds < 10)
+
+
 def test_what_decides_most_per_hour_comes_first(spec, write_run, tmp_path):
     """Costs are those of stored runs, of shorter ones in proportion, for the missing seeds."""
     costs = {"web_edu": 100.0, "power": 10.0, "facebook": 1.0}

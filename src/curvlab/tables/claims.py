@@ -1,7 +1,7 @@
 """Main claims of the papers that one method is better than another, judged by our runs."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, isnan, nan
 from pathlib import Path
@@ -25,6 +25,7 @@ from curvlab.tables.boards import seed_scores
 from curvlab.tables.overview import MARGINS
 from curvlab.tables.render import decimal
 from curvlab.tables.report import Report
+from curvlab.tables.runs import PUBLISHED_EACH, PUBLISHED_SPLITS
 from curvlab.tables.spec import LENGTHS, Coordinate
 
 CLAIMS_LEGEND = (
@@ -36,6 +37,9 @@ CLAIMS_LEGEND = (
     "difference. *Undecided*: the interval is wider. *Not run*: no common seed. Hours are those "
     "that would decide the open comparisons on this machine, by the cost of stored runs and the "
     "spread so far. A plus sign: some comparisons have no stored run and are not in the hours. "
+    "Some comparisons were undecided with the planned seeds and judged again with more; the 95 % "
+    "do not allow for the second look. Where the planned seeds alone lead to another verdict, the "
+    "paper's page says so. "
     "`curvlab tables decide NAME` with a name of the last column prints the commands. Lines that "
     "begin with ↳ do not count. They repeat a comparison on another split, have no published "
     "number, have both methods off the table's protocol in the same way, or the paper prints the "
@@ -50,7 +54,8 @@ class Comparison:
     """Two methods on one data set: the published difference, ours, and the verdict.
 
     Positive differences agree with the claim. `counted` is whether the comparison is a published
-    one of the claim; `note` is the deviation that both methods share.
+    one of the claim; `note` is the deviation that both methods share. `at_first` is the verdict on
+    the seeds that the table plans, if more were run.
     """
 
     claim: "Claim"
@@ -64,11 +69,25 @@ class Comparison:
     counted: bool
     note: str
     seconds: float  # of the runs that would decide it; NaN without a stored run
+    splits: int | None = None  # of the data set, if each seed has one of them
+    at_first: Verdict | None = None
 
     @property
     def seeds(self) -> range:
-        """Seeds that would decide the comparison: the common seeds and the next ones."""
-        return range(self.pairs.pairs + (self.verdict.missing_pairs or 0))
+        """Seeds that would decide the comparison: the common seeds and the next ones.
+
+        A graph that comes with ten splits, one for each seed, has no more than ten.
+        """
+        missing = self.verdict.missing_pairs
+        if missing is None:
+            return range(self.splits or self.pairs.pairs)
+        wanted = self.pairs.pairs + missing
+        return range(wanted if self.splits is None else min(wanted, self.splits))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more runs could decide the comparison."""
+        return not self.verdict.decided and len(self.seeds) > self.pairs.pairs
 
     @property
     def hours(self) -> float:
@@ -84,13 +103,32 @@ class Comparison:
         cells = f"model={claim.method},{claim.baseline} dataset={self.column}"
         return f"curvlab train -m table={claim.table} {cells} {seeds}"
 
+    @property
+    def verdict_and_splits(self) -> str:
+        """The verdict, and how many splits are left if they are too few to decide it."""
+        missing = self.verdict.missing_pairs
+        left = None if self.splits is None else self.splits - self.pairs.pairs
+        if self.verdict.decided or left is None or (missing is not None and missing <= left):
+            return str(self.verdict)
+        return f"{self.verdict}; {left or 'no'} more split{'s' * (left != 1)}"
+
+    @property
+    def verdict_in_words(self) -> str:
+        """The verdict, with another one of the planned seeds alone, or hours of missing runs."""
+        text = self.verdict_and_splits
+        if self.verdict.word == NOT_RUN and self.seconds < inf:
+            text += f" ({self.hours:.1f} hours)"
+        if self.at_first and self.at_first.word != self.verdict.word:
+            text += f"; {self.at_first.word} with the {self.claim.first_seeds} planned seeds"
+        return f"{text} ({self.note})" if self.note else text
+
     def in_words(self, digits: int = 2) -> str:
         """The difference with its interval."""
         if not self.pairs.pairs:
             return ""
         mean = decimal(self.pairs.mean, digits, "+")
         if isnan(self.pairs.pm):
-            return f"{mean} ({self.pairs.pairs} seed{'s' * (self.pairs.pairs > 1)})"
+            return mean
         low = self.pairs.mean - self.pairs.pm
         high = self.pairs.mean + self.pairs.pm
         return f"{mean} ({decimal(low, digits, '+')} to {decimal(high, digits, '+')})"
@@ -127,10 +165,15 @@ class Claim:
     @cached_property
     def comparisons(self) -> list[Comparison]:
         """Published comparisons, followed by comparisons that do not count."""
-        counted = list(self._judged(self._counted))
+        counted = list(self._judged_twice(self._counted))
         finished = {one.column for one in counted if one.pairs.pairs}
         further = [column for column in self.report.columns if column not in finished]
-        return [*counted, *self._judged(further, counted=False)]
+        return [*counted, *self._judged_twice(further, counted=False)]
+
+    @property
+    def first_seeds(self) -> int:
+        """Number of seeds that the table plans, and at least those that a spread needs."""
+        return max(FEWEST_SPREAD, len(self.report.spec.planned_seeds))
 
     @property
     def counted(self) -> list[Comparison]:
@@ -159,10 +202,21 @@ class Claim:
         columns = [c for c in self.report.columns if c not in repeated]
         return [c for c in columns if self.published[c] > 0]
 
-    def _judged(self, columns: Sequence[Any], counted: bool = True) -> Iterator[Comparison]:
+    def _judged_twice(self, columns: Sequence[Any], counted: bool = True) -> Iterator[Comparison]:
+        """Comparisons on all seeds, each with the verdict on the planned ones if more were run."""
+        planned = self._judged(columns, counted, self.first_seeds)
+        first_verdicts = {one.column: one.verdict for one in planned}
+        for one in self._judged(columns, counted):
+            extended = one.pairs.pairs > self.first_seeds
+            yield replace(one, at_first=first_verdicts[one.column]) if extended else one
+
+    def _judged(
+        self, columns: Sequence[Any], counted: bool, seeds: int | None = None
+    ) -> Iterator[Comparison]:
+        """Comparisons on the first `seeds` common seeds, or on all."""
         pairs_by_column = {}
         for column in columns:
-            pairs, note = self._paired(column, counted)
+            pairs, note = self._paired(column, counted, seeds)
             if counted or pairs.pairs:
                 pairs_by_column[column] = (pairs, note)
         tested = [c for c, (pairs, _) in pairs_by_column.items() if pairs.pairs >= FEWEST_SPREAD]
@@ -177,8 +231,7 @@ class Claim:
             p = p_values.get(column, nan)
             verdict = judge_pairs(pairs, p, margin, max(1, len(tested)))
             label = self.report.labels["column", column]
-            seconds = self._seconds(column, verdict, pairs)
-            yield Comparison(
+            one = Comparison(
                 claim=self,
                 column=column,
                 label=label,
@@ -189,10 +242,20 @@ class Claim:
                 verdict=verdict,
                 counted=counted,
                 note=note,
-                seconds=seconds,
+                seconds=nan,
+                splits=self._splits(column),
             )
+            yield replace(one, seconds=self._seconds(one))
 
-    def _paired(self, column: Coordinate, at_protocol: bool) -> tuple[PairedDifferences, str]:
+    def _splits(self, column: Coordinate) -> int | None:
+        """Number of published splits of which each seed has one; None if seeds draw splits."""
+        runs = self.report.runs
+        each = runs[(runs["column"] == column) & (runs["draw"] == PUBLISHED_EACH)]
+        return None if each.empty else PUBLISHED_SPLITS
+
+    def _paired(
+        self, column: Coordinate, at_protocol: bool, seeds: int | None
+    ) -> tuple[PairedDifferences, str]:
         runs = self.report.runs
         selected = runs[(runs["column"] == column) & runs["row"].isin([self.method, self.baseline])]
         selected = selected[selected["status"] == "finished"]
@@ -205,17 +268,17 @@ class Claim:
         scores = seed_scores(selected)
         method_scores = scores.get((self.method, str(column)), {})
         baseline_scores = scores.get((self.baseline, str(column)), {})
-        return paired_by_seed(method_scores, baseline_scores), note
+        common = sorted(method_scores.keys() & baseline_scores.keys())[:seeds]
+        return paired_by_seed({seed: method_scores[seed] for seed in common}, baseline_scores), note
 
-    def _seconds(self, column: Coordinate, verdict: Verdict, pairs: PairedDifferences) -> float:
+    def _seconds(self, one: Comparison) -> float:
         """Seconds of the runs that would decide a comparison; NaN without a stored run."""
-        if verdict.decided:
+        if one.verdict.decided:
             return 0.0
-        if verdict.missing_pairs is None:
+        if one.verdict.missing_pairs is None and one.splits is None:
             return inf
-        seeds = range(pairs.pairs + verdict.missing_pairs)
         methods = (self.method, self.baseline)
-        return sum(self._seconds_of(method, column, seeds) for method in methods)
+        return sum(self._seconds_of(method, one.column, one.seeds) for method in methods)
 
     def _seconds_of(self, row: str, column: Coordinate, seeds: range) -> float:
         runs = self.report.collected
@@ -275,7 +338,7 @@ def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
 
 def _row(claim: Claim, comparisons: Sequence[Comparison]) -> dict[str, str]:
     words = [one.verdict.word for one in comparisons]
-    open_ones = [one for one in comparisons if not one.verdict.decided]
+    open_ones = [one for one in comparisons if one.is_open]
     hours = sum(one.hours for one in open_ones if 0 <= one.hours < inf)
     unknown = "+" * any(not one.hours < inf for one in open_ones)
     return {
@@ -290,29 +353,26 @@ def _row(claim: Claim, comparisons: Sequence[Comparison]) -> dict[str, str]:
 
 def comparison_table(claim: Claim) -> pd.DataFrame:
     """A row of text for each comparison of a claim."""
-    rows = []
-    for one in claim.comparisons:
-        verdict = str(one.verdict)
-        if one.verdict.word == NOT_RUN and one.seconds < inf:
-            verdict += f" ({one.hours:.1f} hours)"
-        rows.append(
-            {
-                "dataset": one.label if one.counted else f"{BELOW} {one.label}",
-                "published": decimal(one.published, claim.digits, "+"),
-                "ours": one.in_words(claim.digits),
-                "margin": f"±{one.margin:.{claim.digits}f}",
-                "verdict": " ".join(filter(None, [verdict, one.note and f"({one.note})"])),
-            }
-        )
+    rows = [
+        {
+            "dataset": one.label if one.counted else f"{BELOW} {one.label}",
+            "published": decimal(one.published, claim.digits, "+"),
+            "ours": one.in_words(claim.digits),
+            "seeds": str(one.pairs.pairs or ""),
+            "margin": f"±{one.margin:.{claim.digits}f}",
+            "verdict": one.verdict_in_words,
+        }
+        for one in claim.comparisons
+    ]
     return pd.DataFrame(rows)
 
 
 def agenda(claims: Sequence[Claim]) -> list[Comparison]:
-    """Undecided and missing comparisons, the cheapest first.
+    """Undecided and missing comparisons that more runs could decide, the cheapest first.
 
     Comparisons without a stored run come last, since a run must first be timed.
     """
-    open_comparisons = [one for claim in claims for one in claim.counted if not one.verdict.decided]
+    open_comparisons = [one for claim in claims for one in claim.counted if one.is_open]
     return sorted(open_comparisons, key=lambda one: inf if isnan(one.seconds) else one.seconds)
 
 
@@ -320,7 +380,7 @@ def agenda_in_words(claims: Sequence[Claim]) -> Iterator[str]:
     """Two lines for each item of the agenda, with its cost and command, and a last line on all."""
     comparisons = agenda(claims)
     for one in comparisons:
-        yield f"{_hours(one.seconds):>12}  {one.claim.claim}, {one.label}: {one.verdict}"
+        yield f"{_hours(one.seconds):>12}  {one.claim.claim}, {one.label}: {one.verdict_and_splits}"
         yield f"{'':>12}  {one.command}"
     hours = sum(one.hours for one in comparisons if one.hours < inf)
     unknown = sum(not one.hours < inf for one in comparisons)

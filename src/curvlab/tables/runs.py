@@ -34,7 +34,9 @@ OUTDATED = "outdated.csv"
 
 DEFAULT = "default"  # the value of an argument that is not set; null is another value
 _NUMBERS = count()
-VARYING = ("published_each", "own_each")  # draws of a split that differ from seed to seed
+PUBLISHED_EACH = "published_each"  # draw of a split: one of the published ones for each seed
+PUBLISHED_SPLITS = 10  # number of these, of each graph that has them
+VARYING = (PUBLISHED_EACH, "own_each")  # draws of a split that differ from seed to seed
 
 
 def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None) -> pd.DataFrame:
