@@ -28,6 +28,12 @@ from curvlab.tables.claims import (
     summary_table,
     verdict_in_words,
 )
+from curvlab.tables.nearest_pass import (
+    NEAREST_LEGEND,
+    RESIDUAL_LEGEND,
+    nearest_pass_table,
+    residual_table,
+)
 from curvlab.tables.overview import overview, status, totals, totals_in_words
 from curvlab.tables.page import page
 from curvlab.tables.render import (
@@ -112,10 +118,11 @@ def block(results: Path, words: str) -> str:
     """Text between two marks.
 
     `status`, `totals`, `leaderboard TASK [CURVED:FLAT ...]`, a table, `TABLE 2` for its
-    second part, or `TABLE ROW COLUMN` for a cell of its first; `file NAME.csv COLUMN ...` for
-    columns of a file next to the results; `claims`; `claim TABLE METHOD OTHER` for its
-    verdicts; `cell TABLE ROW COLUMN` for a number alone, `TABLE#2` for
-    its second part's; `paired TABLE ROW COLUMN ROW COLUMN` for the first cell less the second.
+    second part, or `TABLE ROW COLUMN` for a cell of its first; `passes TABLE` for the pass that
+    comes nearest to its published numbers; `file NAME.csv COLUMN ...` for columns of a file next
+    to the results; `claims`; `claim TABLE METHOD OTHER` for its verdicts; `cell TABLE ROW COLUMN`
+    for a number alone, `TABLE#2` for its second part's; `paired TABLE ROW COLUMN ROW COLUMN` for
+    the first cell less the second.
     """
     match words.split():
         case ["status"]:
@@ -133,6 +140,8 @@ def block(results: Path, words: str) -> str:
             return summary(read_repeated(results), len(cheapest_runs(results)))
         case ["claims", paper]:
             return paper_claims(results, paper)
+        case ["passes", name]:
+            return nearest_passes(results, name)
         case ["summary"]:
             return markdown_table(summary_table(_main_claims(results)))
         case ["claim", table, method, other, *which] if which in ([], ["others"]):
@@ -163,6 +172,14 @@ def block(results: Path, words: str) -> str:
     raise UsageError(
         f"<!-- tables.py {words} -->: say status, TABLE, the number of its part, or ROW COLUMN"
     )
+
+
+def nearest_passes(results: Path, name: str) -> str:
+    """Which ranks and which pass are nearest to a table's published numbers, and what remains."""
+    reports = _reports(name, results)
+    nearest = markdown_table(nearest_pass_table(reports, results))
+    residuals = markdown_table(residual_table(reports))
+    return f"{nearest}\n{NEAREST_LEGEND}\n\n{residuals}\n{RESIDUAL_LEGEND}\n"
 
 
 def _panel(panels: Sequence[Any], table: str, number: str) -> Any:

@@ -85,7 +85,7 @@ def answers(folder: Path) -> pd.DataFrame:
             )
     if not rows:
         raise UsageError(
-            f"{folder} has no study of {', '.join(GEOMETRIES)}: run study=spaces on them"
+            f"no study of {', '.join(GEOMETRIES)} in {folder}: run study=spaces on them"
         )
     return pd.DataFrame(rows)
 
