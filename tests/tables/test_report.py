@@ -1,6 +1,6 @@
 """Cells of a table: means, verdicts, ranks, and the sentences around them."""
 
-from math import nan, sqrt
+from math import isnan, nan, sqrt
 
 import numpy as np
 import pandas as pd
@@ -362,6 +362,24 @@ def test_what_decides_most_per_hour_comes_first(spec, write_run, tmp_path):
     assert lines[-1].startswith(
         "4 comparisons are open, about 0.1 hours on this machine; 1 have no"
     )
+
+
+def test_the_hours_of_shorter_runs_are_unknown_if_the_table_states_no_length(
+    configs, write_run, tmp_path
+):
+    """The fits end where they no longer improve, after at most 50,000 steps by their recipe."""
+    spec, _ = load_table(configs, "polyformer/table2")
+    column = "filter_images__mixed_low_pass"
+    for model in ("polyattn_cheb", "chebnet2"):
+        options = {"table": spec.name, "steps": 500, "metric": "r2"}
+        extend(write_run(model, column, 0, 0.9, **options), wall_seconds=60.0)
+    whole = claim_of(build_report(spec, tmp_path), "polyattn_cheb", "chebnet2").counted[0]
+    assert whole.seconds == pytest.approx(4 * 60.0)
+    for model in ("polyattn_cheb", "chebnet2"):
+        path = tmp_path / spec.name / column / model / "" / "seed0" / "result.json"
+        extend(path, changed=["trainer.max_steps=500"])
+    shorter = claim_of(build_report(spec, tmp_path), "polyattn_cheb", "chebnet2").counted[0]
+    assert isnan(shorter.seconds)
 
 
 # Ranks

@@ -287,12 +287,21 @@ class Claim:
         seeds_to_run = len(seeds) - min(len(seeds), at_protocol["seed"].nunique())
         timed = selected if at_protocol.empty else at_protocol
         timed = timed[timed["seconds"].notna() & (timed["steps"] > 0)]
+        timed = timed[timed["changed"].map(self._length_is_known)]
         if not seeds_to_run:
             return 0.0
         if timed.empty:
             return nan
         seconds = timed["seconds"] * timed.apply(self._longer, axis=1)
         return seeds_to_run * float(seconds.median())
+
+    def _length_is_known(self, changed: str) -> bool:
+        """Whether the ratio of a run's length to that of the table is known.
+
+        It is not if the run set a length that only a recipe or a task has.
+        """
+        planned = self.report.spec.planned_length
+        return not any(f"trainer.{key}=" in changed for key in LENGTHS if not planned.get(key))
 
     def _longer(self, run: "pd.Series[Any]") -> float:
         """Length of a run at the table's protocol divided by that of a stored run."""
