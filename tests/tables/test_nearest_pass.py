@@ -5,6 +5,7 @@ from math import sqrt
 import pytest
 
 from composing import CONFIGS
+from curvlab.analysis.style import metric_name
 from curvlab.tables.nearest_pass import nearest_pass_table, residual_table, residuals_by_pass
 from curvlab.tables.report import build_report
 from curvlab.tables.spec import load_table
@@ -55,6 +56,6 @@ def test_every_pass_of_a_run_has_the_residual_of_each_metric(reports, tmp_path):
 
 
 def test_residuals_of_filtered_ranks_stand_in_brackets(reports):
-    (row,) = residual_table(reports).to_dict("records")
+    (row,) = residual_table(reports, metric_name).to_dict("records")
     assert row["FB15k-237, MRR"] == "\N{MINUS SIGN}0.010 (+0.100)"
     assert row["FB15k-237, Hits@10"] == "+0.030 (+0.200)"

@@ -176,9 +176,11 @@ def block(results: Path, words: str) -> str:
 
 def nearest_passes(results: Path, name: str) -> str:
     """Which ranks and which pass are nearest to a table's published numbers, and what remains."""
+    from curvlab.analysis.style import metric_name  # matplotlib
+
     reports = _reports(name, results)
     nearest = markdown_table(nearest_pass_table(reports, results))
-    residuals = markdown_table(residual_table(reports))
+    residuals = markdown_table(residual_table(reports, metric_name))
     return f"{nearest}\n{NEAREST_LEGEND}\n\n{residuals}\n{RESIDUAL_LEGEND}\n"
 
 

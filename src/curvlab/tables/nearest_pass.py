@@ -1,6 +1,6 @@
 """Which ranks, filtered or raw, and which pass of a training are nearest to published numbers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -62,26 +62,28 @@ def nearest_pass_table(reports: Sequence[Report], results: Path) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def residual_table(reports: Sequence[Report]) -> pd.DataFrame:
-    """A row of text for each method: its residuals on raw ranks, and in brackets on filtered."""
-    from curvlab.analysis.style import metric_name  # matplotlib
+def residual_table(reports: Sequence[Report], metric_name: Callable[[str], str]) -> pd.DataFrame:
+    """A row of text for each method: its residuals on raw ranks, and in brackets on filtered.
 
+    Args:
+        reports: panels of a table, one for each metric and kind of ranks.
+        metric_name: gives a metric's name for readers.
+    """
     residuals = published_residuals(reports)
     index = ["row", "column", "metric"]
-    by_ranks = residuals.pivot(index=index, columns="ranks", values="residual")
-    columns = _column_labels(reports[0])
-    rows = []
-    for row in residuals["row"].unique():
-        texts = {"method": reports[0].labels["row", row]}
-        for column, label in columns.items():
-            for metric in residuals["metric"].unique():
-                if (row, column, metric) in by_ranks.index:
-                    both = by_ranks.loc[(row, column, metric)]
-                    raw = decimal(both[RAW], DIGITS, "+")
-                    filtered = decimal(both[FILTERED], DIGITS, "+")
-                    texts[f"{label}, {metric_name(metric)}"] = f"{raw} ({filtered})"
-        rows.append(texts)
-    return pd.DataFrame(rows)
+    by_ranks = residuals.pivot(index=index, columns="ranks", values="residual").dropna()
+    rows: dict[Any, dict[str, str]] = {}
+    for cell in by_ranks.reset_index().to_dict("records"):
+        raw = decimal(cell[RAW], DIGITS, "+")
+        filtered = decimal(cell[FILTERED], DIGITS, "+")
+        label = reports[0].labels["column", cell["column"]]
+        place = f"{label}, {metric_name(cell['metric'])}"
+        rows.setdefault(cell["row"], {})[place] = f"{raw} ({filtered})"
+    labels = [reports[0].labels["row", row] for row in reports[0].rows if row in rows]
+    texts = [rows[row] for row in reports[0].rows if row in rows]
+    table = pd.DataFrame(texts).sort_index(axis=1)
+    table.insert(0, "method", labels)
+    return table
 
 
 def root_mean_square(values: "pd.Series[float]") -> float:
