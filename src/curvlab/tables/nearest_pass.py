@@ -119,12 +119,12 @@ def _validation_residuals(reports: Sequence[Report], results: Path) -> Iterator[
         published = report.cells.set_index(["row", "column"])["paper_mean"].dropna()
         for run in report.runs.to_dict("records"):
             place = (run["row"], run["column"])
-            epochs = (run["config"].get("trainer") or {}).get("epochs")
+            steps_per_pass = (run["config"].get("trainer") or {}).get("steps_per_epoch")
             text = text_of(results / report.spec.name / Path(run["path"]).with_name("metrics.csv"))
-            if place not in published.index or not epochs or text is None:
+            if place not in published.index or not steps_per_pass or text is None:
                 continue
             curve = pd.read_csv(StringIO(text))
-            passes = (curve["step"] * epochs / run["steps"]).round().astype(int)
+            passes = curve["step"] // steps_per_pass
             for number, value in zip(passes, curve[validation], strict=True):
                 yield {
                     "row": run["row"],
