@@ -10,7 +10,8 @@ from scipy import stats
 from composing import CONFIGS
 from curvlab.statistics import holm, published_std, summarise, welch_pm
 from curvlab.tables.cells import add_ranks as with_ranks
-from curvlab.tables.claims import Claim, agenda, agenda_in_words, claims_table, comparison_table
+from curvlab.tables.claim_texts import agenda_in_words, claims_table, comparison_table
+from curvlab.tables.claims import Claim, agenda
 from curvlab.tables.render import markdown
 from curvlab.tables.report import build_report
 from curvlab.tables.spec import load_table

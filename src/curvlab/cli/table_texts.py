@@ -18,16 +18,15 @@ from curvlab.config.folder import CONFIGS, REPOSITORY
 from curvlab.errors import UsageError
 from curvlab.tables.add import add_runs
 from curvlab.tables.boards import ScoredTable, TaskBoard, board, difference, scored_tables
-from curvlab.tables.claims import (
+from curvlab.tables.claim_texts import (
     CLAIMS_LEGEND,
-    Claim,
     agenda_in_words,
     claims_table,
     comparison_table,
-    load_claims,
     summary_table,
     verdict_in_words,
 )
+from curvlab.tables.claims import Claim, load_claims
 from curvlab.tables.nearest_pass import (
     NEAREST_LEGEND,
     RESIDUAL_LEGEND,

@@ -35,7 +35,7 @@ OUTDATED = "outdated.csv"
 DEFAULT = "default"  # the value of an argument that is not set; null is another value
 _NUMBERS = count()
 PUBLISHED_EACH = "published_each"  # draw of a split: one of the published ones for each seed
-PUBLISHED_SPLITS = 10  # number of these, of each graph that has them
+PUBLISHED_SPLITS = 10  # number of these, of each graph in the papers' tables that has them
 VARYING = (PUBLISHED_EACH, "own_each")  # draws of a split that differ from seed to seed
 
 

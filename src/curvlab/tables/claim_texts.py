@@ -1,0 +1,118 @@
+"""Claims of the papers and their verdicts, as tables and sentences."""
+
+from collections.abc import Iterator, Sequence
+from math import inf, isnan
+
+import pandas as pd
+
+from curvlab.statistics import FEWEST_SPREAD, LEVEL, VERDICTS
+from curvlab.tables.claims import SECONDS, Claim, Comparison, agenda
+from curvlab.tables.overview import MARGINS
+from curvlab.tables.render import decimal
+
+CLAIMS_LEGEND = (
+    "Each published comparison counts once, where the paper prints the first method as better. Our "
+    "runs at the table's protocol are paired by seed. *Confirmed* and *contradicted*: they differ "
+    f"at {1 - LEVEL:.0%} (t test, Holm's correction over the comparisons of a line that have "
+    f"{FEWEST_SPREAD} seeds). *Level*: neither, and the 95 % interval of the difference lies "
+    f"within the margin. The margin is {MARGINS}, and never less than half of the published "
+    "difference. *Undecided*: the interval is wider. *Not run*: no common seed. Hours are those "
+    "that would decide the open comparisons on this machine, by the cost of stored runs and the "
+    "spread so far. A plus sign: some comparisons have no stored run and are not in the hours. "
+    "Some comparisons were undecided with the planned seeds and judged again with more; the 95 % "
+    "do not allow for the second look. Where the planned seeds alone lead to another verdict, the "
+    "paper's page says so. "
+    "`curvlab tables decide NAME` with a name of the last column prints the commands. Lines that "
+    "begin with ↳ do not count. They repeat a comparison on another split, have no published "
+    "number, have both methods off the table's protocol in the same way, or the paper prints the "
+    "second method as better."
+)
+BELOW = "↳"
+
+
+def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
+    """A row of text for each claim, and a row below it for comparisons that do not count."""
+    rows = []
+    for claim in claims:
+        rows.append(_row(claim, claim.counted))
+        rows[-1] |= {"paper": claim.paper, "claim": f"[{claim.claim}]({claim.link})"}
+        uncounted = [one for one in claim.comparisons if not one.counted]
+        if uncounted:
+            rows.append(_row(claim, uncounted) | {"claim": BELOW, "decide": "", "hours": ""})
+    return pd.DataFrame(rows)
+
+
+def _row(claim: Claim, comparisons: Sequence[Comparison]) -> dict[str, str]:
+    words = [one.verdict.word for one in comparisons]
+    open_ones = [one for one in comparisons if one.is_open]
+    hours = sum(one.hours for one in open_ones if 0 <= one.hours < inf)
+    unknown = "+" * any(not one.hours < inf for one in open_ones)
+    return {
+        "paper": "",
+        "claim": "",
+        "comparisons": str(len(comparisons)),
+        **{word: str(words.count(word) or "") for word in VERDICTS},
+        "hours": f"{hours:.1f}{unknown}" if open_ones else "",
+        "decide": f"`{claim.name}`" if open_ones else "",
+    }
+
+
+def comparison_table(claim: Claim) -> pd.DataFrame:
+    """A row of text for each comparison of a claim."""
+    rows = [
+        {
+            "dataset": one.label if one.counted else f"{BELOW} {one.label}",
+            "published": decimal(one.published, claim.digits, "+"),
+            "ours": one.in_words(claim.digits),
+            "seeds": str(one.pairs.pairs or ""),
+            "margin": f"±{one.margin:.{claim.digits}f}",
+            "verdict": one.verdict_in_words,
+        }
+        for one in claim.comparisons
+    ]
+    return pd.DataFrame(rows)
+
+
+def agenda_in_words(claims: Sequence[Claim]) -> Iterator[str]:
+    """Two lines for each item of the agenda, with its cost and command, and a last line on all."""
+    comparisons = agenda(claims)
+    for one in comparisons:
+        yield f"{_hours(one.seconds):>12}  {one.claim.claim}, {one.label}: {one.verdict_and_splits}"
+        yield f"{'':>12}  {one.command}"
+    hours = sum(one.hours for one in comparisons if one.hours < inf)
+    unknown = sum(not one.hours < inf for one in comparisons)
+    remark = f"; {unknown} have no stored run, time one of each first" if unknown else ""
+    count = len(comparisons)
+    yield f"{count} comparisons are open, about {hours:.1f} hours on this machine{remark}"
+
+
+def _hours(seconds: float) -> str:
+    if isnan(seconds):
+        return "hours: ?"
+    return f"{seconds / SECONDS:.2f} hours" if seconds < inf else "no number"
+
+
+def summary_table(claims: Sequence[Claim]) -> pd.DataFrame:
+    """Number of published comparisons of each paper with each of the five words, as text."""
+    rows = []
+    for paper in dict.fromkeys(claim.paper for claim in claims):
+        of_paper = [claim for claim in claims if claim.paper == paper]
+        counts = {word: sum(claim.counts[word] for claim in of_paper) for word in VERDICTS}
+        page = f"[{paper}](docs/results/{of_paper[0].folder}.md)"
+        words = {word: str(count or "") for word, count in counts.items()}
+        rows.append({"paper": page, "comparisons": str(sum(counts.values())), **words})
+    return pd.DataFrame(rows)
+
+
+def verdict_in_words(claim: Claim, counted: bool = True) -> str:
+    """Verdicts of a claim's comparisons: a list of data sets for each word."""
+    labels_by_word: dict[str, list[str]] = {word: [] for word in VERDICTS}
+    for one in claim.comparisons:
+        if one.counted == counted:
+            labels_by_word[one.verdict.word].append(one.label)
+    parts = [f"{word} on {_listed(labels)}" for word, labels in labels_by_word.items() if labels]
+    return ", ".join(parts) or "without a published comparison"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
