@@ -77,7 +77,7 @@ class HyperbolicScorer(TripleScorer):
         if len(kappa) > 1:  # the relations' scales differ
             kappa = torch.full_like(kappa[:1], UNIT)
         scale = (-kappa).sqrt()
-        return k_space.expmap0_projected(scale * self.entities.weight, UNIT)
+        return unit_point(scale * self.entities.weight)
 
     def scale(self, batch: Data) -> Tensor:
         """Factor s = sqrt(-kappa) of each query, `[queries, 1]`, or of all, `[1, 1]`."""
@@ -91,7 +91,7 @@ class HyperbolicScorer(TripleScorer):
 
         def points(relation: Tensor) -> Tensor:
             scale = self.scale(Data(relation=relation))
-            return k_space.expmap0_projected(scale * translations(relation), UNIT)
+            return unit_point(scale * translations(relation))
 
         return per_relation(batch, points)
 
@@ -109,7 +109,7 @@ class HyperbolicScorer(TripleScorer):
     def tails(self, batch: Data) -> Tensor:
         """Points of the unit ball `[triples, dim]`, whose distance to the query is the score's."""
         tail = self.entities(batch.tail)
-        return k_space.expmap0_projected(self.scale(batch) * tail, UNIT)
+        return unit_point(self.scale(batch) * tail)
 
     def sort_queries(self, batch: Data) -> Data:
         """Sort by relation: the queries of a relation share its factors and those of entities."""
@@ -205,7 +205,7 @@ class MuRP(HyperbolicScorer):
 
     def forward(self, batch: Data) -> Tensor:
         vectors = self.stretches(batch.relation) * self.entities(batch.head)
-        return k_space.expmap0_projected(self.scale(batch) * vectors, UNIT)
+        return unit_point(self.scale(batch) * vectors)
 
     def tails(self, batch: Data) -> Tensor:
         shifts = self.shifts(batch, self.translations)
@@ -240,7 +240,7 @@ class RotH(HyperbolicScorer):
 
     def forward(self, batch: Data) -> Tensor:
         head = self.entities(batch.head)
-        point = k_space.expmap0_projected(self.scale(batch) * head, UNIT)
+        point = unit_point(self.scale(batch) * head)
         shift = self.shifts(batch, self.translations)
         last_shift = self.shifts(batch, self.last_translations)
         turns = self.turns(batch, self.rotations)
@@ -293,10 +293,15 @@ class AttH(RotH):
         products = (context * images).sum(-1, keepdim=True)
         weights = (products / math.sqrt(self.dim_out)).softmax(1)
         mean = (weights * images).sum(1)
-        point = k_space.expmap0_projected(scale * mean, UNIT)
+        point = unit_point(scale * mean)
         shift = self.shifts(batch, self.translations)
         point = k_space.mobius_add(point, shift, UNIT)
         return k_space.project(point, UNIT)
+
+
+def unit_point(vectors: Tensor) -> Tensor:
+    """Points exp0(v) of the unit ball, `[..., dim] -> [..., dim]`, none of them beyond its rim."""
+    return k_space.expmap0_projected(vectors, UNIT)
 
 
 def rotate(turns: Tensor, x: Tensor) -> Tensor:
