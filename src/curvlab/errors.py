@@ -1,6 +1,7 @@
 """Errors that the user reads as one sentence."""
 
 import errno
+import re
 import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -12,6 +13,9 @@ LONGEST = 400
 """Largest number of characters in a printed sentence: the program's name and two paths fit."""
 
 FAULT = "\n  - "  # start of each fault's line in an error with several faults
+
+MORE_THAN_A_MESSAGE = r"Config search path|\n +full_key:"
+"""What follows a message of Hydra's, and one of OmegaConf's."""
 
 NO_ROOM = "Free disk space, or name another folder that can be written."
 NO_SHARED_MEMORY = (
@@ -74,9 +78,14 @@ def error_sentence(error: Exception) -> str:
     return shorten_sentence(text)
 
 
-def omegaconf_message(error: Exception) -> str:
-    """Message of an OmegaConf error, without node types."""
-    return str(error).splitlines()[0]
+def configuration_message(error: Exception) -> str:
+    """Message of an error of Hydra or OmegaConf, or of the refusal by a resolver that caused it."""
+    behind: BaseException | None = error
+    while behind is not None:
+        if isinstance(behind, UsageError):
+            return str(behind)
+        behind = behind.__cause__ or behind.__context__  # OmegaConf hides its context
+    return re.split(MORE_THAN_A_MESSAGE, str(error))[0]
 
 
 def import_message(error: Exception) -> str:

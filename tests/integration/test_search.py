@@ -10,6 +10,7 @@ from statistics import mean
 import pytest
 import yaml
 from hydra.types import RunMode
+from omegaconf import OmegaConf
 from optuna.trial import TrialState
 from tiny_runs import TREE, composed
 
@@ -18,6 +19,8 @@ import curvlab.search.run as search_run
 import curvlab.study.run as study_run
 from curvlab.cli.adopt import main
 from curvlab.cli.overrides import check_overrides
+from curvlab.config import resolvers
+from curvlab.config.compose import compose
 from curvlab.errors import DivergedError, UsageError
 from curvlab.results.result import read_result
 from curvlab.run.command import Command
@@ -308,6 +311,32 @@ def test_the_winner_becomes_the_default_but_the_command_line_wins(
     }
     assert found["trials"]["of"] == 8
     assert found.keys() > {"study", "date", "commit"}
+
+
+def test_a_table_takes_values_from_a_folder_of_its_own(
+    search_here, scored, folder, configs, capsys, monkeypatch
+):
+    monkeypatch.setattr(resolvers, "CONFIGS", configs)
+    words = ["model=gcn", "dataset=disease_synthetic", "split=random_60_20_20"]
+    of_table = "override /recipe: ${searched:own,${model},${dataset},${split}}"
+    table = f"# @package _global_\ndefaults:\n  - {of_table}\nexperiment: own/table\n"
+    (configs / "table" / "own").mkdir()
+    (configs / "table" / "own" / "table.yaml").write_text(table)
+    with pytest.raises(UsageError, match=r"no search has written own values for model=gcn"):
+        compose([*words, "table=own/table"], configs)
+    search_here(*SEARCH, "search.trials=8")
+    by_default = configs / "recipe" / "node_classification" / "gcn.yaml"
+    before = by_default.read_text()
+    assert main(["--configs", str(configs), str(folder), "--into", "own"]) == 0
+    path = configs / "recipe" / "own" / "gcn.yaml"
+    assert f"wrote {KEY} in {path}" in capsys.readouterr().out
+    assert by_default.read_text() == before
+    winner = max(trials(folder), key=lambda trial: trial.value)
+    of_cell = compose([*words, "table=own/table"], configs)
+    alone = compose(words, configs)
+    for key, value in winner.params.items():
+        assert OmegaConf.select(of_cell, key) == value
+    assert {key: OmegaConf.select(alone, key) for key in DEFAULTS} == DEFAULTS
 
 
 def test_the_winner_on_a_graph_given_by_its_path_is_a_command_and_no_recipe(

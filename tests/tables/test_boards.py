@@ -64,6 +64,20 @@ def test_the_table_with_the_better_validation_counts_not_the_better_test(write, 
     assert "2 models on 1 datasets: 2 of 2 cells" in found.text()
 
 
+def test_the_board_of_a_table_has_its_runs_alone(write, of_task, configs, tmp_path):
+    for place, model in enumerate(("gcn", "mlp", "sage")):
+        for dataset in ("cora", "texas"):
+            write("fpst/table1", model, dataset, 0, 90.0 - place, val=70.0)
+            write("budget/node_classification", model, dataset, 0, 80.0 + place, val=60.0)
+    found = board(configs, "budget/node_classification", tmp_path)
+    assert found.scores.loc["GCN"].tolist() == [80.0, 80.0]
+    assert dict(found.block.mean_ranks) == {"GraphSAGE": 1.0, "MLP": 2.0, "GCN": 3.0}
+    assert "Node classification at one budget" in found.block.title
+    assert dict(of_task().block.mean_ranks) == {"GCN": 1.0, "MLP": 2.0, "GraphSAGE": 3.0}
+    with pytest.raises(UsageError, match="no table has a finished run of fpst/fig3"):
+        board(configs, "fpst/fig3", tmp_path)
+
+
 def test_a_model_is_judged_by_those_it_meets(write, of_task):
     scores = {
         "gcn": {"cora": 3.0, "texas": 1.0},

@@ -10,7 +10,12 @@ from scipy import stats
 from composing import CONFIGS
 from curvlab.statistics import holm, published_std, summarise, welch_pm
 from curvlab.tables.cells import add_ranks as with_ranks
-from curvlab.tables.claim_texts import agenda_in_words, claims_table, comparison_table
+from curvlab.tables.claim_texts import (
+    agenda_in_words,
+    claims_table,
+    comparison_table,
+    verdict_in_words,
+)
 from curvlab.tables.claims import Claim, agenda
 from curvlab.tables.render import markdown
 from curvlab.tables.report import build_report
@@ -271,6 +276,29 @@ def test_a_claim_is_judged_where_runs_of_the_tables_protocol_share_seeds(spec, w
     table = claims_table([claim])
     assert table["comparisons"].tolist() == ["4", "1"]
     assert comparison_table(claim)["verdict"].tolist()[:2] == ["confirmed", "contradicted"]
+
+
+def test_a_sentence_names_data_sets_but_not_many_that_were_not_run(spec, write_run, tmp_path):
+    def words():
+        return verdict_in_words(claim_of(build_report(spec, tmp_path), "fpst", "tokengt"))
+
+    def write(column):
+        for seed, noise in enumerate((0.0, 0.5, -0.4)):
+            write_run("fpst", column, seed, 99.0 + noise)
+            write_run("tokengt", column, seed, 89.0 - noise)
+
+    assert words() == "not run on any of 4 data sets"
+    write("web_edu")
+    assert words() == "confirmed on Web-Edu, not run on Power, Facebook and Bio-Worm"
+    write("power")
+    assert words() == "confirmed on Web-Edu and Power, not run on Facebook and Bio-Worm"
+    (of_graphs,) = load_table(CONFIGS, "hypformer/table2")
+    claim = claim_of(build_report(of_graphs, tmp_path), "hypformer", "sgformer")
+    assert verdict_in_words(claim) == "not run on any of 5 data sets"
+    for model, score in (("hypformer", 80.0), ("sgformer", 70.0)):
+        extend(write_run(model, "disease", 0, score, table=of_graphs.name), score=score)
+    claim = claim_of(build_report(of_graphs, tmp_path), "hypformer", "sgformer")
+    assert verdict_in_words(claim) == "undecided on Disease, not run on 4 others"
 
 
 def test_a_published_comparison_counts_once(configs, write_run, tmp_path):

@@ -3,6 +3,7 @@
 curvlab adopt search/node_classification/fpst/texas          writes configs/recipe/...
 curvlab adopt search/node_classification/fpst/texas --show   the best five trials
 curvlab adopt outputs/search/*/*/*                           several searches
+curvlab adopt outputs/search/*/*/* --into budget             for table=budget/... alone
 """
 
 import argparse
@@ -26,7 +27,7 @@ def _adopt(args: argparse.Namespace) -> None:
             if args.show:
                 show(ranking(folder, MAX_TRIALS), str(search))
             else:
-                print(adopt(folder, args.configs, args.force))
+                print(adopt(folder, args.configs, args.force, args.into))
         except UsageError as error:
             refusals.append(str(error))
     if refusals:
@@ -46,6 +47,12 @@ main.add_argument(
     "--force",
     action="store_true",
     help="replace a recipe with a higher validation score, or one that no search has found",
+)
+main.add_argument(
+    "--into",
+    default="",
+    metavar="NAME",
+    help="write to configs/recipe/NAME, which a table reads by ${searched:NAME,...}",
 )
 main.add_argument(
     "--configs", type=Path, default=CONFIGS, help="folder of configurations (default: configs)"

@@ -22,7 +22,7 @@ from curvlab.config.compose import compose, origins, show_origins
 from curvlab.config.folder import CONFIGS, add, choices, find, is_group
 from curvlab.config.schema import GROUPS, options_of, signature_of
 from curvlab.config.validation import check_machine, check_options, keys_of
-from curvlab.errors import UsageError, format_error, omegaconf_message, refuse
+from curvlab.errors import UsageError, configuration_message, format_error, refuse
 from curvlab.program import expand_home
 from curvlab.run.cells import SEED
 from curvlab.run.command import Command, complete
@@ -184,7 +184,7 @@ def _refuse_in_one_sentence() -> Iterator[None]:
     try:
         yield
     except OmegaConfBaseException as error:
-        raise UsageError(omegaconf_message(error)) from None
+        raise UsageError(configuration_message(error)) from None
 
 
 def _check_command(

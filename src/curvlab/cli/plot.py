@@ -206,7 +206,7 @@ COMMANDS: Mapping[str, tuple[Callable[[Any], Figure | None], str, Mapping[str, A
     "depth": (plot_depth, "depth.png", TABLE_ARGUMENTS),
     "leaderboard": (plot_leaderboard, "leaderboard.png", {
         **TABLE_ARGUMENTS,
-        "table": {"metavar": "TASK", "help": "for instance reconstruction"},
+        "table": {"metavar": "TASK", "help": "for instance reconstruction, or a table"},
         "pairs": {"nargs": "*", "metavar": "CURVED:FLAT", "help": "such as fpst:tokengt"},
     }),
     "map": (plot_map, "map.png", {

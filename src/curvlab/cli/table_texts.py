@@ -116,12 +116,12 @@ def make_text(arguments: argparse.Namespace, verbs: Container[str]) -> str | Non
 def block(results: Path, words: str) -> str:
     """Text between two marks.
 
-    `status`, `totals`, `leaderboard TASK [CURVED:FLAT ...]`, a table, `TABLE 2` for its
-    second part, or `TABLE ROW COLUMN` for a cell of its first; `passes TABLE` for the pass that
-    comes nearest to its published numbers; `file NAME.csv COLUMN ...` for columns of a file next
-    to the results; `claims`; `claim TABLE METHOD OTHER` for its verdicts; `cell TABLE ROW COLUMN`
-    for a number alone, `TABLE#2` for its second part's; `paired TABLE ROW COLUMN ROW COLUMN` for
-    the first cell less the second.
+    `status`, `totals`, `leaderboard TASK [CURVED:FLAT ...]` or `leaderboard TABLE`, a table,
+    `TABLE 2` for its second part, or `TABLE ROW COLUMN` for a cell of its first; `leaders TASK`
+    for the best models; `passes TABLE` for the pass that comes nearest to its published numbers;
+    `file NAME.csv COLUMN ...` for columns of a file next to the results; `claims`; `claim TABLE
+    METHOD OTHER` for its verdicts; `cell TABLE ROW COLUMN` for a number alone, `TABLE#2` for its
+    second part's; `paired TABLE ROW COLUMN ROW COLUMN` for the first cell less the second.
     """
     match words.split():
         case ["status"]:
@@ -147,8 +147,8 @@ def block(results: Path, words: str) -> str:
             return verdict_in_words(_claim(results, table, method, other), counted=not which)
         case ["verdict", table, row, column]:
             return verdict(_reports(table, results)[0], row, column)
-        case ["leaders", task]:
-            ranked = _board(results, task).block
+        case ["leaders", subject]:
+            ranked = _board(results, subject).block
             return "no models" if ranked is None else ranked.leaders
         case [table]:
             return "\n".join(markdown(report, False) for report in _reports(table, results))
@@ -209,8 +209,8 @@ def _scored(results: Path) -> list[ScoredTable]:
     return scored_tables(CONFIGS, results)
 
 
-def _board(results: Path, task: str, pairs: Sequence[str] = ()) -> TaskBoard:
-    return board(CONFIGS, task, results, pairs, _scored(results))
+def _board(results: Path, subject: str, pairs: Sequence[str] = ()) -> TaskBoard:
+    return board(CONFIGS, subject, results, pairs, _scored(results))
 
 
 @cache

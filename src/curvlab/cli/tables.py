@@ -30,7 +30,7 @@ USAGE = {
     "plan": "plan TABLE",
     "estimate": "estimate TABLE",
     "refresh": "refresh TEXT, as refresh docs/results/*.md",
-    "leaderboard": "leaderboard TASK [CURVED:FLAT]",
+    "leaderboard": "leaderboard TASK [CURVED:FLAT], or leaderboard TABLE for its runs alone",
     "decide": "decide [CLAIM], as decide fpst/fig3:fpst:tokengt, or fpst for all of a paper",
     "outdated": "outdated",
     "repeat": "repeat [CELL], as repeat --minutes 15, or repeat fpst/table1/actor/gcn",

@@ -35,8 +35,8 @@ from curvlab.config.resolvers import register_resolvers
 from curvlab.config.trust import trust
 from curvlab.errors import (
     UsageError,
+    configuration_message,
     import_message,
-    omegaconf_message,
     system_message,
     system_remedy,
 )
@@ -162,10 +162,8 @@ def _refuse_in_sentences() -> Iterator[None]:
         yield
     except UsageError as error:
         complain(str(error))
-    except HydraException as error:  # before OSError, which some of them are
-        complain(str(error).partition("Config search path")[0])
-    except OmegaConfBaseException as error:
-        complain(omegaconf_message(error))
+    except (HydraException, OmegaConfBaseException) as error:  # before OSError, which some are
+        complain(configuration_message(error))
     except (OSError, ValueError) as error:  # Hydra's about its flags, logging's about its file
         if str(error).startswith("Only one of --run"):
             complain(str(error))

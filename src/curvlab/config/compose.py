@@ -25,7 +25,7 @@ from curvlab.config.resolvers import register_resolvers
 from curvlab.config.sources import read
 from curvlab.config.trust import trust
 from curvlab.config.validation import keys_of, leaves
-from curvlab.errors import UsageError, refuse
+from curvlab.errors import UsageError, configuration_message, refuse
 
 COLUMN = 58  # of the origins in `print_config=true`
 JOB = "train"  # name of the main configuration and of a run's log
@@ -114,7 +114,7 @@ def _choose(
 
 
 def _refusal(error: HydraException) -> UsageError:
-    return UsageError(" ".join(f"{error} {error.__cause__ or ''}".split()))
+    return UsageError(" ".join(f"{configuration_message(error)} {error.__cause__ or ''}".split()))
 
 
 def without_hydra(config: DictConfig) -> DictConfig:

@@ -100,6 +100,18 @@ def recipe(task: str, model: str, dataset: str | None = None, split: str | None 
     return f"{task}/{model}/{name}"
 
 
+def searched(folder: str, model: str, dataset: str, split: str) -> str:
+    """The recipe in a folder of its own that a search on a data set and its split has written."""
+    name = recipe(folder, model, dataset, split)
+    if read(CONFIGS, f"recipe/{name}") is None:
+        raise UsageError(
+            f"no search has written {folder} values for model={model} dataset={dataset} "
+            f"split={split}: search them (curvlab train -m search={model} dataset={dataset}), "
+            f"then curvlab adopt SEARCH --into {folder}"
+        )
+    return name
+
+
 def name_of_recipe(task: str, dataset: str, split: str | None) -> str:
     """`DATASET@SPLIT`, since another split may test nodes that the values were chosen on."""
     parts = LINKS if recipe_name("task", task) == "link_prediction" else split
@@ -149,7 +161,7 @@ RESOLVERS = {
     function.__name__: function
     for function in (
         *(product, is_set, if_set, stem_of, training_triples, steps_of_pass, only_with, if_key),
-        *(run_name, data_name, data_folder, recipe_name, recipe),
+        *(run_name, data_name, data_folder, recipe_name, recipe, searched),
     )
 }
 

@@ -24,8 +24,8 @@ from omegaconf.errors import OmegaConfBaseException
 from curvlab.config.cache import user_cache
 from curvlab.errors import (
     UsageError,
+    configuration_message,
     error_sentence,
-    omegaconf_message,
     system_message,
     system_remedy,
 )
@@ -105,7 +105,7 @@ class TableSweeper(BasicSweeper):
                         cell = identity.overrides
                         config = self._compose(cell)
                 except (UsageError, HydraException, OmegaConfBaseException) as error:
-                    self._refused[" ".join(cell)] = omegaconf_message(error)
+                    self._refused[" ".join(cell)] = configuration_message(error)
                     continue
                 if self._here:
                     self._run(cell, config)

@@ -28,8 +28,15 @@ from curvlab.search.space import search_seeds
 from curvlab.search.trials import SCORES, best_first, count_states, finished_trials, minutes
 
 
-def adopt(folder: Path, configs: Path, force: bool = False) -> str:
-    """Write the winner of a search to `CONFIGS/recipe/TASK/MODEL.yaml`, key `DATASET@SPLIT`."""
+def adopt(folder: Path, configs: Path, force: bool = False, into: str = "") -> str:
+    """Write the winner of a search to `CONFIGS/recipe/TASK/MODEL.yaml`, key `DATASET@SPLIT`.
+
+    Args:
+        folder: Folder of the search.
+        configs: Folder of configurations.
+        force: Whether to replace a better recipe.
+        into: Folder below `recipe` in place of the task's, for values that only a table uses.
+    """
     study = read_study(folder)
     result = read_result(folder)
     subject = f"the search in {relative_path(folder)}"
@@ -58,7 +65,8 @@ def adopt(folder: Path, configs: Path, force: bool = False) -> str:
     split = result.config.get("split")
     split_name = split["name"] if split else None
     key = name_of_recipe(result.task, result.dataset, split_name)
-    target = configs / "recipe" / recipe_name("task", result.task) / f"{result.model}.yaml"
+    task = into or recipe_name("task", result.task)
+    target = configs / "recipe" / task / f"{result.model}.yaml"
     yaml = _yaml()
     exists = target.is_file()
     recipes = yaml.load(target) if exists else CommentedMap()

@@ -1,4 +1,4 @@
-"""All models of a task on all its datasets, from the runs of all tables.
+"""All models of a task on all its datasets, from the runs of all tables or of one.
 
 If several tables have a cell, the table with the best mean validation score counts; no choice
 depends on test scores. A column with another protocol than the table's is marked and not ranked.
@@ -159,10 +159,10 @@ class ScoredTable:
         return self.runs[[name == task for name in names]]
 
 
-def scored_tables(configs: Path, results: Path) -> list[ScoredTable]:
-    """Read all tables of models by datasets, for the boards of all tasks."""
+def scored_tables(configs: Path, results: Path, names: Sequence[str] = ()) -> list[ScoredTable]:
+    """Read the tables of these names, or all, that have models by datasets."""
     specs: dict[str, TableSpec] = {}
-    for spec in load_tables(configs):
+    for spec in load_tables(configs, names):
         if (spec.report.rows, spec.report.columns) == AXES:
             specs.setdefault(spec.name, spec)  # the first of the panels with the same runs
     tables = []
@@ -175,34 +175,37 @@ def scored_tables(configs: Path, results: Path) -> list[ScoredTable]:
 
 def board(
     configs: Path,
-    task: str,
+    subject: str,
     results: Path,
     pairs: Sequence[str] = (),
     scored: Sequence[ScoredTable] | None = None,
 ) -> TaskBoard:
-    """Combine the runs of a task from all tables of models by datasets.
+    """Combine the runs of a task from all tables of models by datasets, or those of one table.
 
     Args:
         configs: Folder of configurations.
-        task: Name of the task.
+        subject: Name of the task, or of the table.
         results: Folder of all tables' results.
         pairs: Pairs `CURVED:FLAT` of models to compare.
         scored: Result of `scored_tables`, if it is used for several tasks.
     """
+    is_table = "/" in subject
     tasks = choices(configs, "task")
-    if task not in tasks:
-        raise UsageError(f"{task} is not a task: there is {', '.join(tasks)}")
+    if not is_table and subject not in tasks:
+        raise UsageError(f"{subject} is not a task: there is {', '.join(tasks)}")
     if scored is None:
-        scored = scored_tables(configs, results)
+        scored = scored_tables(configs, results, [subject] if is_table else [])
+    if is_table:
+        scored = [table for table in scored if table.spec.name == subject]
     specs = [table.spec for table in scored]
     tables = {}
     for table in scored:
-        runs = table.of_task(task)
+        runs = table.runs if is_table else table.of_task(subject)
         if not runs.empty:
             name = table.spec.name
             tables[name] = one_protocol_per_column(runs).assign(table=name)
     if not tables:
-        raise UsageError(f"no table has a finished run of {task} on a dataset")
+        raise UsageError(f"no table has a finished run of {subject} on a dataset")
     every = pd.concat(tables.values())  # the best table by validation counts
     val = every.groupby([*CELL, "table"], sort=False)["val"].mean().reset_index()
     best = val.sort_values("val", ascending=False, kind="stable", na_position="last")
@@ -225,7 +228,8 @@ def board(
     if full is not None:
         models = labelled[labelled["column"].isin(full.columns)].groupby("row")
         cost = models[["parameters", "seconds"]].median().reindex(full.index)
-        title = f"{task.replace('_', ' ').capitalize()}, all models that share these datasets"
+        name = specs[0].report.title if is_table else subject.replace("_", " ").capitalize()
+        title = f"{name}, all models that share these datasets"
         leaders = Leaderboard(title, full, cost)
     return TaskBoard(
         scores=means,

@@ -5,7 +5,7 @@ from math import inf, isnan
 
 import pandas as pd
 
-from curvlab.statistics import FEWEST_SPREAD, LEVEL, VERDICTS
+from curvlab.statistics import FEWEST_SPREAD, LEVEL, NOT_RUN, VERDICTS
 from curvlab.tables.claims import SECONDS, Claim, Comparison, agenda
 from curvlab.tables.overview import MARGINS
 from curvlab.tables.render import decimal
@@ -28,6 +28,7 @@ CLAIMS_LEGEND = (
     "second method as better."
 )
 BELOW = "↳"
+MOST_NAMED = 3  # data sets that were not run, in a sentence
 
 
 def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
@@ -105,12 +106,19 @@ def summary_table(claims: Sequence[Claim]) -> pd.DataFrame:
 
 
 def verdict_in_words(claim: Claim, counted: bool = True) -> str:
-    """Verdicts of a claim's comparisons: a list of data sets for each word."""
+    """Verdicts of a claim's comparisons: the data sets of each word.
+
+    Of many data sets that were not run, only the number is given: the claim's table has them.
+    """
     labels_by_word: dict[str, list[str]] = {word: [] for word in VERDICTS}
     for one in claim.comparisons:
         if one.counted == counted:
             labels_by_word[one.verdict.word].append(one.label)
     parts = [f"{word} on {_listed(labels)}" for word, labels in labels_by_word.items() if labels]
+    missing = len(labels_by_word[NOT_RUN])
+    if missing > MOST_NAMED:
+        which = f"{missing} others" if parts[1:] else f"any of {missing} data sets"
+        parts[-1] = f"{NOT_RUN} on {which}"
     return ", ".join(parts) or "without a published comparison"
 
 
