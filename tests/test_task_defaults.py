@@ -39,6 +39,20 @@ def with_few_of_every_key():
         met |= keys
 
 
+def is_task(folder):
+    """Whether runs take the recipes of a folder by their task, and not by their table."""
+    return (CONFIGS / "task" / f"{folder}.yaml").is_file()
+
+
+def word_of(folder):
+    """The override by which runs take the recipes of a folder."""
+    if is_task(folder):
+        return f"task={folder}"
+    files = (CONFIGS / "table").glob("*/*.yaml")
+    (file,) = (file for file in files if f"{{searched:{folder}," in file.read_text())
+    return f"table={file.parent.name}/{file.stem}"
+
+
 MADE_OF = ("batches_of_pass",)
 """Keys that no class takes: steps are made of one."""
 
@@ -70,12 +84,13 @@ def is_key(own, plain, run):
 @pytest.mark.parametrize("names", list(with_few_of_every_key()))
 def test_a_recipe_has_what_differs_in_keys_that_there_are_and_a_run_takes_it(names, tmp_path):
     """A recipe that names another key would pass unnoticed until the model is built."""
-    task, model, key = names
+    folder, model, key = names
     dataset, _, split = key.partition("@")
-    words = [f"model={model}", f"dataset={dataset}", f"task={task}"]
+    words = [f"model={model}", f"dataset={dataset}", word_of(folder)]
     words += [f"split={split}"] if split not in ("", LINKS, "none") else []
     plain, run = composed(*words, "recipe=none"), composed(*words)
-    parts = (plain.task.name, plain.model.name, plain.dataset.name, plain.split.get("name"))
+    task = plain.task.name if is_task(folder) else folder
+    parts = (task, plain.model.name, plain.dataset.name, plain.split.get("name"))
     assert recipe(*parts) == "/".join(names)
     for own, value in leaves(recipes()[names]):
         assert is_key(own, plain, run), own
@@ -164,7 +179,8 @@ def test_what_a_search_has_found_is_used_on_the_split_of_that_search_only():
     """Elsewhere its validation nodes, which chose the values, would be among the test nodes."""
     for names in OF_DATA:
         for found_on in searched(names):
-            assert recipe(found_on[0], names[1], *found_on[1:]) == "/".join(names)
+            task = found_on[0] if is_task(names[0]) else names[0]
+            assert recipe(task, names[1], *found_on[1:]) == "/".join(names)
 
 
 @pytest.mark.parametrize(
