@@ -275,10 +275,10 @@ def _draw_ranks(axis: Axes, board: "Leaderboard") -> None:
 
 def _draw_pairs(axis: Axes, pairs: pd.DataFrame, measure: str, label: str) -> None:
     axis.axhline(0, color=MUTED, linewidth=0.8)
-    styles = line_styles(pairs["curved"])
-    for names, points in pairs.dropna(subset=measure).groupby(["curved", "flat"], sort=False):
-        options: Any = {**styles[str(names[0])], "linestyle": "", "elinewidth": 1}
-        options["label"] = " minus ".join(map(str, names))
+    labels = pairs["curved"] + " minus " + pairs["flat"]
+    styles = line_styles(labels)
+    for name, points in pairs.dropna(subset=measure).groupby(labels, sort=False):
+        options: Any = {**styles[str(name)], "linestyle": "", "elinewidth": 1, "label": name}
         axis.errorbar(points[measure], points["difference"], points["pm"].fillna(0), **options)
     axis.set(xlabel=label, ylabel="curved minus flat")
 
