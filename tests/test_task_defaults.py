@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from composing import CONFIGS, composed, recipes, with_hydra
+from curvlab.config.folder import choices
 from curvlab.config.resolvers import LINKS, recipe, run_name
 from curvlab.config.validation import keys_of, option_of, validate
 from tiny_data import takes_a_step
@@ -26,7 +27,8 @@ cora@public:
 """
 
 
-OF_DATA = [names for names in recipes() if names[2] != "_" and "/" not in names[2]]
+DATASETS = choices(CONFIGS, "dataset")
+OF_DATA = [names for names in recipes() if names[2].partition("@")[0] in DATASETS]
 
 
 def with_few_of_every_key():
