@@ -327,6 +327,8 @@ def test_a_table_takes_values_from_a_folder_of_its_own(
     search_here(*SEARCH, "search.trials=8")
     by_default = configs / "recipe" / "node_classification" / "gcn.yaml"
     before = by_default.read_text()
+    assert main(["--configs", str(configs), str(folder), "--into", "../own"]) == 2
+    assert "--into ../own must be a name" in capsys.readouterr().err
     assert main(["--configs", str(configs), str(folder), "--into", "own"]) == 0
     path = configs / "recipe" / "own" / "gcn.yaml"
     assert f"wrote {KEY} in {path}" in capsys.readouterr().out

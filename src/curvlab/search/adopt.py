@@ -37,6 +37,8 @@ def adopt(folder: Path, configs: Path, force: bool = False, into: str = "") -> s
         force: Whether to replace a better recipe.
         into: Folder below `recipe` in place of the task's, for values that only a table uses.
     """
+    if into and not re.fullmatch(r"\w+", into):
+        raise UsageError(f"--into {into} must be a name of letters, digits and underscores")
     study = read_study(folder)
     result = read_result(folder)
     subject = f"the search in {relative_path(folder)}"
