@@ -349,8 +349,9 @@ def _errata() -> list[str]:
 
 @cache
 def _rows_of_tables() -> list[tuple[str, str, tuple[str, ...]]]:
-    """Each table: its name, title and the models in its rows or columns."""
+    """Each table: its name, title and the models in its rows or columns; papers' tables first."""
     specs = [spec for name in table_names(CONFIGS) for spec in load_table(CONFIGS, name)]
+    specs.sort(key=lambda spec: spec.report.paper is None)
     return [
         (s.name, s.report.title, tuple(map(str, (*s.planned_rows, *s.planned_columns))))
         for s in specs
