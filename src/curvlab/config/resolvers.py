@@ -101,7 +101,7 @@ def recipe(task: str, model: str, dataset: str | None = None, split: str | None 
 
 
 def searched(folder: str, model: str, dataset: str, split: str) -> str:
-    """The recipe in a folder of its own that a search on a data set and its split has written."""
+    """The recipe that a search on a data set and its split has written into a table's folder."""
     name = recipe(folder, model, dataset, split)
     if read(CONFIGS, f"recipe/{name}") is None:
         raise UsageError(
