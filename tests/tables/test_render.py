@@ -233,6 +233,19 @@ def test_unknown_marks_are_one_sentence(script, tmp_path, words, answer):
     assert text.read_text().endswith("-->\n<!-- end -->\n")
 
 
+def test_a_faulty_page_keeps_no_other_from_being_written(script):
+    block = "<!-- tables.py status -->\n<!-- end -->\n"
+    faulty = "<!-- tables.py fpst/fig3 9 -->\n<!-- end -->\n"
+    contents = {"first.md": faulty, "second.md": block, "third.md": faulty}
+    for name, content in contents.items():
+        Path(name).write_text(content)
+    said = script("tables.py", "refresh", *contents, "--results", str(RESULTS), code=2).err
+    assert "first.md is left as it is: fpst/fig3 has 1 panels, no 9" in said
+    assert "\n  - third.md is left as it is: " in said
+    assert Path("first.md").read_text() == faulty
+    assert "| fpst/fig3 |" in Path("second.md").read_text()
+
+
 @pytest.mark.slow
 def test_a_page_has_all_tables_with_the_runs_of_each_cell(configs, spec, write_run, tmp_path):
     write_run("fpst", "web_edu", 0, 98.765)

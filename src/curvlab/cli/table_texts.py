@@ -15,7 +15,7 @@ from rich.console import Console
 
 from curvlab.cli.verbs import deliver
 from curvlab.config.folder import CONFIGS, REPOSITORY
-from curvlab.errors import UsageError
+from curvlab.errors import FAULT, UsageError
 from curvlab.tables.add import add_runs
 from curvlab.tables.boards import ScoredTable, TaskBoard, board, difference, scored_tables
 from curvlab.tables.claim_texts import (
@@ -81,11 +81,7 @@ def make_text(arguments: argparse.Namespace, verbs: Container[str]) -> str | Non
         case ["refresh", *documents]:
             if output and len(documents) > 1:
                 raise UsageError("--output is for one text: omit it to write each in place")
-            for path in map(Path, documents):
-                text = path.read_text("utf-8")
-                deliver(refresh(text, partial(block, results)), output or path)
-                if output is None:
-                    draw_claims(text, results)
+            _refresh_pages([Path(document) for document in documents], results, output)
             return ""
         case ["decide", *claims]:
             return decide(results, claims)
@@ -111,6 +107,26 @@ def make_text(arguments: argparse.Namespace, verbs: Container[str]) -> str | Non
                 return "\n".join(terminal(report, width, styled=True) for report in reports)
             return render(reports, form)
     return None
+
+
+def _refresh_pages(pages: list[Path], results: Path, output: Path | None) -> None:
+    """Rewrite the generated parts of pages and the pictures that belong to them.
+
+    A faulty page stays as it is; the others are written before the faults are raised.
+    """
+    faults = []
+    for page_path in pages:
+        text = page_path.read_text("utf-8")
+        try:
+            refreshed = refresh(text, partial(block, results))
+        except UsageError as error:
+            faults.append(f"{page_path} is left as it is: {error}")
+            continue
+        deliver(refreshed, output or page_path)
+        if output is None:
+            draw_claims(text, results)
+    if faults:
+        raise UsageError(FAULT.join(faults))
 
 
 def block(results: Path, words: str) -> str:
