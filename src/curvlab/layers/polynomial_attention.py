@@ -9,6 +9,7 @@ from torch.utils.checkpoint import checkpoint
 
 from curvlab.checked import Checked
 from curvlab.errors import UsageError
+from curvlab.layers import token_mixing
 from curvlab.layers.elementwise import dropout, dropout_mask
 from curvlab.options import Dropout, NonNegativeFloat, Passed, PositiveFloat, PositiveInt
 
@@ -111,13 +112,16 @@ class PolynomialAttention(Checked, nn.Module):
     def _mix(
         self, query: Tensor, key: Tensor, values: Tensor, bias: Tensor, mask: Tensor | None
     ) -> Tensor:
-        """`mix_tokens`; on CPU in blocks of nodes, whose scores the backward pass recomputes.
+        """`mix_tokens`; on CPU in C++, or in blocks of nodes whose scores are recomputed backward.
 
         For 10,000 nodes with 8 heads and 11 orders, the scores of a layer take 39 MB, of which
         autograd would keep several copies.
         """
         if query.device.type != "cpu":
             return mix_tokens(query, key, values, bias, mask)
+        library = token_mixing.LIBRARY.functions(query, key, values, bias)
+        if library is not None:
+            return token_mixing.mix_tokens(library, mix_tokens, query, key, values, bias, mask)
         size = max(1, BLOCK_ENTRIES // (self.heads * len(query) ** 2))
         parts = zip(query.split(size, 1), key.split(size, 1), values.split(size, 1), strict=True)
         masks = repeat(None) if mask is None else mask.split(size)
