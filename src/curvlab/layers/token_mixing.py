@@ -83,4 +83,7 @@ def _shape(values: Tensor, bias: Tensor) -> tuple[int, int, int, int]:
 
 
 def _with_mask(plain: Mix, mask: Tensor | None) -> Callable[..., Tensor]:
-    return lambda *inputs: plain(*inputs, mask)
+    def mix(query: Tensor, key: Tensor, values: Tensor, bias: Tensor) -> Tensor:
+        return plain(query, key, values, bias, mask)
+
+    return mix
