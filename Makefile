@@ -49,8 +49,9 @@ bench: $(VENV)/.runtime ## Time training steps, ranking and distances, beside ot
 tables: $(VENV)/.runtime ## Print every table of the papers with the numbers reproduced so far
 	@for table in $(TABLES); do $(BIN)/python scripts/tables.py $$table || exit 1; done
 
+# Not --quiet, with which mkdocs counts no warnings.
 docs: $(VENV)/.docs ## Build the site into build/site; broken links fail
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean: ## Remove the environment and all caches; data and outputs stay
 	rm -rf $(VENV) build src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

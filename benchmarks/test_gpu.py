@@ -105,7 +105,8 @@ def test_cell(trained, tmp_path, table):
         score = {}
         for place, on in (("processor", "cpu"), ("device", DEVICE)):
             given = (*choices, *words, f"trainer.accelerator={on}")
-            config = Forecast([f"table={table}", *given]).base
+            forecast = Forecast([f"table={table}", *given])
+            config = forecast.complete(forecast.cells[0]).config
             trainer = config.trainer
             if "validate_every" in trainer:  # which may be a whole pass over triples
                 trainer.validate_every = min(trainer.validate_every, trainer.max_steps)

@@ -31,14 +31,25 @@ from curvlab.run.command import Command
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 PLACES = re.compile(
-    r"\$|\b(?:NAME|FOLDER|DIR|RUN|RUN_FOLDER|OLDER)\b|_folder|dataset=(?:pyg|networkx|friends|\S+\.)"
+    r"\$|\b(?:NAME|FOLDER|DIR|RUN|RUN_FOLDER|OLDER)\b|_folder|dataset=(?:pyg|networkx|friends|\./|\S+\.)"
 )
 """What stands for something of the reader's own."""
 
 
+def text_of(page: Path) -> str:
+    """A page with a command on each line, whose shell variables have their values."""
+    values: dict[str, str] = {}
+    lines = []
+    for line in page.read_text(encoding="utf-8").replace("\\\n", " ").splitlines(keepends=True):
+        if given := re.match(r'    (\w+)="(.*)"$', line):
+            values[given[1]] = given[2]
+        lines.append(re.sub(r"\$(\w+)", lambda found: values.get(found[1], found[0]), line))
+    return "".join(lines)
+
+
 def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
     """Commands of a page, as words: the lines of code that begin with one of ours."""
-    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    text = text_of(page)
     lines = re.findall(
         r"^    (?:python (?:scripts/)?(\w+)\.py|curvlab (\w+)) (.*)$", text, re.MULTILINE
     )
@@ -55,7 +66,7 @@ READ = re.compile(r"(?<!--output )(?<![\w/])outputs/[^\s\"'`]+")
 
 def steps(page: Path) -> Iterator[tuple[list[str], list[str]]]:
     """The overrides of each training on a page, and the paths below `outputs` of others."""
-    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    text = text_of(page)
     for found in COMMAND.finditer(text):
         for line in (found["line"] or "").split("&& "):
             try:
@@ -332,5 +343,6 @@ RUNS = re.compile(r"(?<!--output )(outputs/|/shared/)")
 )
 def test_a_table_or_picture_of_a_page(script, mirror, monkeypatch, words):
     monkeypatch.setenv("CURVLAB_MIRROR", str(mirror))
-    places = [word.replace("docs/", f"{ROOT}/docs/") for word in words[1:]]
+    spelt = [each for word in words[1:] for each in spelt_out(word)]
+    places = [word.replace("docs/", f"{ROOT}/docs/") for word in spelt]
     script(f"{words[0]}.py", *places)
