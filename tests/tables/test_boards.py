@@ -197,7 +197,9 @@ ONE, OTHER = [90.0, 91.5, 90.2, 92.0], [89.0, 91.9, 88.0, 90.5]
 
 
 def test_the_interval_of_a_difference_is_that_of_the_paired_t_test(spec, tmp_path, write_run):
-    for name, scores in (("fpst", ONE), ("tokengt", OTHER), ("gcn", [50.0])):
+    fractions = {"gat": [x / 100 for x in ONE], "sgc": [x / 100 for x in OTHER]}
+    cells = {"fpst": ONE, "tokengt": OTHER, "gcn": [50.0], **fractions}
+    for name, scores in cells.items():
         for seed, score in enumerate(scores):
             write_run(name, "power", seed, score)
 
@@ -206,6 +208,7 @@ def test_the_interval_of_a_difference_is_that_of_the_paired_t_test(spec, tmp_pat
 
     low, high = stats.ttest_rel(ONE, OTHER).confidence_interval()
     assert between("fpst", "tokengt") == f"+1.1 ({low:+.1f} to {high:+.1f})"
+    assert between("gat", "sgc") == f"+0.011 ({low / 100:+.3f} to {high / 100:+.3f})"
     assert between("fpst", "fpst") == "+0.0 with each of 4 seeds"
     with pytest.raises(UsageError, match="fpst, power and gcn, power share 1 seeds"):
         between("fpst", "gcn")

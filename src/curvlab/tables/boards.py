@@ -352,12 +352,16 @@ def difference(
     """The mean of cell - baseline over their common seeds, with its 95 % interval."""
     runs, _ = one_protocol_per_cell(table_runs(spec, results))
     scores = seed_scores(runs[runs["status"] == "finished"])
-    paired = paired_by_seed(scores.get(cell, {}), scores.get(baseline, {}))
+    ours = scores.get(cell, {})
+    theirs = scores.get(baseline, {})
+    paired = paired_by_seed(ours, theirs)
     if paired.pairs < 2:
         names_of_cells = " and ".join(", ".join(names) for names in (cell, baseline))
         raise UsageError(f"{spec.name}: {names_of_cells} share {paired.pairs} seeds; run more")
+    digits = decimals([*ours.values(), *theirs.values()]) - 1
+    mean = f"{paired.mean:+.{digits}f}"
     if isnan(paired.pm):
-        return f"{paired.mean:+.1f} with each of {paired.pairs} seeds"
+        return f"{mean} with each of {paired.pairs} seeds"
     low = paired.mean - paired.pm
     high = paired.mean + paired.pm
-    return f"{paired.mean:+.1f} ({low:+.1f} to {high:+.1f})"
+    return f"{mean} ({low:+.{digits}f} to {high:+.{digits}f})"
