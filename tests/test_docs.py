@@ -329,7 +329,8 @@ def test_the_site_is_built_without_a_broken_link(tmp_path):
 
 ALL = list(dict.fromkeys((name, tuple(words)) for page in PAGES for name, words in commands(page)))
 OWN = [w for name, w in ALL for w in [(name, *w)] if name in ("tables", "plot")]
-LONG = {"fill", "refresh"}
+LONG = {"refresh", "repeat"}
+"""Verbs that write files of the repository; other tests run them."""
 RUNS = re.compile(r"(?<!--output )(outputs/|/shared/)")
 """Where earlier runs would have to be."""
 
