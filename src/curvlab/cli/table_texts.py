@@ -112,7 +112,7 @@ def make_text(arguments: argparse.Namespace, verbs: Container[str]) -> str | Non
 def _refresh_pages(pages: list[Path], results: Path, output: Path | None) -> None:
     """Rewrite the generated parts of pages and the pictures that belong to them.
 
-    A faulty page stays as it is; the others are written before the faults are raised.
+    A faulty page stays as it is; all other pages are written before the faults are raised.
     """
     faults = []
     for page_path in pages:

@@ -6,6 +6,7 @@ Scores are computed again in the backward pass, so that they take no memory.
 
 import ctypes
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ class _TokenMixing(Function):
         before = [None] * 3
         if torch.is_grad_enabled():
             needs = ctx.needs_input_grad[len(before) :]
-            plain = _with_mask(ctx.plain, mask)
+            plain = partial(ctx.plain, mask=mask)
             return *before, *differentiate_plain(ctx, plain, grads, needs)
         arrays = [tensor.contiguous() for tensor in inputs]
         grad = grads[0].contiguous()
@@ -80,10 +81,3 @@ def _shape(values: Tensor, bias: Tensor) -> tuple[int, int, int, int]:
     tokens, nodes, dim = values.shape
     heads = len(bias)
     return tokens, nodes, heads, dim // heads
-
-
-def _with_mask(plain: Mix, mask: Tensor | None) -> Callable[..., Tensor]:
-    def mix(query: Tensor, key: Tensor, values: Tensor, bias: Tensor) -> Tensor:
-        return plain(query, key, values, bias, mask)
-
-    return mix
