@@ -508,7 +508,7 @@ FLAT = ("dataset=grid", "dataset.source.rows=6", "dataset.source.columns=6")
 def test_the_space_of_a_graph_that_is_known_is_found(study_here, tmp_path, graph, space):
     """A small version of docs/spaces.md: two spaces, five seeds, fewer steps."""
     others = [f"study.spaces.{name}=null" for name in ("spherical", "learned", "product")]
-    budget = ("study.seeds=5", "study.steps=100", *others)
+    budget = ("study.seeds=5", "study.steps=200", *others)
     result, _ = study_here(*graph, *budget)
     assert result.status == "finished", result.error
     found = answers(tmp_path)

@@ -62,7 +62,7 @@ BY_DAY = [
 ]
 BY_NIGHT = [
     ("fpst/table1", "fpst", "cornell", 1),
-    ("hypformer/table2", "graphgps", "disease_synthetic", 0),
+    ("hypformer/table2", "hybonet", "citeseer__per_class", 3),
     ("polyformer/table3", "unifilter_mono", "citeseer__quota", 3),
 ]
 
