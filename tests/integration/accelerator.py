@@ -27,8 +27,11 @@ def passing_for_an_accelerator() -> Iterator[list[str]]:
     between the two, and tensors made without a device, which would be on the processor.
     """
     found: list[str] = []
-    # A generator is made where its numbers are drawn, which no mode sees.
-    with _Reads(found), _Places(found), patch("torch.Generator", _generator):
+    # A generator is made where its numbers are drawn, which no mode sees. An overridden `backward`
+    # or `grad` would turn the mode off for the functions of this project that it calls.
+    generators = patch("torch.Generator", _generator)
+    gradients = patch("torch.autograd.has_torch_function", return_value=False)
+    with _Reads(found), _Places(found), generators, gradients:
         yield found
 
 
@@ -47,6 +50,10 @@ class _Places(TorchFunctionMode):
         kwargs = dict(kwargs or {})
         if func == Tensor.device.__get__:
             return ACCELERATOR
+        if func is Tensor.backward:
+            kwargs["grad_tensors"] = kwargs.pop("gradient", None)
+            with self:  # within this method the mode is off
+                return torch.autograd.backward(*args, **kwargs)
         to_processor = func is Tensor.to and any(a == "cpu" for a in args[1:] if isinstance(a, str))
         if func in COPIES or to_processor:
             self.found.append(f"{func.__name__}: {_place()}")

@@ -129,3 +129,26 @@ def test_what_a_run_does_around_a_step_does_not_wait(run_here, monkeypatch, word
     assert run_here(*words, "trainer.max_steps=12").status == "finished"
     assert first._context is not None
     assert first.found == []
+
+
+class _Waits(torch.autograd.Function):
+    """Reads a value in its backward where it is on an accelerator."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        assert gradient.device.type == "cuda"
+        return gradient * gradient.sum().item()
+
+
+@pytest.mark.parametrize("backward", [torch.Tensor.backward, torch.autograd.backward])
+def test_what_waits_in_a_backward_is_seen(backward):
+    x = torch.ones(2, requires_grad=True)
+    with passing_for_an_accelerator() as found:
+        backward(_Waits.apply(x).sum())
+        torch.autograd.grad(_Waits.apply(x).sum(), x)
+    assert [line.split(":")[0] for line in found] == ["_local_scalar_dense"] * 2
+    assert x.grad.tolist() == [2.0, 2.0]
