@@ -295,6 +295,7 @@ def test_a_sentence_names_data_sets_but_not_many_that_were_not_run(spec, write_r
     (of_graphs,) = load_table(CONFIGS, "hypformer/table2")
     claim = claim_of(build_report(of_graphs, tmp_path), "hypformer", "sgformer")
     assert verdict_in_words(claim) == "not run on any of 5 data sets"
+    assert claims_table([claim])["hours"].tolist() == ["?"]
     for model, score in (("hypformer", 80.0), ("sgformer", 70.0)):
         extend(write_run(model, "disease", 0, score, table=of_graphs.name), score=score)
     claim = claim_of(build_report(of_graphs, tmp_path), "hypformer", "sgformer")

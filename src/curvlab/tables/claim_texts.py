@@ -18,7 +18,8 @@ CLAIMS_LEGEND = (
     f"within the margin. The margin is {MARGINS}, and never less than half of the published "
     "difference. *Undecided*: the interval is wider. *Not run*: no common seed. Hours are those "
     "that would decide the open comparisons on this machine, by the cost of stored runs and the "
-    "spread so far. A plus sign: some comparisons have no stored run and are not in the hours. "
+    "spread so far. A plus sign: some comparisons have no stored run and are not in the hours; a "
+    "question mark: none has one. "
     "Some comparisons were undecided with the planned seeds and judged again with more; the 95 % "
     "do not allow for the second look. Where the planned seeds alone lead to another verdict, the "
     "paper's page says so. "
@@ -28,6 +29,7 @@ CLAIMS_LEGEND = (
     "second method as better."
 )
 BELOW = "↳"
+UNKNOWN = "?"
 MOST_NAMED = 3  # data sets that were not run, in a sentence
 
 
@@ -46,14 +48,15 @@ def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
 def _row(claim: Claim, comparisons: Sequence[Comparison]) -> dict[str, str]:
     words = [one.verdict.word for one in comparisons]
     open_ones = [one for one in comparisons if one.is_open]
-    hours = sum(one.hours for one in open_ones if 0 <= one.hours < inf)
-    unknown = "+" * any(not one.hours < inf for one in open_ones)
+    known = [one.hours for one in open_ones if one.hours < inf]
+    some_unknown = len(known) < len(open_ones)
+    hours = f"{sum(known):.1f}" + "+" * some_unknown if known else UNKNOWN
     return {
         "paper": "",
         "claim": "",
         "comparisons": str(len(comparisons)),
         **{word: str(words.count(word) or "") for word in VERDICTS},
-        "hours": f"{hours:.1f}{unknown}" if open_ones else "",
+        "hours": hours if open_ones else "",
         "decide": f"`{claim.name}`" if open_ones else "",
     }
 
