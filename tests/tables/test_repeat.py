@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import stored_runs
@@ -9,9 +10,11 @@ from composing import CONFIGS, composed
 from curvlab.cli.repeat import repeat
 from curvlab.errors import UsageError
 from curvlab.results.identity import identity_hash, revisions_of, stored_config
+from curvlab.statistics import summarise
 from curvlab.tables.repeat import (
     REPEATED,
     cheapest_runs,
+    limit,
     read_repeated,
     repeat_row,
     summary,
@@ -44,20 +47,29 @@ def store(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("again", "std", "word"),
+    ("again", "most", "word"),
     [
         (80.0, 1.0, "to the digit"),
         (80.0, float("nan"), "to the digit"),
         (80.0000001, 1.0, "by rounding"),
         (79.1, 1.0, "by rounding"),
-        (81.0, 1.0, "not"),  # not below one standard deviation
+        (81.0, 1.0, "not"),  # not below the limit
         (78.0, 1.0, "not"),
         (80.0000001, float("nan"), "not"),  # no spread is known
         (80.0000001, 0.0, "not"),
     ],
 )
-def test_three_words(again, std, word):
-    assert word_of(80.0, again, std) == word
+def test_three_words(again, most, word):
+    assert word_of(80.0, again, most) == word
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 10])
+def test_two_more_draws_differ_by_more_than_the_limit_in_five_of_a_hundred(seeds):
+    rng = np.random.default_rng(0)
+    cells = rng.normal(80.0, 2.0, (4000, seeds))
+    differences = np.abs(rng.normal(0.0, 2.0, (4000, 2)) @ [1, -1])
+    limits = [limit(summarise(scores)) for scores in cells]
+    assert np.mean(differences > limits) == pytest.approx(0.05, abs=0.01)
 
 
 def test_the_cheapest_run_of_each_model_is_chosen(store):
@@ -74,7 +86,7 @@ def test_the_cheapest_run_of_each_model_is_chosen(store):
     found = {run.model: run for run in cheapest_runs(results)}
     assert found.keys() >= {"sgc", "hgnn"}
     assert not found.keys() & {"gcn", "mlp", "gat"}
-    assert (found["sgc"].run, found["sgc"].std) == (f"{COLUMN}/sgc/seed0", 1.0)
+    assert (found["sgc"].run, found["sgc"].spread.std) == (f"{COLUMN}/sgc/seed0", 1.0)
     assert [run.seconds for run in cheapest_runs(results)] == sorted(
         run.seconds for run in found.values()
     )
@@ -93,7 +105,7 @@ def test_a_run_is_repeated_whatever_its_stored_score(store):
     again = float(row["again"])
     assert 0 < again <= 100
     assert again != one.score
-    for stored, word in ((again, "to the digit"), (again + 1.9, "by rounding"), (again - 9, "not")):
+    for stored, word in ((again, "to the digit"), (again + 12, "by rounding"), (again - 13, "not")):
         (other,) = repeat(CONFIGS, [replace(one, score=stored)])
         assert (float(other["again"]), other["word"]) == (again, word)
     changed = replace(one, result={**one.result, "config_hash": "0" * 16})
@@ -108,7 +120,8 @@ def test_the_table_keeps_one_row_of_a_cell(store):
     write_repeated(results, [repeat_row(one, 80.0)])
     write_repeated(results, [repeat_row(one, 80.5)])
     (row,) = read_repeated(results)
-    assert (row["stored"], row["again"], row["ratio"]) == ("80.0", "80.5", "0.50")
+    assert (row["stored"], row["again"], row["word"]) == ("80.0", "80.5", "by rounding")
+    assert (row["std"], row["seeds"], row["limit"]) == ("1", "3", "6.085")  # 4.303 sqrt(2)
     assert summary(read_repeated(results), 3) == (
         "1 of 3 pairs of a table and a model were repeated, in 1 runs: 0 to the digit, 1 by "
         "rounding, 0 not"
@@ -120,5 +133,5 @@ def test_the_table_keeps_one_row_of_a_cell(store):
 
 def test_the_stored_table_has_the_words_of_its_numbers():
     for row in read_repeated(CONFIGS.parent / "docs/results/tables"):
-        std = float(row["std"] or "nan")
-        assert row["word"] == word_of(float(row["stored"]), float(row["again"]), std)
+        most = float(row["limit"] or "nan")
+        assert row["word"] == word_of(float(row["stored"]), float(row["again"]), most)

@@ -4,24 +4,23 @@ import csv
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isnan, nan
+from math import isnan, sqrt
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write
 from curvlab.results.identity import outdated_classes
 from curvlab.results.result import git_commit, load, result_files
-from curvlab.statistics import FEWEST_SPREAD
+from curvlab.statistics import Summary, student, summarise
 
 REPEATED = "repeated.csv"
 """File of repeated runs, next to the folder of all tables' results."""
 
 DIGITS = "to the digit"  # equal scores
-ROUNDING = "by rounding"  # a difference below one standard deviation over seeds
+ROUNDING = "by rounding"  # a difference within the 95 % limit of two seeds
 NOT = "not"  # a larger difference
 
 MEASURES = ("_ms", "_mb", "_s")  # endings of times and memory, which differ in each run
@@ -33,7 +32,8 @@ COLUMNS = (
     "again",
     "difference",
     "std",
-    "ratio",
+    "seeds",
+    "limit",
     "word",
     "commit",
 )
@@ -41,13 +41,13 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Stored:
-    """A stored run and the standard deviation of its cell's scores over seeds."""
+    """A stored run and the spread of its cell's scores over seeds."""
 
     table: str
     model: str
     run: str  # its folder below the table
     score: float
-    std: float  # NaN with fewer than three seeds
+    spread: Summary  # of the cell's scores; NaN with fewer than three seeds
     seconds: float
     result: dict[str, Any]
 
@@ -70,14 +70,14 @@ def cheapest_runs(results: Path, selection: Sequence[str] = ()) -> list[Stored]:
     by_cell: dict[tuple[str, str], list[Stored]] = defaultdict(list)
     for (table_name, model, _), runs in cells.items():
         scores = [result["score"] for _, result in runs]
-        std = float(np.std(scores, ddof=1)) if len(scores) >= FEWEST_SPREAD else nan
+        spread = summarise(scores)
         for name, result in runs:
             seconds = float(result["wall_seconds"])
-            one = Stored(table_name, model, name, result["score"], std, seconds, result)
+            one = Stored(table_name, model, name, result["score"], spread, seconds, result)
             by_cell[table_name, model].append(one)
 
     def preference(run: Stored) -> tuple[bool, float]:
-        return isnan(run.std), run.seconds
+        return isnan(run.spread.std), run.seconds
 
     cheapest = [min(runs, key=preference) for runs in by_cell.values()]
     return sorted(cheapest, key=lambda run: run.seconds)
@@ -99,17 +99,26 @@ def _can_be_repeated(result: dict[str, Any]) -> bool:
     return not outdated_classes(result["config"], result.get("revisions") or {})
 
 
-def word_of(stored: float, repeated: float, std: float) -> str:
-    """One of the three words; without a known spread, any difference is `NOT`."""
+def limit(spread: Summary) -> float:
+    """Difference that two runs of different seeds exceed in 5 % of cases, `t s sqrt(2)`.
+
+    s is the standard deviation over n seeds, and t is Student's quantile for n - 1 degrees of
+    freedom. Training that amplifies rounding draws another run, as another seed does.
+    """
+    return float(student(spread.seeds - 1) * spread.std * sqrt(2))
+
+
+def word_of(stored: float, repeated: float, most: float) -> str:
+    """One of the three words; without a known limit, any difference is `NOT`."""
     if stored == repeated:
         return DIGITS
-    return ROUNDING if abs(repeated - stored) < std else NOT
+    return ROUNDING if abs(repeated - stored) < most else NOT
 
 
 def repeat_row(run: Stored, repeated: float) -> dict[str, Any]:
     """A row that compares a stored run with its repetition."""
     difference = repeated - run.score
-    ratio = abs(difference) / run.std if run.std else nan
+    most = limit(run.spread)
     return {
         "table": run.table,
         "model": run.model,
@@ -117,9 +126,10 @@ def repeat_row(run: Stored, repeated: float) -> dict[str, Any]:
         "stored": repr(run.score),
         "again": repr(repeated),
         "difference": f"{difference:+.4g}" if difference else "0",
-        "std": "" if isnan(run.std) else f"{run.std:.4g}",
-        "ratio": "" if isnan(ratio) else f"{ratio:.2f}",
-        "word": word_of(run.score, repeated, run.std),
+        "std": "" if isnan(run.spread.std) else f"{run.spread.std:.4g}",
+        "seeds": run.spread.seeds,
+        "limit": "" if isnan(most) else f"{most:.4g}",
+        "word": word_of(run.score, repeated, most),
         "commit": (git_commit() or "")[:8],
     }
 
