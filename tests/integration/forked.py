@@ -48,6 +48,8 @@ class Process:
         self.args = list(words)
         self.returncode: int | None = None
         self._said = Path(tempfile.mkdtemp(dir=_server()[1]))
+        for name in ("output", "errors"):  # a kill may come before the process opens them
+            (self._said / name).touch()
         places = {"folder": str(folder), "said": str(self._said)}
         self.pid = _ask({"words": self.args, "environment": dict(environment), **places})
 
