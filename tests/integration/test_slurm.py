@@ -30,7 +30,14 @@ class Sleeps(Callback):
         time.sleep(1)
 '''
 
-RUN = (*TREE, "model=mlp", "trainer.plots=false", "trainer.progress=false", "trainer.max_steps=400")
+RUN = (
+    *TREE,
+    "model=mlp",
+    "trainer.plots=false",
+    "trainer.progress=false",
+    "trainer.max_steps=400",
+    "trainer.patience=400",  # it takes all of its 80 epochs
+)
 LAUNCHER = (
     "hydra/launcher=submitit_slurm",
     "hydra.launcher.partition=main",
