@@ -1,14 +1,16 @@
 """Adding runs to tables of runs: what is added, and what is refused with which reason."""
 
+from collections import defaultdict
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import stored_runs
-from composing import composed
+from composing import CONFIGS, composed
 from curvlab.results.identity import identity_hash, revisions_of, stored_config
 from curvlab.results.result import read_result
-from curvlab.results.run_tables import text_of
+from curvlab.results.run_tables import SUFFIX, read_rows, text_of
 from curvlab.tables.add import add_runs
 
 RUN = "fpst/fig3/synthetic_web/fpst/seed0"
@@ -85,3 +87,28 @@ def test_a_run_that_is_not_what_it_says_is_refused(change, reason, result, folde
     done = add_runs(source, into)
     assert (done.added, done.refused) == ([], {RUN: reason})
     assert not into.exists()
+
+
+def test_runs_of_two_devices_share_no_cell(result, folders):
+    """A GPU adds in another order; a run may still replace an outdated one of its own seed."""
+    source, into = folders
+    other = RUN.replace("seed0", "seed1")
+    config = {**result.config, "seed": 1}
+    of_other = {"config": config, "config_hash": identity_hash(config, result.revisions)}
+    store(replace(result, device="cuda:0"), source)
+    add_runs(source, into)
+    store(replace(result, device="cpu", seed=1, **of_other), source, other)
+    assert add_runs(source, into).refused == {
+        other: "it ran on cpu and stored runs of its cell on cuda, whose scores do not share a mean"
+    }
+    store(replace(result, device="cuda:1", seed=1, **of_other), source, other)
+    store(replace(result, device="cpu"), source, RUN.replace("fpst/seed0", "tokengt/seed0"))
+    assert add_runs(source, into).refused == {}
+
+
+def test_no_stored_cell_has_runs_of_two_devices():
+    for file in (CONFIGS.parent / "docs/results/tables").rglob(f"*{SUFFIX}"):
+        devices = defaultdict(set)
+        for run, row in read_rows(file).items():
+            devices[Path(run).parent].add((row["device"] or "cpu").partition(":")[0])
+        assert not [cell for cell, kinds in devices.items() if len(kinds) > 1], file

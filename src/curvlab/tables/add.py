@@ -1,9 +1,11 @@
 """Add the finished runs of a folder to tables of runs, after a check of each run."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from curvlab.results.costs import FILE as COSTS
 from curvlab.results.costs import write_costs
@@ -41,7 +43,7 @@ def add_runs(source: Path, target: Path) -> Added:
         for folder in folders:
             run = folder.relative_to(source / table).as_posix()
             new = read_result(folder)
-            reason = _objection(new, table.as_posix())
+            reason = _objection(new, table.as_posix()) or _other_device(new, run, rows)
             if new is None or reason:
                 result.refused[f"{table}/{run}"] = reason
             elif rows.get(run, {}).get("config_hash") != new.config_hash:
@@ -76,3 +78,21 @@ def _objection(result: Result | None, table: str) -> str:
     if outdated:
         return f"it is of {', '.join(outdated)}, which has changed"
     return ""
+
+
+def _other_device(result: Result | None, run: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """Why a run cannot share a mean with the stored ones of its cell; empty if it can."""
+    cell = Path(run).parent
+    others = [row for name, row in rows.items() if name != run and Path(name).parent == cell]
+    devices = {_kind(row["device"]) for row in others if row["device"]}
+    if result is None or not result.device or devices <= {_kind(result.device)}:
+        return ""
+    kinds = " and ".join(sorted(devices))
+    return (
+        f"it ran on {_kind(result.device)} and stored runs of its cell on {kinds}, whose scores "
+        "do not share a mean"
+    )
+
+
+def _kind(device: str) -> str:
+    return device.partition(":")[0]
