@@ -119,6 +119,15 @@ def name_of_recipe(task: str, dataset: str, split: str | None) -> str:
     return name if parts in (None, "none") else f"{name}@{parts}"
 
 
+def splits_with_recipe(recipe: str) -> list[str]:
+    """Other splits of a recipe's data set that have one; empty if the recipe itself exists."""
+    task, model, key = recipe.split("/", 2)
+    known = [str(name) for name in read(CONFIGS, f"recipe/{task}/{model}") or {}]
+    dataset = key.partition("@")[0]
+    others = [name for name in known if name.partition("@")[0] == dataset]
+    return [] if key in known else sorted(name.partition("@")[2] for name in others)
+
+
 def steps_of_pass(triples: int | None, size: int, inverse_relations: bool) -> int:
     """Number of steps of at most `size` triples in a pass; inverse relations double the triples."""
     total = (triples or 0) * (2 if inverse_relations else 1)

@@ -18,7 +18,7 @@ from curvlab.config.compose import (
     relabel,
     without_hydra,
 )
-from curvlab.config.resolvers import data_name
+from curvlab.config.resolvers import data_name, splits_with_recipe
 from curvlab.config.schema import is_subclass
 from curvlab.config.trust import trust
 from curvlab.config.validation import check_options, decides, validate
@@ -72,7 +72,8 @@ class Command:
     ) -> "Command":
         """Compose overrides as they are, and those of Hydra's keys.
 
-        `say` gets a line for each class that an override replaces, once.
+        `say` gets a line for each class that an override replaces, and one if the recipe of the
+        data set is for another split than the given one, once.
 
         Raises:
             UsageError: a file of the user's makes Hydra change the folder.
@@ -83,6 +84,8 @@ class Command:
                 "a file of configurations sets hydra.job.chdir=true: take it out there, since "
                 "paths are relative to the folder where a command starts"
             )
+        if any(override.lstrip("+").startswith("split=") for override in overrides):
+            _report_recipe(full.hydra.runtime.choices, partial(_say_once, say))
         return cls(tuple(overrides), without_hydra(full), full)
 
     @classmethod
@@ -245,6 +248,16 @@ def complete(
         return Command.from_overrides(overrides, hydra, say)
     task = LABELLED if labelled else graph.task.name
     return Command.from_overrides([*overrides, f"task={task}"], hydra, say)
+
+
+def _report_recipe(choices: Mapping[str, Any], say: Callable[[str], None]) -> None:
+    """Say that a split has no recipe although another split of the data set has one."""
+    recipe = choices.get("recipe")
+    splits = splits_with_recipe(recipe) if recipe and recipe != "none" else []
+    if splits:
+        chosen = " ".join(f"{group}={choices[group]}" for group in ("model", "dataset", "split"))
+        others = ", ".join(f"split={split}" for split in splits)
+        say(f"{chosen} has no recipe, only {others} has: the model's general values are used")
 
 
 def _report_triples(config: DictConfig, say: Callable[[str], None]) -> None:
