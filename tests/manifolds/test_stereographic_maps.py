@@ -156,3 +156,18 @@ def test_long_vectors_and_what_is_no_number():
     torch.testing.assert_close(found, expected, equal_nan=True)
     assert found[0][1].isfinite().all()
     assert found[0][2].isnan().any()
+
+
+@pytest.mark.parametrize("published", [False, True])
+@pytest.mark.parametrize("power", [30, 48, 64])
+def test_long_sums(published, power):
+    """Of points near the rim: the midpoint of short ones, derivatives with fewer digits at most."""
+    space = make_space((-1.0, 0.5))
+    space.published_midpoint = published
+    points = draw(300, DIM), draw(300, DIM, seed=1)
+    short = results(signed_mean_point, space, *points)
+    long = [2.0**power * each for each in points]
+    found, expected = (f(signed_mean_point, space, *long) for f in (results, plain))
+    assert all(each.isfinite().all() for each in found)
+    assert max(error(found, expected)) < 1e-3
+    torch.testing.assert_close(found[0], short[0], rtol=1e-4, atol=1e-4)

@@ -173,6 +173,25 @@ def test_values_and_derivatives_are_finite(dtype, published):
         assert all(gradient[away].isfinite().all() for gradient in second)
 
 
+@pytest.mark.parametrize("published", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "power"), [(torch.float32, 48), (torch.float32, 64), (torch.float64, 520)]
+)
+@pytest.mark.parametrize("case", CASES)
+def test_long_sums_have_the_point_and_gradients_of_shorter_ones(case, dtype, power, published):
+    """The formula has degree 0 in its sums, and their gradients degree -1."""
+    kappa, sums = CASES[case]
+    unit = torch.tensor(sums, dtype=torch.float64) / max(map(abs, sums))
+    found = []
+    for factor in (1.0, 2.0**power):
+        x = (factor * unit).to(dtype).requires_grad_()
+        k = torch.tensor([kappa], dtype=dtype, requires_grad=True)
+        value = half_quotient(x, k, published)
+        by_sums, by_kappa = torch.autograd.grad(value.sum(), (x, k))
+        found.append((value.detach(), by_sums.double() * factor, by_kappa))
+    torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("kappa", [-0.01, -1e-6, 0.0, 1e-6, 0.01])
 def test_weights_of_both_signs_are_taken_with_the_sign_of_their_sum(kappa):
     """Near flat space an affine combination, however many of the weights are negative."""
