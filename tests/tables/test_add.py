@@ -90,7 +90,7 @@ def test_a_run_that_is_not_what_it_says_is_refused(change, reason, result, folde
 
 
 def test_runs_of_two_devices_share_no_cell(result, folders):
-    """A GPU adds in another order; a run may still replace an outdated one of its own seed."""
+    """GPUs add numbers in another order than CPUs."""
     source, into = folders
     other = RUN.replace("seed0", "seed1")
     config = {**result.config, "seed": 1}

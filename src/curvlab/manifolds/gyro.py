@@ -61,6 +61,17 @@ def exp_sum(u: Tensor, v: Tensor, kappa: Tensor) -> Tensor:
     return (u * (of_u * (to_s + to_x))).addcmul_(v, of_v * to_s)
 
 
+def limit_sums(sums: Tensor) -> Tensor:
+    """Scale long sums down, for `half_quotient`, which has degree 0 in them.
+
+    Points near the rim have sums whose squares overflow. Derivatives have degree -3 and underflow
+    earlier. Shorter sums keep all digits.
+    """
+    largest = sums.detach().abs().amax(-1, keepdim=True)
+    longest = torch.finfo(sums.dtype).max ** 0.25
+    return sums / (largest / longest).clamp(min=1)
+
+
 def half_quotient(sums: Tensor, kappa: Tensor, published: bool = False) -> Tensor:
     """N / (D + R) with R = sqrt(D^2 + kappa |N|^2), of sums [N, D] `[..., dim + 1]`.
 
@@ -68,15 +79,13 @@ def half_quotient(sums: Tensor, kappa: Tensor, published: bool = False) -> Tenso
     the point in the direction of a sum of vectors, N across the axis and D / sqrt(kappa) along it,
     analytic in both except at the antipode of the origin, N = 0 > D. For D < 0, where the
     denominator cancels, the formula is N (R - D) / (kappa |N|^2) with |N| at least a rounding of D,
-    which bounds the result. Long sums, of points near the rim, are scaled down, since the formula
-    has degree 0 in them: their squares would overflow, and their derivatives underflow.
+    which bounds the result.
 
     For kappa <= 0 (where D < 0 requires weights of both signs), and in the published form for all
     kappa, the denominator is D + sign(D) R: the point is halfway to N / D.
     """
     limits = torch.finfo(sums.dtype)
-    largest = sums.detach().abs().amax(-1, keepdim=True)
-    sums = sums / (largest / limits.max**0.25).clamp(min=1)
+    sums = limit_sums(sums)
     n = sums[..., :-1]
     d = sums[..., -1:]
     negative = d < 0

@@ -451,29 +451,21 @@ extern "C" void mobius_add_backward(const float* x, const float* y, const float*
 }
 
 // N / (D + R) of sums [N, D], [components, block + 1, tokens], as [components, block, tokens].
-// Returns whether sums are so long that derivatives, of their degree -3, underflow.
-extern "C" int64_t half_quotient(const float* sums, const float* kappa, int64_t components,
-                                 int64_t block, int64_t tokens, int64_t printed, float* out,
-                                 const Constants* constants, int64_t threads) {
+extern "C" void half_quotient(const float* sums, const float* kappa, int64_t components,
+                              int64_t block, int64_t tokens, int64_t printed, float* out,
+                              const Constants* constants, int64_t threads) {
   const Shape shape(components, block, tokens);
   const Constants c = *constants;
-  std::vector<char> overflow(components * shape.chunks);
   for_chunks(shape, threads, [&](int64_t h, int64_t start, int64_t n) {
     const float* x = sums + h * (block + 1) * tokens + start;
-    const float* d = x + block * tokens;
     float n2[kChunk];
     dot(x, x, shape, n, n2);
-    float largest = 0;
-#pragma omp simd reduction(max : largest)
-    for (int64_t t = 0; t < n; t++) largest = std::max(largest, std::max(n2[t], d[t] * d[t]));
-    overflow[h * shape.chunks + start / kChunk] = largest > 1e19f;
     for (int64_t t = 0; t < n; t++)
-      n2[t] = half_of(d[t], n2[t], kappa[h], printed != 0, c).value;
+      n2[t] = half_of(x[block * tokens + t], n2[t], kappa[h], printed != 0, c).value;
     float* __restrict result = out + h * block * tokens + start;
     for (int64_t i = 0; i < block; i++)
       for (int64_t t = 0; t < n; t++) result[i * tokens + t] = x[i * tokens + t] * n2[t];
   });
-  return std::any_of(overflow.begin(), overflow.end(), [](char each) { return each != 0; });
 }
 
 // Gradients of sums and kappa, [components], from that of the quotient.

@@ -2,8 +2,8 @@
 
 Tokens are `[tokens, dim]` in the layout of `curvlab.layers.stereographic`, with curvatures
 `[components]`. Each function here computes a method of `curvlab.manifolds.Stereographic`. The plain
-forms, in operations on tensors, are used for second derivatives and for vectors that are so long
-that squares overflow or derivatives underflow.
+forms, in operations on tensors, are used for second derivatives and for vectors whose squares
+overflow.
 """
 
 import ctypes
@@ -240,14 +240,11 @@ class _HalfQuotient(Function):
         components, width, tokens = s.shape
         out = s.new_empty(components * (width - 1), tokens)
         shape = components, width - 1, tokens
-        call = *pointers(s, kappa), *shape, published, out.data_ptr()
-        ctx.overflows = bool(functions.half_quotient(*call, *_end()))
+        functions.half_quotient(*pointers(s, kappa), *shape, published, out.data_ptr(), *_end())
         ctx.save_for_backward(sums, kappa, s)
         ctx.inputs = 2
         ctx.functions = functions
         ctx.published = published
-        if ctx.overflows:
-            return _HalfQuotient.plain(published, sums.detach(), kappa)
         return out.mT
 
     @staticmethod
@@ -256,7 +253,7 @@ class _HalfQuotient(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled() or ctx.overflows:
+        if torch.is_grad_enabled():
             plain = partial(_HalfQuotient.plain, ctx.published)
             return *differentiate_plain(ctx, plain, grads), None, None
         _, kappa, s = ctx.saved_tensors

@@ -180,7 +180,8 @@ class Stereographic(GeooptManifold):
     def mean_point(self, sums: Tensor) -> Tensor:
         functions = maps.LIBRARY.functions(sums, self.kappa)
         if functions is not None and sums.dim() == 3 and sums.shape[1] > 0:
-            return maps.half_quotient(functions, sums, self.kappa, self.published_midpoint)
+            short = gyro.limit_sums(sums)
+            return maps.half_quotient(functions, short, self.kappa, self.published_midpoint)
         kappa = self.kappa.to(sums.dtype).view(-1, *[1] * (sums.dim() - 1))
         return self._join(gyro.half_quotient(sums, kappa, self.published_midpoint))
 
