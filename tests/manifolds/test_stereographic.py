@@ -113,6 +113,11 @@ def test_vectors_whose_squares_overflow_keep_their_direction(kappa, size):
             lambda v, _: ball.expmap0_unprojected(v): 1.0,
             lambda v, _: ball.expmap0(v): rim,
             lambda v, _: ball.project(v): rim,
+            lambda v, _: ball.expmap0_and_log(v)[0]: rim,
+            lambda v, _: ball.expmap0_and_log(v)[1]: math.atanh(rim),
+            lambda v, _: ball.clamp_tangent(v): math.atanh(rim),
+            lambda v, _: ball.expmap0_sum(v, torch.zeros(2)): rim,
+            lambda v, _: ball.expmap0_sum(torch.zeros(2), v): rim,
         }
     else:
         expected = {s.logmap0: math.pi / 2, s.mobius_half: 1.0}

@@ -104,6 +104,20 @@ def test_maps_are_the_plain_ones(function, kappas, size, tokens):
     assert max(error(found, exact)) <= 4 * max(error(expected, exact)) + 2e-6
 
 
+@pytest.mark.parametrize("form", [results, plain])
+@pytest.mark.parametrize("size", [1e8, 1e12, 1e18, 1e20, 1e37])
+@pytest.mark.parametrize("kappa", [-1.0, -1e-6, 1e-6, 1.0])
+@pytest.mark.parametrize("function", [f for f in MAPS if f is not signed_mean_point])
+def test_squares_of_long_vectors_do_not_overflow(function, kappa, size, form):
+    """Results are finite; derivatives too, which on a sphere grow with the squares."""
+    points = draw(300, DIM, size=size), draw(300, DIM, size=size, seed=1)
+    space = make_space((kappa, kappa))
+    found = form(function, space, *points)
+    outputs = len(function(space, *points))
+    checked = found if kappa < 0 or size < 1e10 else found[:outputs]
+    assert all(each.isfinite().all() for each in checked)
+
+
 @pytest.mark.parametrize("published", [False, True])
 def test_published_midpoints_are_the_plain_ones(published):
     space = make_space((-1.0, 0.5))

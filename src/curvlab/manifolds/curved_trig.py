@@ -99,6 +99,7 @@ def polynomial(z: Tensor, coefficients: Sequence[float]) -> Tensor:
     return result
 
 
+_BEYOND_POLE = 2.5  # (pi / 2)^2 and a margin; after thousands of turns rounding leads far beyond it
 _TINY = 1e-20  # below every z that matters; its square root and cube are float32 numbers
 
 
@@ -137,7 +138,7 @@ def _before_turns(z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _tangent(z: Tensor, lowest: float, levels: int) -> tuple[Tensor, Tensor]:
     """The share of s = sqrt(z) left after whole half turns, and tan(s) / s."""
     share, s, turns = _before_turns(z)
-    near = torch.addcmul(z, turns, turns - 2 * s).clamp(min=lowest)
+    near = torch.addcmul(z, turns, turns - 2 * s).clamp(lowest, _BEYOND_POLE)
     upper, rest = (polynomial(near, coefficients) for coefficients in _TAN[levels])
     # Between two poles the denominator is positive; rounding at a pole must not divide by 0.
     return share, share * (upper / torch.addcmul(upper, near, rest).clamp(min=1e-7))

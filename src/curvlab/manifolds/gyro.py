@@ -9,7 +9,7 @@ from torch import Tensor
 
 from curvlab.manifolds import curved_trig as trig
 from curvlab.manifolds.curved_trig import tolerance
-from curvlab.manifolds.kernels import one_plus, squared_norm
+from curvlab.manifolds.kernels import one_plus, shorten, squared_norm
 
 
 def mobius_add(x: Tensor, y: Tensor, kappa: Tensor, projected: bool = False) -> Tensor:
@@ -49,6 +49,8 @@ def exp_sum(u: Tensor, v: Tensor, kappa: Tensor) -> Tensor:
 
     The result is P u + Q v with factors from |u|^2, |v|^2 and <u, v>, without intermediate points.
     """
+    u = shorten(u)
+    v = shorten(v)
     u2 = squared_norm(u)
     v2 = squared_norm(v)
     product = (v @ u.mT).mT

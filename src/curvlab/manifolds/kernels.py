@@ -3,7 +3,6 @@
 Here curvatures are tensors with a last axis for broadcasting, `[..., 1]`.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from inspect import isfunction
@@ -58,8 +57,11 @@ def _check_floating(x: Tensor) -> None:
 
 
 def shorten(x: Tensor) -> Tensor:
-    """Shorten vectors whose squares would overflow; the result is the same as for infinite ones."""
-    limit = 1e-3 * math.sqrt(torch.finfo(x.dtype).max)
+    """Shorten vectors so that no power of them that is computed overflows.
+
+    Their maps are those of infinite vectors, unless the space is flat to rounding.
+    """
+    limit = torch.finfo(x.dtype).max ** (1 / 3)
     longest = x.detach().abs().amax(-1, keepdim=True)
     return x * (limit / longest.clamp(min=limit))
 

@@ -12,6 +12,8 @@ namespace {
 constexpr int64_t kChunk = 256;
 constexpr float kTiny = 1e-20f;
 constexpr float kPi = 3.14159265f;
+constexpr float kBeyondPole = 2.5f;
+constexpr float kLong = 4e25f;  // squared lengths above it are left to the plain forms
 
 struct Constants {  // members of `_constants` in stereographic_maps.py
   float tan_upper[4], tan_rest[4], artan_upper[4], artan_rest[4];
@@ -38,8 +40,8 @@ inline void tan_and_log(float z, const Constants& c, Ratio& tangent, Ratio& log)
   const bool positive = z > kTiny;
   const float s = std::sqrt(std::max(z, kTiny)), turns = std::rint(s * (1 / kPi)) * kPi;
   const Ratio kept{1 - turns / s, positive ? 0.5f * turns / (s * s * s) : 0.0f};
-  const float moved = z + turns * (turns - 2 * s), near = std::max(moved, c.lowest);
-  const float by_z = moved >= c.lowest ? kept.value : 0.0f;
+  const float moved = z + turns * (turns - 2 * s), near = std::min(std::max(moved, c.lowest), kBeyondPole);
+  const float by_z = moved >= c.lowest && moved <= kBeyondPole ? kept.value : 0.0f;
   const float upper = cubic(near, c.tan_upper), rest = cubic(near, c.tan_rest);
   const float by_near = cubic_slope(near, c.tan_upper);
   const float lower = upper + near * rest, below = std::max(lower, 1e-7f);
@@ -185,6 +187,17 @@ inline float total(const float* x, int64_t n) {
   return sum;
 }
 
+inline float largest(const float* x, int64_t n) {
+  float result = 0;
+#pragma omp simd reduction(max : result)
+  for (int64_t t = 0; t < n; t++) result = std::max(result, x[t]);
+  return result;
+}
+
+bool any(const std::vector<char>& chunks) {
+  return std::any_of(chunks.begin(), chunks.end(), [](char each) { return each != 0; });
+}
+
 // Adds up the parts of all chunks, `[components, chunks, width]`, in their order.
 void add_up(const std::vector<float>& parts, const Shape& shape, int64_t width, float* sums) {
   for (int64_t h = 0; h < shape.components; h++)
@@ -211,10 +224,7 @@ extern "C" int64_t radial(const float* v, const float* kappa, int64_t components
     dot(v + offset, v + offset, shape, n, n2);
     float* __restrict ratio = saved + h * tokens + start;
     float* __restrict slope = ratio + each;
-    float largest = 0;
-#pragma omp simd reduction(max : largest)
-    for (int64_t t = 0; t < n; t++) largest = std::max(largest, n2[t]);
-    overflow[h * shape.chunks + start / kChunk] = largest > 1e32f;
+    overflow[h * shape.chunks + start / kChunk] = largest(n2, n) > kLong;
     if (kind == 3) {
       for (int64_t t = 0; t < n; t++) {
         const Ratio r = artan(kappa[h] * n2[t], c);
@@ -243,7 +253,7 @@ extern "C" int64_t radial(const float* v, const float* kappa, int64_t components
         for (int64_t t = 0; t < n; t++) second[place + t] = v[place + t] * ratio[2 * each + t];
     }
   });
-  return std::any_of(overflow.begin(), overflow.end(), [](char each) { return each != 0; });
+  return any(overflow);
 }
 
 // Gradients of v and of kappa, [components], from those of the results.
@@ -280,12 +290,13 @@ extern "C" void radial_backward(const float* v, const float* kappa, int64_t comp
 
 // exp_0(u) (+) exp_0(v), projected, of u [components, block, tokens] and v [components, block]; with
 // `scales` [components, tokens] instead [2 s p, 2 s - 1] of the sum p and s = 1 / (1 + kappa |p|^2),
-// [components, block + 1, tokens]: no sum is made.
-extern "C" void exp_sum(const float* u, const float* v, const float* kappa, int64_t components,
-                        int64_t block, int64_t tokens, float* out, float* scales,
-                        const Constants* constants, int64_t threads) {
+// [components, block + 1, tokens]: no sum is made. Returns whether a square overflows.
+extern "C" int64_t exp_sum(const float* u, const float* v, const float* kappa, int64_t components,
+                           int64_t block, int64_t tokens, float* out, float* scales,
+                           const Constants* constants, int64_t threads) {
   const Shape shape(components, block, tokens);
   const Constants c = *constants;
+  std::vector<char> overflow(components * shape.chunks);
   for_chunks(shape, threads, [&](int64_t h, int64_t start, int64_t n) {
     const float *x = u + h * block * tokens + start, *y = v + h * block, k = kappa[h];
     float n2[kChunk], product[kChunk], of_u[kChunk], of_v[kChunk], v2 = 0;
@@ -295,6 +306,7 @@ extern "C" void exp_sum(const float* u, const float* v, const float* kappa, int6
     const float rv = v_ratio.value, y2 = rv * rv * v2;
     dot(x, x, shape, n, n2);
     dot_with(x, y, shape, n, product);
+    overflow[h * shape.chunks + start / kChunk] = v2 > kLong || largest(n2, n) > kLong;
     float* __restrict result = out + h * (block + (scales != nullptr)) * tokens + start;
     for (int64_t t = 0; t < n; t++) {
       Ratio r, l;
@@ -317,6 +329,7 @@ extern "C" void exp_sum(const float* u, const float* v, const float* kappa, int6
       for (int64_t t = 0; t < n; t++)
         result[i * tokens + t] = x[i * tokens + t] * of_u[t] + y[i] * of_v[t];
   });
+  return any(overflow);
 }
 
 // Gradients of u, and of v and kappa as [components, block + 1], from those of the results.

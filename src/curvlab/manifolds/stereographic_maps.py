@@ -102,7 +102,7 @@ class _Radial(Function):
     @staticmethod
     def plain(kind: int, v: Tensor, kappa: Tensor) -> tuple[Tensor, ...]:
         blocks, k = _blocks(v, kappa)
-        if kind == EXP:
+        if kind != LOG:
             blocks = kernels.shorten(blocks)
         ratios = _RATIOS[kind](k * kernels.squared_norm(blocks))
         ratios = ratios if kind == EXP_AND_LOG else (ratios,)
@@ -142,11 +142,13 @@ class _ExpSum(Function):
         out = x.new_empty(components, block + mean, tokens)
         scale = x.new_empty(components, 1, tokens) if mean else None
         call = *pointers(x, y, kappa), components, block, tokens, *pointers(out, scale)
-        functions.exp_sum(*call, *_end())
+        ctx.overflows = bool(functions.exp_sum(*call, *_end()))
         ctx.save_for_backward(u, v, kappa, x)
         ctx.inputs = 3
         ctx.functions = functions
         ctx.mean = mean
+        if ctx.overflows:
+            return _ExpSum.plain(mean, u.detach(), v.detach(), kappa)
         return (out.flatten(0, 1).mT,) if scale is None else (out.mT, scale.mT)
 
     @staticmethod
@@ -161,7 +163,7 @@ class _ExpSum(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() or ctx.overflows:
             plain = partial(_ExpSum.plain, ctx.mean)
             return *differentiate_plain(ctx, plain, grads), None, None
         u, v, kappa, x = ctx.saved_tensors

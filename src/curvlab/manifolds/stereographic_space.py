@@ -128,7 +128,7 @@ class Stereographic(GeooptManifold):
             functions, kappa = cpp
             point, log = maps.radial(functions, v, kappa, maps.EXP_AND_LOG)
             return point, log
-        blocks = self._blocks(v)
+        blocks = kernels.shorten(self._blocks(v))
         point, log = trig.tan_and_log_ratio(self._kappa(v) * kernels.squared_norm(blocks))
         return self._join(blocks * point), self._join(blocks * log)
 
@@ -137,7 +137,7 @@ class Stereographic(GeooptManifold):
         if cpp:
             functions, kappa = cpp
             return maps.radial(functions, v, kappa, maps.CLAMP)[0]
-        return self._scaled(v, trig.log_rim_ratio)
+        return self._scaled(v, trig.log_rim_ratio, overflows=True)
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
         cpp = self._cpp(x, y) if x.shape == y.shape else None
