@@ -108,8 +108,11 @@ def test_a_cell_in_a_text(report):
     assert sentence(report, "gcn", "power") == "GCN, Power: ours not run, paper 98.25 ± 0.02.\n"
     assert number(report, "fpst", "web_edu") == "99.05"
     assert number(report, "fpst", "power", "paper") == "99.18"
+    assert number(report, "fpst", "web_edu", "seeds") == "98.90, 99.00, 99.10 and 99.20"
     with pytest.raises(UsageError, match="has no value 'ours' for gcn, power"):
         number(report, "gcn", "power")
+    with pytest.raises(UsageError, match="has no value 'seeds' for gcn, power"):
+        number(report, "gcn", "power", "seeds")
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "latex", "csv"])

@@ -137,7 +137,7 @@ def block(results: Path, words: str) -> str:
     for the best models; `passes TABLE` for the pass that comes nearest to its published numbers;
     `file NAME.csv COLUMN ...` for columns of a file next to the results; `claims`; `claim TABLE
     METHOD OTHER` for its verdicts; `cell TABLE ROW COLUMN` for a number alone, `TABLE#2` for its
-    second part's; `paired TABLE ROW COLUMN ROW COLUMN` for the first cell less the second.
+    second part's, with `paper` the published one, with `seeds` that of each seed; `paired TABLE ROW COLUMN ROW COLUMN` for the first cell less the second.
     """
     match words.split():
         case ["status"]:
@@ -168,7 +168,7 @@ def block(results: Path, words: str) -> str:
             return "no models" if ranked is None else ranked.leaders
         case [table]:
             return "\n".join(markdown(report, False) for report in _reports(table, results))
-        case ["cell", table, row, column, *whose] if whose in ([], ["paper"]):
+        case ["cell", table, row, column, *whose] if whose in ([], ["paper"], ["seeds"]):
             name, _, panel = table.partition("#")
             return number(_panel(_reports(name, results), name, panel), row, column, *whose)
         case ["paired", table, *cells] if len(cells) == 4:

@@ -8,7 +8,7 @@ import pandas as pd
 from curvlab.statistics import FEWEST_SPREAD, LEVEL, NOT_RUN, VERDICTS
 from curvlab.tables.claims import SECONDS, Claim, Comparison, agenda
 from curvlab.tables.overview import MARGINS
-from curvlab.tables.render import decimal
+from curvlab.tables.render import decimal, listed
 
 CLAIMS_LEGEND = (
     "Each published comparison counts once, where the paper prints the first method as better. Our "
@@ -117,13 +117,9 @@ def verdict_in_words(claim: Claim, counted: bool = True) -> str:
     for one in claim.comparisons:
         if one.counted == counted:
             labels_by_word[one.verdict.word].append(one.label)
-    parts = [f"{word} on {_listed(labels)}" for word, labels in labels_by_word.items() if labels]
+    parts = [f"{word} on {listed(labels)}" for word, labels in labels_by_word.items() if labels]
     missing = len(labels_by_word[NOT_RUN])
     if missing > MOST_NAMED:
         which = f"{missing} others" if parts[1:] else f"any of {missing} data sets"
         parts[-1] = f"{NOT_RUN} on {which}"
     return ", ".join(parts) or "without a published comparison"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

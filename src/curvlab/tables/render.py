@@ -328,12 +328,25 @@ def sentence(report: Report, row: str, column: str) -> str:
 
 
 def number(report: Report, row: str, column: str, source: str = "ours") -> str:
-    """The mean of one cell without its interval: ours, or `paper` for the published one."""
-    key = "our_mean" if source == "ours" else "paper_mean"
-    mean = _cell(report, row, column)[key]
-    if isnan(mean):
+    """The mean of one cell without its interval: ours, or `paper` for the published one.
+
+    `seeds` gives the number of each finished run instead, in the order of the seeds.
+    """
+    cell = _cell(report, row, column)
+    if source == "seeds":
+        runs = report.runs[report.runs["status"] == "finished"].astype({"row": str, "column": str})
+        runs = runs[(runs["row"] == row) & (runs["column"] == column)].sort_values("seed")
+        values = runs["value"].tolist()
+    else:
+        values = [cell["our_mean" if source == "ours" else "paper_mean"]]
+    if not values or isnan(values[0]):
         raise UsageError(f"{report.title} has no value '{source}' for {row}, {column}")
-    return decimal(mean, report.decimals)
+    return listed([decimal(value, report.decimals) for value in values])
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words of a sentence: `a, b and c`."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def verdict(report: Report, row: str, column: str) -> str:
