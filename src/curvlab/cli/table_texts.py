@@ -137,7 +137,8 @@ def block(results: Path, words: str) -> str:
     for the best models; `passes TABLE` for the pass that comes nearest to its published numbers;
     `file NAME.csv COLUMN ...` for columns of a file next to the results; `claims`; `claim TABLE
     METHOD OTHER` for its verdicts; `cell TABLE ROW COLUMN` for a number alone, `TABLE#2` for its
-    second part's, with `paper` the published one, with `seeds` that of each seed; `paired TABLE ROW COLUMN ROW COLUMN` for the first cell less the second.
+    second part's, with `paper` the published one, with `seeds` that of each seed; `paired TABLE ROW
+    COLUMN ROW COLUMN` for the first cell less the second.
     """
     match words.split():
         case ["status"]:

@@ -17,9 +17,9 @@ DIGITS = 3
 
 NEAREST_LEGEND = (
     "Root mean square of our metric minus the published number, over the methods that the paper "
-    "has, MRR and Hits@10 together. The pass is the one whose validation metrics are nearest, among "
-    "the passes that the runs of all methods have; the last column has the test metrics of the runs "
-    "as they are."
+    "has, MRR and Hits@10 together. The pass is the one whose validation metrics are nearest, "
+    "among the passes that the runs of all methods have; the last column has the test metrics of "
+    "the runs as they are."
 )
 RESIDUAL_LEGEND = "Our test metric minus the published number: of raw ranks (of filtered ranks)."
 
