@@ -390,7 +390,7 @@ def test_what_decides_most_per_hour_comes_first(spec, write_run, tmp_path):
     lines = list(agenda_in_words([claim]))
     assert lines[0].split("  ")[-1] == "claim, Power: undecided (2 more seeds)"
     assert lines[-1].startswith(
-        "4 comparisons are open, about 0.1 hours on this machine; 1 have no"
+        "open comparisons: 4, about 0.1 hours on this machine; no stored run tells the time of 1"
     )
 
 
