@@ -99,7 +99,7 @@ def polynomial(z: Tensor, coefficients: Sequence[float]) -> Tensor:
     return result
 
 
-_BEYOND_POLE = 2.5  # (pi / 2)^2 and a margin; after thousands of turns rounding leads far beyond it
+_BEYOND_POLE = 2.5  # above (pi / 2)^2; after thousands of turns, rounding leads far beyond it
 _TINY = 1e-20  # below every z that matters; its square root and cube are float32 numbers
 
 
@@ -222,7 +222,8 @@ def single_precision_constants() -> list[float]:
     fractions = (*_TAN[levels], *_ARTAN[limits.artan_projected[1]])
     reach = _reach(torch.float32)
     floors = (limits.floor, kind.eps, kind.tiny**0.9, kind.tiny**0.45)
-    return [*(c for part in fractions for c in part), lowest, reach, math.atanh(reach), *floors]
+    coefficients = [c for part in fractions for c in part]
+    return [*coefficients, lowest, _BEYOND_POLE, reach, math.atanh(reach), *floors]
 
 
 _TERMS = 13

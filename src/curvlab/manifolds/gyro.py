@@ -67,11 +67,9 @@ def limit_sums(sums: Tensor) -> Tensor:
     """Scale long sums down, for `half_quotient`, which has degree 0 in them.
 
     Points near the rim have sums whose squares overflow. Derivatives have degree -3 and underflow
-    earlier. Shorter sums keep all digits.
+    earlier.
     """
-    largest = sums.detach().abs().amax(-1, keepdim=True)
-    longest = torch.finfo(sums.dtype).max ** 0.25
-    return sums / (largest / longest).clamp(min=1)
+    return shorten(sums, 1 / 4)
 
 
 def half_quotient(sums: Tensor, kappa: Tensor, published: bool = False) -> Tensor:

@@ -56,12 +56,13 @@ def _check_floating(x: Tensor) -> None:
         raise UsageError(f"points are of type {x.dtype}: make them floating-point, as by x.float()")
 
 
-def shorten(x: Tensor) -> Tensor:
-    """Shorten vectors so that no power of them that is computed overflows.
+def shorten(x: Tensor, exponent: float = 1 / 3) -> Tensor:
+    """Scale vectors `[..., dim]` with a coordinate above max^exponent down to it.
 
-    Their maps are those of infinite vectors, unless the space is flat to rounding.
+    Squares of the results do not overflow. Maps of the results are those of infinite vectors,
+    unless the space is flat to rounding. Shorter vectors keep all digits.
     """
-    limit = torch.finfo(x.dtype).max ** (1 / 3)
+    limit = torch.finfo(x.dtype).max ** exponent
     longest = x.detach().abs().amax(-1, keepdim=True)
     return x * (limit / longest.clamp(min=limit))
 

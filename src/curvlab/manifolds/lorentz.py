@@ -7,7 +7,7 @@ and branches on no tensor's value: it refuses a float that is not negative and i
 does not check a tensor of curvatures. Time is a function of space: functions use the space part if
 that suffices, and compute the time of their result from it, so that results lie on the hyperboloid
 up to rounding. In float32, squares of space parts overflow beyond a length of 1.8e19, at a distance
-of 44.7 from the origin for kappa = -1.
+of 45 from the origin for kappa = -1.
 
 Distances are not arcosh(kappa <x, y>_L), whose argument loses every digit at radius 10 in float32.
 With the stereographic image x' = s / (1 + sqrt(1 - kappa |s|^2)) and h = 1 + sqrt(1 - kappa

@@ -12,12 +12,11 @@ namespace {
 constexpr int64_t kChunk = 256;
 constexpr float kTiny = 1e-20f;
 constexpr float kPi = 3.14159265f;
-constexpr float kBeyondPole = 2.5f;
-constexpr float kLong = 4e25f;  // squared lengths above it are left to the plain forms
+constexpr float kLong = 4e25f;  // longer squares are left to the plain forms, see `shorten`
 
-struct Constants {  // members of `_constants` in stereographic_maps.py
+struct Constants {  // `single_precision_constants` of curved_trig.py
   float tan_upper[4], tan_rest[4], artan_upper[4], artan_rest[4];
-  float lowest, reach, log_reach, floor, eps, square_floor, sum_floor;
+  float lowest, beyond_pole, reach, log_reach, floor, eps, square_floor, sum_floor;
 };
 
 struct Ratio {
@@ -40,8 +39,9 @@ inline void tan_and_log(float z, const Constants& c, Ratio& tangent, Ratio& log)
   const bool positive = z > kTiny;
   const float s = std::sqrt(std::max(z, kTiny)), turns = std::rint(s * (1 / kPi)) * kPi;
   const Ratio kept{1 - turns / s, positive ? 0.5f * turns / (s * s * s) : 0.0f};
-  const float moved = z + turns * (turns - 2 * s), near = std::min(std::max(moved, c.lowest), kBeyondPole);
-  const float by_z = moved >= c.lowest && moved <= kBeyondPole ? kept.value : 0.0f;
+  const float moved = z + turns * (turns - 2 * s);
+  const float near = std::min(std::max(moved, c.lowest), c.beyond_pole);
+  const float by_z = near == moved ? kept.value : 0.0f;
   const float upper = cubic(near, c.tan_upper), rest = cubic(near, c.tan_rest);
   const float by_near = cubic_slope(near, c.tan_upper);
   const float lower = upper + near * rest, below = std::max(lower, 1e-7f);
