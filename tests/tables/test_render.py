@@ -15,7 +15,15 @@ from curvlab.cli.table_texts import _claims_of, forest_path
 from curvlab.errors import UsageError
 from curvlab.tables.claims import Claim
 from curvlab.tables.page import BETTER, WORSE, heatmap, page
-from curvlab.tables.render import markdown, number, refresh, render, sentence, terminal
+from curvlab.tables.render import (
+    markdown,
+    number,
+    numbers_of_seeds,
+    refresh,
+    render,
+    sentence,
+    terminal,
+)
 from curvlab.tables.report import build_report
 from curvlab.tables.spec import load_table, table_names
 from stored_runs import extend
@@ -108,11 +116,11 @@ def test_a_cell_in_a_text(report):
     assert sentence(report, "gcn", "power") == "GCN, Power: ours not run, paper 98.25 ± 0.02.\n"
     assert number(report, "fpst", "web_edu") == "99.05"
     assert number(report, "fpst", "power", "paper") == "99.18"
-    assert number(report, "fpst", "web_edu", "seeds") == "98.90, 99.00, 99.10 and 99.20"
+    assert numbers_of_seeds(report, "fpst", "web_edu") == "98.90, 99.00, 99.10 and 99.20"
     with pytest.raises(UsageError, match="has no value 'ours' for gcn, power"):
         number(report, "gcn", "power")
-    with pytest.raises(UsageError, match="has no value 'seeds' for gcn, power"):
-        number(report, "gcn", "power", "seeds")
+    with pytest.raises(UsageError, match="has no finished run of gcn, power"):
+        numbers_of_seeds(report, "gcn", "power")
 
 
 @pytest.mark.parametrize("form", ["terminal", "markdown", "latex", "csv"])

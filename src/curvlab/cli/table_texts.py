@@ -39,6 +39,7 @@ from curvlab.tables.render import (
     markdown,
     markdown_table,
     number,
+    numbers_of_seeds,
     refresh,
     render,
     sentence,
@@ -169,7 +170,10 @@ def block(results: Path, words: str) -> str:
             return "no models" if ranked is None else ranked.leaders
         case [table]:
             return "\n".join(markdown(report, False) for report in _reports(table, results))
-        case ["cell", table, row, column, *whose] if whose in ([], ["paper"], ["seeds"]):
+        case ["cell", table, row, column, "seeds"]:
+            name, _, panel = table.partition("#")
+            return numbers_of_seeds(_panel(_reports(name, results), name, panel), row, column)
+        case ["cell", table, row, column, *whose] if whose in ([], ["paper"]):
             name, _, panel = table.partition("#")
             return number(_panel(_reports(name, results), name, panel), row, column, *whose)
         case ["paired", table, *cells] if len(cells) == 4:

@@ -85,7 +85,7 @@ def agenda_in_words(claims: Sequence[Claim]) -> Iterator[str]:
         yield f"{'':>12}  {one.command}"
     hours = sum(one.hours for one in comparisons if one.hours < inf)
     unknown = sum(not one.hours < inf for one in comparisons)
-    remark = f"; no stored run tells the time of {unknown}: time one run first" if unknown else ""
+    remark = f"; no stored run tells the time of {unknown} of them" if unknown else ""
     count = len(comparisons)
     yield f"open comparisons: {count}, about {hours:.1f} hours on this machine{remark}"
 

@@ -328,19 +328,22 @@ def sentence(report: Report, row: str, column: str) -> str:
 
 
 def number(report: Report, row: str, column: str, source: str = "ours") -> str:
-    """The mean of one cell without its interval: ours, or `paper` for the published one.
-
-    `seeds` gives the number of each finished run instead, in the order of the seeds.
-    """
-    cell = _cell(report, row, column)
-    if source == "seeds":
-        runs = report.runs[report.runs["status"] == "finished"].astype({"row": str, "column": str})
-        runs = runs[(runs["row"] == row) & (runs["column"] == column)].sort_values("seed")
-        values = runs["value"].tolist()
-    else:
-        values = [cell["our_mean" if source == "ours" else "paper_mean"]]
-    if not values or isnan(values[0]):
+    """The mean of one cell without its interval: ours, or `paper` for the published one."""
+    key = "our_mean" if source == "ours" else "paper_mean"
+    mean = _cell(report, row, column)[key]
+    if isnan(mean):
         raise UsageError(f"{report.title} has no value '{source}' for {row}, {column}")
+    return decimal(mean, report.decimals)
+
+
+def numbers_of_seeds(report: Report, row: str, column: str) -> str:
+    """The number of each finished run of one cell, in the order of the seeds."""
+    cell = _cell(report, row, column)
+    of_cell = (report.runs["row"] == cell["row"]) & (report.runs["column"] == cell["column"])
+    finished = report.runs[of_cell & (report.runs["status"] == "finished")]
+    if finished.empty:
+        raise UsageError(f"{report.title} has no finished run of {row}, {column}")
+    values = finished.sort_values("seed")["value"]
     return listed([decimal(value, report.decimals) for value in values])
 
 
