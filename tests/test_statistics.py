@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from curvlab.statistics import (
+    Draw,
     compare_pairs,
     critical_difference,
     deciding_pairs,
@@ -26,11 +27,17 @@ from curvlab.statistics import (
     power,
     published_std,
     required_runs,
+    split_means,
     summarise,
     welch_pm,
 )
 
 VALUES = [98.0, 99.0, 100.0]
+
+
+def by_seed(scores):
+    """Scores of runs with a split for each seed."""
+    return {Draw(seed, seed): score for seed, score in scores.items()}
 
 
 @settings(deadline=None)  # the first call imports scipy's distributions
@@ -110,10 +117,46 @@ def test_a_paired_comparison_is_scipys():
 
 
 def test_seeds_that_one_side_lacks_are_left_out():
-    found = paired_by_seed({0: 80.0, 1: 82.0, 2: 85.0, 7: 1.0}, {0: 79.0, 1: 79.5, 2: 83.8, 9: 2.0})
+    ours = by_seed({0: 80.0, 1: 82.0, 2: 85.0, 7: 1.0})
+    found = paired_by_seed(ours, by_seed({0: 79.0, 1: 79.5, 2: 83.8, 9: 2.0}))
     assert found == compare_pairs([80.0, 82.0, 85.0], [79.0, 79.5, 83.8])
     assert found.pairs == 3
-    assert isnan(paired_by_seed({0: 1.0}, {1: 1.0}).mean)
+    assert isnan(paired_by_seed(by_seed({0: 1.0}), by_seed({1: 1.0})).mean)
+
+
+def test_seeds_on_one_split_are_one_pair_by_their_means():
+    """Fifty runs on ten splits, some of which one method lacks, against scipy on split means."""
+    rng = np.random.default_rng(0)
+    draws = [Draw(seed, seed % 10) for seed in range(50)]
+    ours = dict(zip(draws, rng.normal(80, 3, 50), strict=True))
+    others = dict(zip(draws, rng.normal(79, 3, 50), strict=True))
+    del ours[Draw(13, 3)], others[Draw(25, 5)], others[Draw(35, 5)]
+    common = [draw for draw in draws if draw in ours and draw in others]
+    means = [
+        [np.mean([scores[d] for d in common if d.split == split]) for split in range(10)]
+        for scores in (ours, others)
+    ]
+    theirs = stats.ttest_rel(*means)
+    found = paired_by_seed(ours, others)
+    assert (found.pairs, found.runs) == (10, 47)
+    assert found.p_t == pytest.approx(theirs.pvalue)
+    assert found.mean - found.pm == pytest.approx(theirs.confidence_interval(0.95).low)
+
+
+def test_the_interval_over_splits_holds_the_mean_as_often_as_it_says():
+    """That of all runs as if they were independent holds it far less often."""
+    rng = np.random.default_rng(0)
+    draws = [Draw(seed, seed % 10) for seed in range(50)]
+    by_split = 0
+    by_run = 0
+    for _ in range(1000):
+        scores = np.tile(rng.normal(0, 2, 10), 5) + rng.normal(0, 1, 50)
+        means = summarise(split_means(dict(zip(draws, scores, strict=True))))
+        by_split += abs(means.mean) <= means.student_pm
+        runs = summarise(scores.tolist())
+        by_run += abs(runs.mean) <= runs.student_pm
+    assert by_split / 1000 == pytest.approx(0.95, abs=0.02)
+    assert by_run / 1000 < 0.75
 
 
 def test_few_pairs_have_no_rank_test_and_one_no_test():

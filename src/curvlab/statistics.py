@@ -1,10 +1,11 @@
 """Statistics of runs: intervals over seeds, paired comparisons, ranks, and power."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, floor, hypot, inf, isnan, log2, nan, sqrt
-from typing import Any, Literal
+from statistics import fmean
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy
@@ -139,11 +140,31 @@ def decimals(scores: Any) -> int:
     return 2 if largest > FRACTION else 4
 
 
+class Draw(NamedTuple):
+    """The seed of a run, and a number that runs on the same split share."""
+
+    seed: int
+    split: int
+
+
+def split_means(scores: Mapping[Draw, float]) -> list[float]:
+    """One score for each split, the mean of the runs on it, in the order of the seeds.
+
+    Runs on one split that differ in the initialisation are no independent measurements of what
+    another split would give. They count as one.
+    """
+    by_split: dict[int, list[float]] = {}
+    for draw in sorted(scores):
+        by_split.setdefault(draw.split, []).append(scores[draw])
+    return [fmean(values) for values in by_split.values()]
+
+
 @dataclass(frozen=True)
 class PairedDifferences:
     """Differences of pairs; for a single pair all but the mean are NaN.
 
     For equal differences `pm` is NaN and `p_t` is the sign test's `2^(1 - n)`, or 1 if they are 0.
+    A pair may hold the means of several runs; `runs` is the number of runs of each method.
     """
 
     pairs: int
@@ -152,6 +173,7 @@ class PairedDifferences:
     std: float  # sample standard deviation
     p_t: float  # p value of the paired t test, two-sided
     differences: tuple[float, ...] = ()
+    runs: int = 0
 
     @cached_property
     def p_wilcoxon(self) -> float | None:
@@ -177,22 +199,25 @@ def compare_pairs(values: Sequence[float], baseline: Sequence[float]) -> PairedD
     mean = float(difference.mean()) if n else nan
     pairs = tuple(difference.tolist())
     if n < 2:
-        return PairedDifferences(n, mean, nan, nan, nan, pairs)
+        return PairedDifferences(n, mean, nan, nan, nan, pairs, n)
     if np.ptp(difference) == 0:
         p = 1.0 if mean == 0 else 2.0 ** (1 - n)
-        return PairedDifferences(n, mean, nan, 0.0, p, pairs)
+        return PairedDifferences(n, mean, nan, 0.0, p, pairs, n)
     std = float(difference.std(ddof=1))
     error = std / sqrt(n)
     half_width = float(student(n - 1) * error)
     p = 2 * float(scipy.special.stdtr(n - 1, -abs(mean) / error))
-    return PairedDifferences(n, mean, half_width, std, p, pairs)
+    return PairedDifferences(n, mean, half_width, std, p, pairs, n)
 
 
-def paired_by_seed(scores: Mapping[int, float], baseline: Mapping[int, float]) -> PairedDifferences:
-    """Compare scores over their common seeds."""
-    seeds = sorted(scores.keys() & baseline.keys())
-    values = [scores[seed] for seed in seeds]
-    return compare_pairs(values, [baseline[seed] for seed in seeds])
+def paired_by_seed(
+    scores: Mapping[Draw, float], baseline: Mapping[Draw, float]
+) -> PairedDifferences:
+    """Compare scores over their common seeds; seeds on one split form one pair, by their means."""
+    common = scores.keys() & baseline.keys()
+    values = split_means({draw: scores[draw] for draw in common})
+    paired = compare_pairs(values, split_means({draw: baseline[draw] for draw in common}))
+    return replace(paired, runs=len(common))
 
 
 def differences(values: Sequence[float], baseline: Sequence[float]) -> np.ndarray:

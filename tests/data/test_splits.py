@@ -128,6 +128,9 @@ def test_impossible_sizes_are_refused(name, changes, counts, words, split):
 @pytest.mark.parametrize("name", ["given", "geom_gcn"])
 def test_given_splits_are_the_datasets_columns(name, split):
     data = with_splits(4, "geom_gcn")
+    for seed in range(12):
+        again = split(name, cycle=4)(data, seed)
+        assert parts(again) == parts(split(name)(data, seed % 4))
     for seed in range(4):
         masks = split(name)(data, seed)
         assert parts(masks)[:2] == [{seed}, {(seed + 1) % 6}]

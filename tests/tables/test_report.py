@@ -352,13 +352,11 @@ def test_a_verdict_that_needed_more_seeds_than_planned_says_so(configs, write_ru
     assert by_column["chameleon"].pairs.pairs == 8  # the word itself is that of all seeds
 
 
-@pytest.mark.parametrize(
-    ("seeds", "left"), [(5, "5 more splits"), (9, "1 more split"), (10, "no more splits")]
-)
+@pytest.mark.parametrize(("seeds", "left"), [(5, "5 more splits"), (9, "1 more split")])
 def test_no_more_seeds_are_asked_for_than_there_are_published_splits(
     seeds, left, configs, write_run, tmp_path
 ):
-    """Chameleon comes with ten splits: a run with seed=10 ends with an error."""
+    """Chameleon comes with ten splits: a run with seed=10 and nothing else ends with an error."""
     (spec,) = load_table(configs, "lrn/table1")
     options = {"table": spec.name, "split": config_of(configs, "given")}
     for seed in range(seeds):
@@ -369,8 +367,51 @@ def test_no_more_seeds_are_asked_for_than_there_are_published_splits(
     assert found.verdict.missing_pairs > 10 - seeds
     assert found.verdict_in_words.endswith(f"more seeds); {left}")
     assert found.command.endswith("'seed=range(10)'")
-    assert found.is_open is (seeds < 10)
-    assert (found in agenda([claim])) is (seeds < 10)
+    assert found in agenda([claim])
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_beyond_the_published_splits_further_seeds_begin_again(
+    rounds, configs, write_run, tmp_path
+):
+    """Runs on one split are one pair, and what is asked for are whole rounds of all splits."""
+    (spec,) = load_table(configs, "lrn/table1")
+    rng = np.random.default_rng(1)
+    scores = {"lrn": rng.normal(50, 2, 10 * rounds), "hybonet": rng.normal(50, 2, 10 * rounds)}
+    for seed in range(10 * rounds):
+        given = config_of(configs, "given") | ({"cycle": 10} if seed >= 10 else {})
+        for model, values in scores.items():
+            value = float(values[seed])
+            path = write_run(model, "chameleon", seed, value, table=spec.name, split=given)
+            changed = ["split.cycle=10"] if seed >= 10 else []
+            extend(path, score=value, wall_seconds=36.0, changed=changed)
+    report = build_report(spec, tmp_path)
+    claim = claim_of(report, "lrn", "hybonet")
+    (found,) = (one for one in claim.counted if one.column == "chameleon")
+    means = [values.reshape(rounds, 10).mean(0) for values in scores.values()]
+    expected = stats.ttest_rel(*means)
+    assert (found.pairs.pairs, found.pairs.runs) == (10, 10 * rounds)
+    assert found.pairs.p_t == pytest.approx(expected.pvalue)
+    low, high = expected.confidence_interval(0.95)
+    assert (found.pairs.mean - found.pairs.pm, found.pairs.mean + found.pairs.pm) == (
+        pytest.approx((low, high))
+    )
+    assert report.runs["deviation"].eq("").all()
+    cell = report.cells.set_index(["row", "column"]).loc[("lrn", "chameleon")]
+    assert (cell["seeds"], cell["runs"]) == (10, 10 * rounds)
+    assert cell["our_std"] == pytest.approx(means[0].std(ddof=1))
+    text = markdown(report)
+    assert ("(30 on 10 splits)" in text) is (rounds == 3)
+    # further rounds, each of a seed for every split
+    assert found.verdict.word == "undecided"
+    wanted = found.seeds.stop
+    assert wanted % 10 == 0
+    assert found.command.endswith(f"'seed=range(10,{wanted})' split.cycle=10")
+    assert found.verdict_in_words == (
+        f"undecided (at least {wanted - 10 * rounds} more seeds, on the same splits)"
+    )
+    assert found.seconds == pytest.approx(2 * 36.0 * (wanted - 10 * rounds))
+    assert found in agenda([claim])
 
 
 def test_what_decides_most_per_hour_comes_first(spec, write_run, tmp_path):

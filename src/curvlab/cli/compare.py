@@ -43,7 +43,10 @@ def _compare(args: argparse.Namespace) -> None:
         rows["p"] = [decimal(p, 3) for p in table["p"]]
         if len(groups) > 2:
             rows["p (Holm)"] = [decimal(p, 3) for p in table["p_holm"]]
-        rows["seeds"] = table["common"]
+        rows["seeds"] = [
+            f"{runs}" if runs == pairs else f"{runs} on {pairs} splits"
+            for runs, pairs in zip(table["common"], table["pairs"], strict=True)
+        ]
         rows["above the first"] = table["above_the_first"]
     rows["seconds"] = [f"{s:.0f}" for s in table["seconds"]]
     rows["MB"] = [f"{m:,.0f}" for m in table["memory_mb"]]

@@ -16,7 +16,7 @@ import pandas as pd
 from curvlab.config.folder import choices
 from curvlab.errors import UsageError
 from curvlab.results.identity import canonical
-from curvlab.statistics import critical_difference, decimals, friedman, paired_by_seed
+from curvlab.statistics import Draw, critical_difference, decimals, friedman, paired_by_seed
 from curvlab.tables.render import decimal, markdown_table, plus_minus
 from curvlab.tables.runs import CELL, one_protocol_per_cell, table_runs
 from curvlab.tables.spec import SCORE, Coordinate, TableSpec, load_tables
@@ -218,9 +218,12 @@ def board(
     labelled = best_runs.assign(
         row=best_runs["row"].map(rows), column=best_runs["column"].map(columns)
     )
-    values = labelled.groupby(CELL)["value"]
-    means = values.mean().unstack().reindex(list(rows.values()), columns=list(columns.values()))
-    counts = values.count().unstack().reindex_like(means).fillna(0).astype(int)
+    splits = labelled["drawn"].map(lambda draw: draw.split)
+    by_split = labelled.groupby([*CELL, splits])["value"].mean()
+    means = by_split.groupby(CELL).mean().unstack()
+    means = means.reindex(list(rows.values()), columns=list(columns.values()))
+    counts = labelled.groupby(CELL)["value"].count().unstack()
+    counts = counts.reindex_like(means).fillna(0).astype(int)
     ranked = means.drop(columns=[columns[column] for column in deviating.index])
     of_graph = graphs(labelled)
     leaders = None
@@ -337,12 +340,12 @@ def counterparts(
     return pd.DataFrame(rows, columns=columns)
 
 
-def seed_scores(runs: pd.DataFrame) -> dict[tuple[str, str], dict[int, float]]:
-    """Values by seed, for each cell by the names of its row and column."""
-    scores: dict[tuple[str, str], dict[int, float]] = {}
-    values = runs[[*CELL, "seed", "value"]].itertuples(index=False, name=None)
-    for row, column, seed, value in values:
-        scores.setdefault((str(row), str(column)), {})[seed] = value
+def seed_scores(runs: pd.DataFrame) -> dict[tuple[str, str], dict[Draw, float]]:
+    """Values by seed and split, for each cell by the names of its row and column."""
+    scores: dict[tuple[str, str], dict[Draw, float]] = {}
+    values = runs[[*CELL, "drawn", "value"]].itertuples(index=False, name=None)
+    for row, column, draw, value in values:
+        scores.setdefault((str(row), str(column)), {})[draw] = value
     return scores
 
 

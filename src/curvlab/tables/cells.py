@@ -10,12 +10,14 @@ import pandas as pd
 
 from curvlab.statistics import (
     NOT_RUN,
+    Draw,
     IntervalKind,
     Summary,
     half_digit,
     judge_number,
     metric_margin,
     published_std,
+    split_means,
     summarise,
     welch_pm,
 )
@@ -88,11 +90,12 @@ def _cell(
     first = runs[0] if runs else {"split": "", "draw": "none", "shipped": None, "config": {}}
     trainer = first["config"].get("trainer") or {}
     deviations_of_runs = {run["deviation"] for run in runs}
-    numbers = {
-        "our": _numbers(runs, "value"),
-        "second": _numbers(runs, "second"),
-        "other": _numbers(replaced, "value"),
+    scores = {
+        "our": _scores(runs, "value"),
+        "second": _scores(runs, "second"),
+        "other": _scores(replaced, "value"),
     }
+    numbers = {name: split_means(of_kind) for name, of_kind in scores.items()}
     summaries = {name: summarise(values, kind) for name, values in numbers.items()}
     ours = summaries["our"]
 
@@ -132,6 +135,7 @@ def _cell(
         **{status: ended[status] for status in LOST},
         "other_mark": _marks((run["deviation"] for run in replaced), letters),
         "seeds": ours.seeds,
+        "runs": len(scores["our"]),
         **{f"{name}_seeds": summaries[name].seeds for name in ("second", "other")},
         **{f"{name}_mean": summary.mean for name, summary in summaries.items()},
         **{f"{name}_pm": summary.pm for name, summary in summaries.items()},
@@ -153,9 +157,9 @@ def _cell(
     }
 
 
-def _numbers(runs: list[Record], key: str) -> list[float]:
+def _scores(runs: list[Record], key: str) -> dict[Draw, float]:
     """Values of runs that have one."""
-    return [run[key] for run in runs if not isnan(run[key])]
+    return {run["drawn"]: run[key] for run in runs if not isnan(run[key])}
 
 
 def _half_width(

@@ -5,14 +5,15 @@ from math import inf, isnan
 
 import pandas as pd
 
-from curvlab.statistics import FEWEST_SPREAD, LEVEL, NOT_RUN, VERDICTS
+from curvlab.statistics import FEWEST_SPREAD, LEVEL, NOT_RUN, VERDICTS, PairedDifferences
 from curvlab.tables.claims import SECONDS, Claim, Comparison, agenda
 from curvlab.tables.overview import MARGINS
 from curvlab.tables.render import decimal, listed
 
 CLAIMS_LEGEND = (
     "Each published comparison counts once, where the paper prints the first method as better. Our "
-    "runs at the table's protocol are paired by seed. *Confirmed* and *contradicted*: they differ "
+    "runs at the table's protocol are paired by seed; of seeds on one split the mean is one pair. "
+    "*Confirmed* and *contradicted*: they differ "
     f"at {1 - LEVEL:.0%} (t test, Holm's correction over the comparisons of a line that have "
     f"{FEWEST_SPREAD} seeds). *Level*: neither, and the 95 % interval of the difference lies "
     f"within the margin. The margin is {MARGINS}, and never less than half of the published "
@@ -68,13 +69,19 @@ def comparison_table(claim: Claim) -> pd.DataFrame:
             "dataset": one.label if one.counted else f"{BELOW} {one.label}",
             "published": decimal(one.published, claim.digits, "+"),
             "ours": one.in_words(claim.digits),
-            "seeds": str(one.pairs.pairs or ""),
+            "seeds": _seeds(one.pairs),
             "margin": f"±{one.margin:.{claim.digits}f}",
             "verdict": one.verdict_in_words,
         }
         for one in claim.comparisons
     ]
     return pd.DataFrame(rows)
+
+
+def _seeds(pairs: PairedDifferences) -> str:
+    """Number of common seeds, and of the splits that they share."""
+    shared = f" on {pairs.pairs} splits" if pairs.runs > pairs.pairs else ""
+    return f"{pairs.runs}{shared}" if pairs.runs else ""
 
 
 def agenda_in_words(claims: Sequence[Claim]) -> Iterator[str]:

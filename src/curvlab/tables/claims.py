@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, isnan, nan
+from math import ceil, inf, isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from curvlab.statistics import (
 from curvlab.tables.boards import seed_scores
 from curvlab.tables.render import decimal
 from curvlab.tables.report import Report
-from curvlab.tables.runs import PUBLISHED_EACH, PUBLISHED_SPLITS
+from curvlab.tables.runs import CYCLE, PUBLISHED_EACH, PUBLISHED_SPLITS
 from curvlab.tables.spec import LENGTHS, Coordinate
 
 SECONDS = 3600.0
@@ -53,21 +53,30 @@ class Comparison:
     at_first: Verdict | None = None
 
     @property
-    def seeds(self) -> range:
-        """Seeds that would decide the comparison: the common seeds and the next ones.
+    def repeats_splits(self) -> bool:
+        """Whether all of the data set's splits are used: further seeds have one of them again."""
+        return self.splits is not None and self.pairs.pairs >= self.splits
 
-        A graph that comes with ten splits, one for each seed, has no more than ten.
+    @property
+    def seeds(self) -> range:
+        """Seeds that would decide the comparison; those that are stored are not run again.
+
+        Beyond the splits that a graph comes with, the number is a lower bound: it would suffice if
+        all of the spread were that of initialisations.
         """
         missing = self.verdict.missing_pairs
-        if missing is None:
-            return range(self.splits or self.pairs.pairs)
-        wanted = self.pairs.pairs + missing
-        return range(wanted if self.splits is None else min(wanted, self.splits))
+        if self.splits is None:
+            return range(self.pairs.pairs + (missing or 0))
+        if not self.repeats_splits:
+            return range(min(self.splits, self.pairs.pairs + (missing or self.splits)))
+        runs_on_each = self.pairs.runs / self.pairs.pairs
+        rounds = ceil(runs_on_each * (1 + (missing or 0) / self.splits))
+        return range(self.splits, self.splits * rounds)
 
     @property
     def is_open(self) -> bool:
         """Whether more runs could decide the comparison."""
-        return not self.verdict.decided and len(self.seeds) > self.pairs.pairs
+        return not self.verdict.decided and self.seeds.stop > self.pairs.runs
 
     @property
     def hours(self) -> float:
@@ -78,8 +87,12 @@ class Comparison:
     def command(self) -> str:
         """Command that would decide the comparison; finished seeds are not repeated."""
         claim = self.claim
-        count = len(self.seeds)
-        seeds = f"seed={','.join(map(str, self.seeds))}" if count < 6 else f"'seed=range({count})'"
+        seeds = f"'seed=range({self.seeds.start},{self.seeds.stop})' {CYCLE}={self.splits}"
+        if not self.repeats_splits:
+            count = self.seeds.stop
+            seeds = f"'seed=range({count})'"
+            if count < 6:
+                seeds = f"seed={','.join(map(str, self.seeds))}"
         cells = f"model={claim.method},{claim.baseline} dataset={self.column}"
         return f"curvlab train -m table={claim.table} {cells} {seeds}"
 
@@ -87,10 +100,15 @@ class Comparison:
     def verdict_and_splits(self) -> str:
         """The verdict, and how many splits are left if they are too few to decide it."""
         missing = self.verdict.missing_pairs
-        left = None if self.splits is None else self.splits - self.pairs.pairs
-        if self.verdict.decided or left is None or (missing is not None and missing <= left):
+        if self.verdict.decided or self.splits is None:
             return str(self.verdict)
-        return f"{self.verdict}; {left or 'no'} more split{'s' * (left != 1)}"
+        if self.repeats_splits:
+            seeds = self.seeds.stop - self.pairs.runs
+            return f"{self.verdict.word} (at least {seeds:,} more seeds, on the same splits)"
+        left = self.splits - self.pairs.pairs
+        if missing is not None and missing <= left:
+            return str(self.verdict)
+        return f"{self.verdict}; {left} more split{'s' * (left != 1)}"
 
     @property
     def verdict_in_words(self) -> str:
@@ -185,7 +203,7 @@ class Claim:
     def _judged_twice(self, columns: Sequence[Any], counted: bool = True) -> Iterator[Comparison]:
         """Comparisons on all seeds, each with the verdict on the planned ones if more were run."""
         judged = list(self._judged(columns, counted))
-        extended = {one.column for one in judged if one.pairs.pairs > self.first_seeds}
+        extended = {one.column for one in judged if one.pairs.runs > self.first_seeds}
         planned = self._judged(columns, counted, self.first_seeds) if extended else ()
         first_verdicts = {one.column: one.verdict for one in planned}
         for one in judged:
@@ -266,7 +284,7 @@ class Claim:
         runs = self.report.collected
         selected = runs[(runs["row"] == row) & (runs["column"] == column)]
         at_protocol = selected[(selected["status"] == "finished") & (selected["deviation"] == "")]
-        seeds_to_run = len(seeds) - min(len(seeds), at_protocol["seed"].nunique())
+        seeds_to_run = len({*seeds} - {*at_protocol["seed"]})
         timed = selected if at_protocol.empty else at_protocol
         timed = timed[timed["seconds"].notna() & (timed["steps"] > 0)]
         timed = timed[timed["changed"].map(self._length_is_known)]

@@ -12,6 +12,7 @@ from curvlab.results.result import Result
 from curvlab.statistics import (
     MRR_MARGIN,
     POINT,
+    Draw,
     PairedDifferences,
     compare_pairs,
     decimals,
@@ -19,9 +20,10 @@ from curvlab.statistics import (
     judge_pairs,
     metric_margin,
     paired_by_seed,
+    split_means,
     summarise,
 )
-from curvlab.tables.runs import flatten
+from curvlab.tables.runs import drawn, flatten
 
 LABEL_LENGTH = 40
 
@@ -38,6 +40,11 @@ class Group:
     def scores(self) -> dict[int, float]:
         """Scores by seed."""
         return {seed: run.score for seed, run in self.runs.items() if run.score is not None}
+
+    @property
+    def scores_by_draw(self) -> dict[Draw, float]:
+        """Scores by seed and split."""
+        return {drawn(self.runs[seed].config, seed): score for seed, score in self.scores.items()}
 
 
 def group_runs(results: Sequence[Result]) -> list[Group]:
@@ -74,7 +81,7 @@ def comparison(groups: Sequence[Group]) -> pd.DataFrame:
     `above_the_first` is the verdict on the statement that a group's score is higher.
     """
     first, *rest = groups
-    pairs = [paired_by_seed(group.scores, first.scores) for group in rest]
+    pairs = [paired_by_seed(group.scores_by_draw, first.scores_by_draw) for group in rest]
     pairs = [compare_pairs([], []), *pairs]
     table = pd.DataFrame([_row(g, paired) for g, paired in zip(groups, pairs, strict=True)])
     p_holm = holm(table["p"].tolist())
@@ -97,18 +104,19 @@ def _margin(group: Group) -> float:
 
 
 def _row(group: Group, paired: PairedDifferences) -> dict[str, Any]:
-    summary = summarise(list(group.scores.values()))
+    summary = summarise(split_means(group.scores_by_draw))
     runs = pd.DataFrame(map(vars, group.runs.values()))
     costs = runs[["wall_seconds", "peak_memory_mb", "parameters"]].astype(float).median()
     return {
         "label": group.label,
         **group.settings,
-        "runs": summary.seeds,
+        "runs": len(group.scores),
         "mean": summary.mean,
         "low": summary.mean - summary.student_pm,
         "high": summary.mean + summary.student_pm,
         **costs.rename({"wall_seconds": "seconds", "peak_memory_mb": "memory_mb"}),
-        "common": paired.pairs,
+        "common": paired.runs,
+        "pairs": paired.pairs,
         "difference": paired.mean,
         "difference_pm": paired.pm,
         "p": paired.p_t,
@@ -118,6 +126,7 @@ def _row(group: Group, paired: PairedDifferences) -> dict[str, Any]:
 def _describe(result: Result) -> dict[str, Any]:
     objects = built(result.config, result.revisions)
     objects.pop("seed", None)
+    objects.get("split", {}).pop("cycle", None)  # further runs on the same splits
     for group in ("model", "dataset", "manifold"):
         part = objects.get(group)
         if not isinstance(part, dict):

@@ -97,6 +97,8 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
     def summary(kind: str, seeds: int, place: int = 0, mark: str = mark) -> Entry:
         """Mean, spread and number of seeds; two seeds have no spread but both values."""
         remark = f"({seeds})"
+        if kind == "our" and cell["runs"] > seeds:
+            remark = f"({cell['runs']} on {seeds} splits)"
         if seeds == 2:
             low = decimal(cell[f"{kind}_low"], digits)
             high = decimal(cell[f"{kind}_high"], digits)
@@ -105,7 +107,7 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
         return Entry(number, f"{remark} {mark}".rstrip(), place, bool(mark))
 
     untried = cell["status"] if cell["status"] in UNTRIED else "\N{EN DASH}"
-    runs = cell["seeds"] + sum(cell[status] for status in LOST)
+    runs = cell["runs"] + sum(cell[status] for status in LOST)
     lost = (f"{cell[key]} of {runs} {word}" for key, word in LOST.items() if cell[key])
     paper = plus_minus(cell["paper_mean"], cell["paper_pm"], digits)
     kinds = ("paper", "ours", "shipped", "second", "difference", "rank", "lost")

@@ -135,6 +135,10 @@ class Report:
             for cell, value in zip(cells, values, strict=True):
                 if value != usual:
                     notes[cell].append(f"{name}: {value}")
+        repeated = self.cells[self.cells["runs"] > self.cells["seeds"]]
+        counts = repeated[[*CELL, "runs", "seeds"]].itertuples(index=False, name=None)
+        for row, column, runs, splits in counts:
+            notes[row, column].append(f"mean of {runs} runs on {splits} splits")
         for row, column, note in self.paper[[*CELL, "note"]].itertuples(index=False, name=None):
             if note:
                 notes[row, column].append(f"paper: {note}")
@@ -149,8 +153,8 @@ class Report:
         if run.empty:
             yield f"Ours ({metric}): no finished run yet."
         else:
-            seeds = run["seeds"]
-            yield f"Ours: {metric}, {_spread(self.kind, seeds)}, {self._seeds(seeds)}."
+            spread = _spread(self.kind, run["seeds"])
+            yield f"Ours: {metric}, {spread}, {self._seeds(run['runs'])}."
             if report.second and run["second_seeds"].any():
                 label = report.second.label.capitalize()
                 yield f"{label}: {report.second.metric} of runs that have it."
@@ -206,7 +210,10 @@ class Report:
         if varying.any():
             draws = _range(spread.loc[varying, "seeds"])
             where = self._columns(spread[varying])
-            yield f"± is over {draws} draws of the split, one initialisation each: {where}."
+            once = "one initialisation each"
+            if (spread["runs"] > spread["seeds"]).any():
+                once += " in most cells, of others the mean of several"
+            yield f"± is over {draws} draws of the split, {once}: {where}."
         fixed = ~varying & (spread["draw"] != "none")
         if fixed.any():
             where = self._columns(spread[fixed])

@@ -17,6 +17,7 @@ from curvlab.config.validation import leaves
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, canonical, outdated_classes
 from curvlab.results.result import INTERRUPTED, load, result_files
+from curvlab.statistics import Draw
 from curvlab.tables.spec import LARGEST_CURVATURE, LENGTHS, SCORE, ReportBlock, TableSpec
 
 log = logging.getLogger(__name__)
@@ -27,7 +28,7 @@ CELL = ["row", "column"]
 COLUMNS = (
     *CELL, "seed", "status", "value", "second", "val", "steps", "patience", "device", "seconds",
     "parameters", "curvatures", "commit", "config", "built", "protocol", "outdated", "changed",
-    "references", "path", "deviation", "split", "draw",
+    "references", "path", "deviation", "split", "draw", "drawn",
 )  # fmt: skip
 OUTDATED = "outdated.csv"
 """The cells whose results are outdated, next to the folder of all tables' results."""
@@ -37,6 +38,7 @@ _NUMBERS = count()
 PUBLISHED_EACH = "published_each"  # draw of a split: one of the published ones for each seed
 PUBLISHED_SPLITS = 10  # number of these, of each graph in the papers' tables that has them
 VARYING = (PUBLISHED_EACH, "own_each")  # draws of a split that differ from seed to seed
+CYCLE = "split.cycle"  # the option by which seeds share splits
 
 
 def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None) -> pd.DataFrame:
@@ -115,9 +117,12 @@ def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:
             steps = trainer["max_steps"]
     patience = trainer.get("patience")
     val = result.get("val_score")
-    text = json.dumps({**config, "seed": None})
+    # Further runs on the splits of a protocol do not deviate from it.
+    split = {k: v for k, v in (config.get("split") or {}).items() if k != "cycle"}
+    text = json.dumps({**config, "seed": None, "split": split})
     built, outdated, number = _identity(text, json.dumps(result.get("revisions") or {}))
     seed = {"seed": config["seed"]} if "seed" in config else {}
+    changed = [word for word in result.get("changed") or () if not word.startswith(f"{CYCLE}=")]
     return {
         "row": lookup(config, report.rows),
         "column": lookup(config, report.columns),
@@ -137,8 +142,9 @@ def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:
         "built": built | seed,
         "protocol": number,
         "outdated": outdated,
-        "changed": ", ".join(result.get("changed") or ()),
+        "changed": ", ".join(changed),
         "references": _references(result, report),
+        "drawn": drawn(config, int(result["seed"])),
     }
 
 
@@ -241,6 +247,15 @@ def draw(config: Mapping[str, Any]) -> str:
     is_published = published is True or (published is not False and published == number)
     name = "published" if is_published else "own"
     return f"{name}_each" if number is None else name
+
+
+def drawn(config: Mapping[str, Any], seed: int) -> Draw:
+    """The seed and the split that it draws: the same number, or by `split.cycle` its remainder.
+
+    Runs on one split for all seeds count by the seed, as independent initialisations.
+    """
+    cycle = _split(config).get("cycle")
+    return Draw(seed, seed % cycle if cycle else seed)
 
 
 def _split_name(config: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from curvlab.data.datasets.labelled import GIVEN_MASKS
 from curvlab.data.datasets.own_graph import say_once
 from curvlab.data.files.cleaning import check_labels
 from curvlab.errors import UsageError
-from curvlab.options import Fraction, Incidental, NonNegativeInt
+from curvlab.options import Fraction, Incidental, NonNegativeInt, PositiveInt
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Split(CheckedFields, ABC):
             names = [name for name in ("y", *GIVEN_MASKS) if name in data]
             rows = {name: data[name][candidates] for name in names}
             divided = Data(num_nodes=len(candidates), given=data.get("given"), **rows)
-        parts = self.parts(divided, seed if self.draw is None else self.draw)
+        parts = self.parts(divided, self.number(seed))
         data = drop_given_splits(data)
         for part, positions in zip(PARTS, parts, strict=True):
             if len(positions) == 0:
@@ -65,6 +65,10 @@ class Split(CheckedFields, ABC):
                 )
             data[part] = index_to_mask(candidates[positions], nodes)
         return data
+
+    def number(self, seed: int) -> int:
+        """Number of the split of a run with this seed."""
+        return seed if self.draw is None else self.draw
 
     def single_labels(self, data: Data) -> Tensor:
         """The classes `[nodes]`; several labels of a node are refused."""
@@ -88,19 +92,48 @@ def check_fractions(remainder: str, **fractions: float) -> None:
         raise UsageError(f"{fractions_text} must leave {remainder}: their sum must be below 1.")
 
 
-class GivenSplit(Split):
+class NumberedSplit(Split):
+    """A split out of a few.
+
+    Args:
+        draw: number of the split, from 0; null: the run's seed, so that seed=0,1,...,9 are the ten.
+        cycle: number of splits after which the seeds begin again with the first: with 10, seed 23
+            is split 3 with another initialisation. null: there is no run beyond the last split.
+    """
+
+    draw: NonNegativeInt | None = None
+    cycle: PositiveInt | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.draw is not None and self.cycle is not None:
+            raise UsageError(
+                f"split.draw={self.draw} fixes the split, so that split.cycle={self.cycle} has no "
+                "effect: leave out one of them."
+            )
+
+    def number(self, seed: int) -> int:
+        return super().number(seed if self.cycle is None else seed % self.cycle)
+
+    def remedy(self, count: int) -> str:
+        """What to do about a number beyond the `count` splits."""
+        remedy = "choose one of them by split.draw"
+        if self.draw is None:
+            remedy += f", or begin again with the first after the last by split.cycle={count}"
+        return remedy
+
+
+class GivenSplit(NumberedSplit):
     """One of the dataset's own splits; `draw` is its number.
 
     Args:
         kind: name that the dataset must give its splits; null: any.
-        draw: number of the split, from 0; null: the run's seed, so that seed=0,1,...,9 are the ten.
     """
 
     published: ClassVar[int | bool] = True
 
     name: Incidental[str] = "given"
     kind: Incidental[str | None] = None
-    draw: NonNegativeInt | None = None
 
     def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
         kind = data.get("given")
@@ -115,7 +148,7 @@ class GivenSplit(Split):
             origin = "the run's seed" if self.draw is None else "split.draw"
             raise UsageError(
                 f"the dataset comes with splits number 0 to {number - 1}, and {origin} asks for "
-                f"number {draw}: choose one of them by split.draw."
+                f"number {draw}: {self.remedy(number)}."
             )
         return [data[name][:, draw].nonzero().flatten() for name in GIVEN_MASKS]
 

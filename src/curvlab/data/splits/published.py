@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.data.splits.nodes import Split, check_fractions
+from curvlab.data.splits.nodes import NumberedSplit, Split, check_fractions
 from curvlab.errors import UsageError
 from curvlab.options import Fraction, Incidental, NonNegativeInt, PositiveInt, Seed
 
@@ -74,7 +74,7 @@ class RandomPerClass(Split):
         return [torch.cat(train), *candidates[: self.val + self.test].split([self.val, self.test])]
 
 
-class QuotaSplit(Split):
+class QuotaSplit(NumberedSplit):
     """The split called "60/20/20": a quota of training nodes from every class.
 
     `q = round(train * nodes / classes)` nodes of each class are trained on, all of a class that has
@@ -85,7 +85,6 @@ class QuotaSplit(Split):
         train: fraction of the nodes that the quotas would add up to.
         val: fraction of the nodes for validation; the rest is the test.
         seeds: seeds of numpy's legacy generator; `draw` is the number of one of them.
-        draw: number of the seed, from 0; null: the run's seed, so that seed=0,1,...,9 are the ten.
     """
 
     published: ClassVar[int | bool] = True
@@ -94,18 +93,17 @@ class QuotaSplit(Split):
     train: Fraction = 0.6
     val: Fraction = 0.2
     seeds: Sequence[Seed] = PUBLISHED_SEEDS
-    draw: NonNegativeInt | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_fractions("something to test on", train=self.train, val=self.val)
 
     def parts(self, data: Data, draw: int) -> Sequence[Tensor]:
-        if draw >= len(self.seeds):
+        number = len(self.seeds)
+        if draw >= number:
             raise UsageError(
-                f"split={self.name} has {len(self.seeds)} published seeds, numbers 0 to "
-                f"{len(self.seeds) - 1}, not {draw}: choose one by split.draw, or add to "
-                "split.seeds."
+                f"split={self.name} has {number} published seeds, numbers 0 to {number - 1}, not "
+                f"{draw}: {self.remedy(number)}, or add to split.seeds."
             )
         y = self.single_labels(data).numpy()
         generator = np.random.RandomState(self.seeds[draw])
