@@ -11,9 +11,11 @@ from scipy import stats
 
 from curvlab.statistics import (
     Draw,
+    PairedDifferences,
     compare_pairs,
     critical_difference,
     deciding_pairs,
+    deciding_rounds,
     detectable_difference,
     differences,
     friedman,
@@ -157,6 +159,44 @@ def test_the_interval_over_splits_holds_the_mean_as_often_as_it_says():
         by_run += abs(runs.mean) <= runs.student_pm
     assert by_split / 1000 == pytest.approx(0.95, abs=0.02)
     assert by_run / 1000 < 0.75
+
+
+def test_the_spread_on_one_split_is_scipys_of_an_analysis_of_variance():
+    rng = np.random.default_rng(0)
+    draws = [Draw(seed, seed % 10) for seed in range(30)]
+    ours = rng.normal(80, 3, 30)
+    others = rng.normal(79, 3, 30)
+    found = paired_by_seed(*(dict(zip(draws, values, strict=True)) for values in (ours, others)))
+    by_split = (ours - others).reshape(3, 10).T
+    # F is the variance of the means times the runs on each, divided by the variance within.
+    f = stats.f_oneway(*by_split).statistic
+    assert found.within**2 == pytest.approx(3 * by_split.mean(1).var(ddof=1) / f)
+    assert isnan(paired_by_seed(by_seed({0: 1.0, 1: 2.0}), by_seed({0: 0.0, 1: 0.0})).within)
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.1, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize(("of_splits", "of_runs"), [(0.0, 4.0), (0.5, 2.0), (1.0, 0.1), (3.0, 9.0)])
+@pytest.mark.parametrize("runs", [1, 3])
+def test_further_runs_on_each_split_are_the_fewest_that_decide(mean, of_splits, of_runs, runs):
+    """Searched one by one, by the interval and the power for the standard deviation of each."""
+    margin = 1.0
+    pairs = 10
+
+    def std(count):
+        within = np.hypot(of_splits, of_runs) if runs == 1 else of_runs
+        between = 0.0 if runs == 1 else of_splits
+        return np.hypot(between, within / sqrt(count))
+
+    def decides(count):
+        pm = stats.t(pairs - 1).ppf(0.975) * std(count) / sqrt(pairs)
+        return abs(mean) + pm <= margin or power(mean, std(count), pairs) >= 0.8
+
+    within = nan if runs == 1 else of_runs
+    paired = PairedDifferences(
+        pairs, mean, nan, float(std(runs)), nan, runs=runs * pairs, within=within
+    )
+    expected = next((count for count in range(runs + 1, 10_001) if decides(count)), None)
+    assert deciding_rounds(paired, margin) == expected
 
 
 def test_few_pairs_have_no_rank_test_and_one_no_test():

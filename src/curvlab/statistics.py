@@ -164,7 +164,8 @@ class PairedDifferences:
     """Differences of pairs; for a single pair all but the mean are NaN.
 
     For equal differences `pm` is NaN and `p_t` is the sign test's `2^(1 - n)`, or 1 if they are 0.
-    A pair may hold the means of several runs; `runs` is the number of runs of each method.
+    A pair may hold the means of several runs; `runs` is the number of runs of each method, and
+    `within` the standard deviation of the differences of single runs on one split, NaN without two.
     """
 
     pairs: int
@@ -174,6 +175,7 @@ class PairedDifferences:
     p_t: float  # p value of the paired t test, two-sided
     differences: tuple[float, ...] = ()
     runs: int = 0
+    within: float = nan
 
     @cached_property
     def p_wilcoxon(self) -> float | None:
@@ -214,10 +216,17 @@ def paired_by_seed(
     scores: Mapping[Draw, float], baseline: Mapping[Draw, float]
 ) -> PairedDifferences:
     """Compare scores over their common seeds; seeds on one split form one pair, by their means."""
-    common = scores.keys() & baseline.keys()
+    common = sorted(scores.keys() & baseline.keys())
     values = split_means({draw: scores[draw] for draw in common})
     paired = compare_pairs(values, split_means({draw: baseline[draw] for draw in common}))
-    return replace(paired, runs=len(common))
+    runs = len(common)
+    if runs == paired.pairs:
+        return paired
+    single = np.array([scores[draw] - baseline[draw] for draw in common])
+    _, split = np.unique([draw.split for draw in common], return_inverse=True)
+    means = np.bincount(split, single) / np.bincount(split)
+    within = sqrt(np.sum((single - means[split]) ** 2) / (runs - paired.pairs))
+    return replace(paired, runs=runs, within=within)
 
 
 def differences(values: Sequence[float], baseline: Sequence[float]) -> np.ndarray:
@@ -317,10 +326,15 @@ def metric_margin(metric: str) -> float:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A verdict's word, and the number of further pairs that would decide the statement."""
+    """A verdict's word, and the number of further seeds that would decide the statement.
+
+    `splits` is the number of splits that the data set comes with if all of them are used, so that
+    a further seed has one of them again.
+    """
 
     word: str
-    missing_pairs: int | None = 0  # None if more than 100,000
+    missing_seeds: int | None = 0  # None if more than 100,000, or if no number would
+    splits: int | None = None
 
     @property
     def decided(self) -> bool:
@@ -330,18 +344,24 @@ class Verdict:
     def __str__(self) -> str:
         if self.word != UNDECIDED:
             return self.word
-        if self.missing_pairs is None:
+        where = f" on the same {self.splits} splits" if self.splits else ""
+        if self.missing_seeds is None and self.splits:
+            return f"{self.word} (also with more seeds{where})"
+        if self.missing_seeds is None:
             return f"{self.word} (more than 100,000 more seeds)"
-        plural = "" if self.missing_pairs == 1 else "s"
-        return f"{self.word} ({self.missing_pairs:,} more seed{plural})"
+        plural = "" if self.missing_seeds == 1 else "s"
+        return f"{self.word} ({self.missing_seeds:,} more seed{plural}{where})"
 
 
-def judge_pairs(paired: PairedDifferences, p: float, margin: float, tests: int = 1) -> Verdict:
+def judge_pairs(
+    paired: PairedDifferences, p: float, margin: float, tests: int = 1, splits: int | None = None
+) -> Verdict:
     """Judge the statement that a difference is positive.
 
     *Confirmed* and *contradicted*: p, corrected for all tests, is below 5 %. *Level*: the 95 %
     interval of the difference lies within the margin. *Undecided*: none of these, or fewer than
-    three pairs. *Not run*: no pair.
+    three pairs. *Not run*: no pair. `splits` is the number of splits of the data set, if they are
+    few.
     """
     if paired.pairs == 0:
         return Verdict(NOT_RUN, FEWEST_SPREAD)
@@ -352,10 +372,34 @@ def judge_pairs(paired: PairedDifferences, p: float, margin: float, tests: int =
     all_equal = paired.std == 0 and paired.mean == 0
     if all_equal or abs(paired.mean) + paired.pm <= margin:
         return Verdict(LEVEL_WORD)
+    if splits is not None and paired.pairs >= splits:
+        rounds = deciding_rounds(paired, margin, LEVEL / tests)
+        missing = None if rounds is None else rounds * paired.pairs - paired.runs
+        return Verdict(UNDECIDED, missing, splits)
     required = deciding_pairs(paired.mean, paired.std, margin, LEVEL / tests)
     if required is None:
         return Verdict(UNDECIDED, None)
     return Verdict(UNDECIDED, max(1, required - paired.pairs))
+
+
+def deciding_rounds(paired: PairedDifferences, margin: float, level: float = LEVEL) -> int | None:
+    """Number of runs on each split, more than so far, that decide a statement; None if none does.
+
+    The number of pairs stays. Their variance is that of the splits plus `within^2` divided by the
+    runs on a split. With one run on each, all of it counts as that of the runs, and the number is a
+    lower bound.
+    """
+    n = paired.pairs
+    runs = paired.runs / n
+    significant = abs(paired.mean) / detectable_difference(1.0, n, level)
+    within_margin = (margin - abs(paired.mean)) * sqrt(n) / float(student(n - 1))
+    largest_std = max(significant, within_margin)  # that decides the statement
+    of_runs = paired.std if isnan(paired.within) else paired.within
+    of_splits = max(0.0, paired.std**2 - of_runs**2 / runs)  # variances
+    allowed = largest_std**2 - of_splits
+    if allowed <= 0 or of_runs**2 / allowed > MOST_PAIRS / n:
+        return None
+    return max(floor(runs) + 1, ceil(of_runs**2 / allowed))
 
 
 def deciding_pairs(mean: float, std: float, margin: float, level: float = LEVEL) -> int | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil, inf, isnan, nan
+from math import inf, isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -59,19 +59,13 @@ class Comparison:
 
     @property
     def seeds(self) -> range:
-        """Seeds that would decide the comparison; those that are stored are not run again.
-
-        Beyond the splits that a graph comes with, the number is a lower bound: it would suffice if
-        all of the spread were that of initialisations.
-        """
-        missing = self.verdict.missing_pairs
+        """Seeds that would decide the comparison; those that are stored are not run again."""
+        missing = self.verdict.missing_seeds
+        if self.repeats_splits:
+            return range(self.splits or 0, self.pairs.runs + (missing or 0))
         if self.splits is None:
             return range(self.pairs.pairs + (missing or 0))
-        if not self.repeats_splits:
-            return range(min(self.splits, self.pairs.pairs + (missing or self.splits)))
-        runs_on_each = self.pairs.runs / self.pairs.pairs
-        rounds = ceil(runs_on_each * (1 + (missing or 0) / self.splits))
-        return range(self.splits, self.splits * rounds)
+        return range(min(self.splits, self.pairs.pairs + (missing or self.splits)))
 
     @property
     def is_open(self) -> bool:
@@ -99,12 +93,9 @@ class Comparison:
     @property
     def verdict_and_splits(self) -> str:
         """The verdict, and how many splits are left if they are too few to decide it."""
-        missing = self.verdict.missing_pairs
-        if self.verdict.decided or self.splits is None:
+        missing = self.verdict.missing_seeds
+        if self.verdict.decided or self.splits is None or self.repeats_splits:
             return str(self.verdict)
-        if self.repeats_splits:
-            seeds = self.seeds.stop - self.pairs.runs
-            return f"{self.verdict.word} (at least {seeds:,} more seeds, on the same splits)"
         left = self.splits - self.pairs.pairs
         if missing is not None and missing <= left:
             return str(self.verdict)
@@ -229,7 +220,8 @@ class Claim:
             half = 0.0 if isnan(published) else abs(published) / 2
             margin = max(smallest, half)
             p = p_values.get(column, nan)
-            verdict = judge_pairs(pairs, p, margin, max(1, len(tested)))
+            splits = self._splits(column)
+            verdict = judge_pairs(pairs, p, margin, max(1, len(tested)), splits)
             label = self.report.labels["column", column]
             one = Comparison(
                 claim=self,
@@ -243,7 +235,7 @@ class Claim:
                 counted=counted,
                 note=note,
                 seconds=nan,
-                splits=self._splits(column),
+                splits=splits,
             )
             yield replace(one, seconds=self._seconds(one))
 
@@ -275,7 +267,7 @@ class Claim:
         """Seconds of the runs that would decide a comparison; NaN without a stored run."""
         if one.verdict.decided:
             return 0.0
-        if one.verdict.missing_pairs is None and one.splits is None:
+        if one.verdict.missing_seeds is None and one.splits is None:
             return inf
         methods = (self.method, self.baseline)
         return sum(self._seconds_of(method, one.column, one.seeds) for method in methods)
