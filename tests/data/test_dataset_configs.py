@@ -71,6 +71,20 @@ def test_a_dataset_is_ready_to_train_on(name, classes, features, mirror, tmp_pat
 
 
 @pytest.mark.parametrize(
+    "sentence", ["split=quota has ten", "dataset=kg_folder reads", "task=cost"]
+)
+def test_groups_that_a_sentence_names_are_no_arguments_of_a_source(sentence):
+    """PyG's Planetoid has an argument `split`, the source around it an argument `dataset`."""
+    source = composed("model=gcn", "dataset=cora").dataset.source
+    with pytest.raises(UsageError) as refusal, name_keys_in_errors(source):
+        raise UsageError(sentence)
+    assert str(refusal.value) == sentence
+    with pytest.raises(UsageError) as refusal, name_keys_in_errors(source):
+        raise UsageError("split=public is unknown")
+    assert str(refusal.value) == "dataset.source.dataset.split=public is unknown"
+
+
+@pytest.mark.parametrize(
     ("words", "python", "command"),
     [
         (["dataset=pyg"], "path=None is not there", "dataset.path=null is not there"),

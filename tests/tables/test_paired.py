@@ -1,18 +1,22 @@
 """Runs are grouped by what they built, and tested over common seeds as a study does."""
 
+import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from curvlab.errors import UsageError
+from curvlab.run.reporting import means_over_seeds
 from curvlab.study.verdict import compare
 from curvlab.tables.paired import comparison, group_runs
 from stored_runs import result
 
 
-def run(score, seed=0, dim=16, **others):
+def run(score, seed=0, dim=16, split=None, **others):
     target = "curvlab.models.graph_network.GCN"
     config = {
         "model": {"_target_": target, "name": "gcn", "dim": dim},
+        "split": split or {},
         "dataset": {"name": "cora", "metric": "accuracy"},
         "trainer": {"max_steps": 5},
         "seed": seed,
@@ -44,6 +48,30 @@ def test_compare_says_what_a_study_says():
         assert table[name][1:].tolist() == pytest.approx(study[other][1:].tolist(), nan_ok=True)
     assert table["p"][1] == 0.25
     assert table["difference_pm"].isna().tolist() == [True, True, False]
+
+
+def test_runs_on_one_split_count_as_one(tmp_path, capsys):
+    """Thirty runs on ten splits, of which the first ten have no cycle, against scipy."""
+    scores = np.random.default_rng(0).normal([[80.0], [79.0]], 2.0, (2, 30))
+    given = {"_target_": "curvlab.data.splits.nodes.GivenSplit", "name": "given"}
+    runs = []
+    for dim, of in zip((16, 8), scores, strict=True):
+        for seed, score in enumerate(of):
+            split = given | ({"cycle": 10} if seed >= 10 else {})
+            runs.append(run(float(score), seed, dim, split))
+            runs[-1].save(tmp_path / str(dim) / f"seed{seed}")
+    first, second = group_runs(runs)
+    assert set(second.settings) == {"model.dim"}
+    table = comparison([first, second])
+    means = scores.reshape(2, 3, 10).mean(1)
+    expected = stats.ttest_rel(means[1], means[0])
+    assert table["p"][1] == pytest.approx(expected.pvalue)
+    assert table[["runs", "common", "pairs"]].loc[1].tolist() == [30, 30, 10]
+    half_width = stats.t(9).ppf(0.975) * stats.sem(means, axis=1)
+    assert (table["high"] - table["mean"]).tolist() == pytest.approx(half_width.tolist())
+    means_over_seeds(tmp_path / "8" / f"seed{seed}" for seed in range(30))
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"30 seeds on 10 splits: {means[1].mean():.2f} ± {half_width[1]:.2f} (95 %" in said
 
 
 def test_compare_uses_the_words_of_claims():

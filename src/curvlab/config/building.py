@@ -5,20 +5,31 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from curvlab.config.schema import options_of
+from curvlab.config.validation import DECISIVE
 from curvlab.errors import UsageError
 from curvlab.options import FROM_DATA
 
 PACKAGE = Path(__file__).parents[1]
 ARGUMENT_ERRORS = ("unexpected keyword argument", "required positional", "required keyword-only")
 
+CHOICES = {*DECISIVE} - {"seed"}
+"""Groups of which a user chooses a file by its name."""
+
 LITERALS = {"None": "null", "True": "true", "False": "false"}
+
+
+class Key(NamedTuple):
+    """An argument's key in the configuration, and its value."""
+
+    name: str
+    value: Any
 
 
 def build(config: DictConfig | dict[Any, Any], key: str = "", /, **arguments: Any) -> Any:
@@ -71,7 +82,7 @@ def name_keys_in_errors(*nodes: DictConfig | None) -> Iterator[None]:
     try:
         yield
     except UsageError as error:
-        keys: dict[str, str] = {}
+        keys: dict[str, Key] = {}
         for node in nodes:
             if node:
                 keys.update(_keys(node, node._get_full_key(None)))
@@ -90,18 +101,26 @@ def _is_of_values(error: BaseException) -> bool:
     return not frames or PACKAGE not in Path(frames[-1].filename).parents
 
 
-def _name_keys(sentence: str, keys: Mapping[str, str]) -> str:
-    """Replace a constructor's argument names by the configuration's keys."""
+def _name_keys(sentence: str, keys: Mapping[str, Key]) -> str:
+    """Replace a constructor's argument names by the configuration's keys.
+
+    A name that is also a group's, as in `split=quota`, is the argument's only before its value.
+    """
     if not keys:
         return sentence
+
+    def named(match: re.Match[str]) -> str:
+        name, _, value = match.groups()
+        key = keys[name]
+        return match[0] if name in CHOICES and value != str(key.value) else f"{key.name}={value}"
+
     names = "|".join(sorted(map(re.escape, keys), key=len, reverse=True))
-    argument = rf"(?<![\w.'])({names})=('?)(\w*)\2"
-    sentence = re.sub(argument, lambda match: f"{keys[match[1]]}={match[3]}", sentence)
+    sentence = re.sub(rf"(?<![\w.'])({names})=('?)(\w*)\2", named, sentence)
     literals = rf"(?<![\w'./])({'|'.join(LITERALS)})(?![\w'/])"
     return re.sub(literals, lambda match: LITERALS[match[1]], sentence)
 
 
-def _keys(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, str]]:
+def _keys(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, Key]]:
     """Options and keys of an object's parts, then of the object itself, which take precedence."""
     options = options_of(str(config.get("_target_", "")))
     for name, value in config.items():
@@ -111,6 +130,7 @@ def _keys(config: Mapping[str, Any], key: str) -> Iterator[tuple[str, str]]:
     for name, option in options.items():
         if not option.settable:
             continue
+        value = config.get(name, option.default)
         node = config._get_node(name, False) if isinstance(config, DictConfig) else None
         reference = re.fullmatch(r"\$\{([\w.]+)\}", str(getattr(node, "_value", str)()))
-        yield name, reference[1] if reference else f"{key}.{name}"
+        yield name, Key(reference[1] if reference else f"{key}.{name}", value)

@@ -14,7 +14,8 @@ from curvlab.program import plain_console
 from curvlab.results.folder import TRACEBACK
 from curvlab.results.references import format_references, format_score
 from curvlab.results.result import FILE, Result, read_result
-from curvlab.statistics import FEWEST_SPREAD, summarise
+from curvlab.results.splits import drawn
+from curvlab.statistics import FEWEST_SPREAD, Draw, split_means, summarise
 
 SHOWN_CURVATURES = 16
 REPORTED_AT_RIM = 0.01  # share of points at the rim of a ball from which the report mentions it
@@ -62,20 +63,24 @@ def say(line: str) -> None:
 def means_over_seeds(folders: Iterable[Path]) -> None:
     """Print mean and interval of the scores of runs that differ only in the seed."""
     names: dict[Path, str] = {}
-    runs: dict[Path, list[float]] = {}
+    runs: dict[Path, dict[Draw, float]] = {}
     for folder in dict.fromkeys(folders):
         result = read_result(folder)
         if folder.name.startswith("seed") and result is not None and result.score is not None:
             names[folder.parent] = f"{result.model} on {result.dataset}"
-            runs.setdefault(folder.parent, []).append(result.score)
+            draw = drawn(result.config, result.seed)
+            runs.setdefault(folder.parent, {})[draw] = result.score
     for place, scores in runs.items():
         if len(scores) == 1:
             continue
-        summary = summarise(scores)
+        means = split_means(scores)
+        summary = summarise(means)
         spread = f"± {summary.student_pm:.2f} (95 % interval of the mean, Student's t)"
-        if len(scores) < FEWEST_SPREAD:
-            spread = f"({', '.join(f'{score:.2f}' for score in scores)})"
+        if len(means) < FEWEST_SPREAD:
+            spread = f"({', '.join(f'{score:.2f}' for score in means)})"
         count = f"{names[place]}, {len(scores)} seeds"
+        if len(means) < len(scores):
+            count += f" on {len(means)} splits"
         say(f"{count}: {summary.mean:.2f} {spread}, {relative_path(place)}")
 
 

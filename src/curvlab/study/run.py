@@ -23,6 +23,7 @@ from curvlab.program import format_time
 from curvlab.results.folder import TRACEBACK, RunDirectory
 from curvlab.results.references import mean_references
 from curvlab.results.result import Result
+from curvlab.results.splits import drawn
 from curvlab.run.command import Command
 from curvlab.run.endings import conclude
 from curvlab.run.group import end_with_parent, start_context
@@ -31,6 +32,7 @@ from curvlab.run.parts import build_data
 from curvlab.run.reporting import relative_path
 from curvlab.run.sections import seeds_from
 from curvlab.run.train import train_in
+from curvlab.statistics import split_means
 from curvlab.study.flat_counterpart import ModelInSpace, models_in_spaces, run_overrides
 from curvlab.study.page import console, publish
 from curvlab.study.verdict import Report, compare, recommend
@@ -155,12 +157,13 @@ def run_cell(cell: Cell) -> Result:
 def summarise_runs(model: ModelInSpace, results: Sequence[Result]) -> dict[str, Any]:
     """The runs of a model in a space as a row; see `curvlab.study.verdict`."""
     row: dict[str, Any] = {"space": model.space, "dim": model.dim, "overrides": model.overrides}
-    scores = list[float]()
+    by_draw = {}
     for result in results:
         if result.score is None:
             error = f"seed {result.seed} {result.status}: {result.error}"
             return row | {"scores": None, "error": error}
-        scores.append(float(result.score))
+        by_draw[drawn(result.config, result.seed)] = float(result.score)
+    scores = split_means(by_draw)
     kappas = {}
     for layer in results[0].curvatures:
         values = [result.curvatures[layer] for result in results]

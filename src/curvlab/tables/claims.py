@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from curvlab.results.splits import CYCLE
 from curvlab.statistics import (
     FEWEST_SPREAD,
     NOT_RUN,
@@ -23,7 +24,7 @@ from curvlab.statistics import (
 from curvlab.tables.boards import seed_scores
 from curvlab.tables.render import decimal
 from curvlab.tables.report import Report
-from curvlab.tables.runs import CYCLE, PUBLISHED_EACH, PUBLISHED_SPLITS
+from curvlab.tables.runs import PUBLISHED_EACH, PUBLISHED_SPLITS
 from curvlab.tables.spec import LENGTHS, Coordinate
 
 SECONDS = 3600.0

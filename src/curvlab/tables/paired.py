@@ -9,6 +9,7 @@ import pandas as pd
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, canonical
 from curvlab.results.result import Result
+from curvlab.results.splits import drawn
 from curvlab.statistics import (
     MRR_MARGIN,
     POINT,
@@ -23,7 +24,7 @@ from curvlab.statistics import (
     split_means,
     summarise,
 )
-from curvlab.tables.runs import drawn, flatten
+from curvlab.tables.runs import flatten
 
 LABEL_LENGTH = 40
 

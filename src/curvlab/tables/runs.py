@@ -17,7 +17,7 @@ from curvlab.config.validation import leaves
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, canonical, outdated_classes
 from curvlab.results.result import INTERRUPTED, load, result_files
-from curvlab.statistics import Draw
+from curvlab.results.splits import CYCLE, drawn, split_of
 from curvlab.tables.spec import LARGEST_CURVATURE, LENGTHS, SCORE, ReportBlock, TableSpec
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,6 @@ _NUMBERS = count()
 PUBLISHED_EACH = "published_each"  # draw of a split: one of the published ones for each seed
 PUBLISHED_SPLITS = 10  # number of these, of each graph in the papers' tables that has them
 VARYING = (PUBLISHED_EACH, "own_each")  # draws of a split that differ from seed to seed
-CYCLE = "split.cycle"  # the option by which seeds share splits
 
 
 def table_runs(spec: TableSpec, results: Path, report: ReportBlock | None = None) -> pd.DataFrame:
@@ -226,20 +225,12 @@ def format_option(value: Any) -> str:
     return text if len(text) < 60 else f"{text[:57]}..."
 
 
-def _split(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The split that a run uses: the task's split of edges, or the dataset's split of nodes."""
-    of_edges = (config.get("task") or {}).get("split") or {}
-    if {"val", "test"} <= of_edges.keys():  # the split of nodes is not used
-        return of_edges
-    return config.get("split") or {}
-
-
 def draw(config: Mapping[str, Any]) -> str:
     """Kind of split of a run: `published` or `own`, with `_each` if each seed has a draw.
 
     Runs without a split have the kind `none`. A mean over runs of one own draw is not comparable.
     """
-    split = _split(config)
+    split = split_of(config)
     if not split:
         return "none"
     number = split.get("draw", 0)  # some splits, such as split=fit, are never drawn
@@ -249,17 +240,8 @@ def draw(config: Mapping[str, Any]) -> str:
     return f"{name}_each" if number is None else name
 
 
-def drawn(config: Mapping[str, Any], seed: int) -> Draw:
-    """The seed and the split that it draws: the same number, or by `split.cycle` its remainder.
-
-    Runs on one split for all seeds count by the seed, as independent initialisations.
-    """
-    cycle = _split(config).get("cycle")
-    return Draw(seed, seed % cycle if cycle else seed)
-
-
 def _split_name(config: Mapping[str, Any]) -> str:
-    split = _split(config)
+    split = split_of(config)
     is_per_seed = draw(config) in VARYING
     if "name" in split:
         name = str(split["name"])
