@@ -159,6 +159,11 @@ def split_means(scores: Mapping[Draw, float]) -> list[float]:
     return [fmean(values) for values in by_split.values()]
 
 
+def count_of_runs(runs: int, splits: int) -> str:
+    """A number of runs as text, such as `10`, or `50 on 10 splits` if some share a split."""
+    return f"{runs}" if runs == splits else f"{runs} on {splits} splits"
+
+
 @dataclass(frozen=True)
 class PairedDifferences:
     """Differences of pairs; for a single pair all but the mean are NaN.

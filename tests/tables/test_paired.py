@@ -51,7 +51,7 @@ def test_compare_says_what_a_study_says():
 
 
 def test_runs_on_one_split_count_as_one(tmp_path, capsys):
-    """Thirty runs on ten splits, of which the first ten have no cycle, against scipy."""
+    """Thirty runs on ten splits, the first ten without a cycle, against scipy."""
     scores = np.random.default_rng(0).normal([[80.0], [79.0]], 2.0, (2, 30))
     given = {"_target_": "curvlab.data.splits.nodes.GivenSplit", "name": "given"}
     runs = []

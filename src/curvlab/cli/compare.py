@@ -19,6 +19,7 @@ from curvlab.cli.verbs import Verb, add_spreadsheet_argument, show, write
 from curvlab.errors import UsageError
 from curvlab.results.references import format_references, mean_references
 from curvlab.results.result import Result, read_result, result_files
+from curvlab.statistics import count_of_runs
 from curvlab.tables.paired import Group, comparison, group_runs
 from curvlab.tables.render import decimal, plus_minus
 
@@ -43,10 +44,7 @@ def _compare(args: argparse.Namespace) -> None:
         rows["p"] = [decimal(p, 3) for p in table["p"]]
         if len(groups) > 2:
             rows["p (Holm)"] = [decimal(p, 3) for p in table["p_holm"]]
-        rows["seeds"] = [
-            f"{runs}" if runs == pairs else f"{runs} on {pairs} splits"
-            for runs, pairs in zip(table["common"], table["pairs"], strict=True)
-        ]
+        rows["seeds"] = list(map(count_of_runs, table["common"], table["pairs"]))
         rows["above the first"] = table["above_the_first"]
     rows["seconds"] = [f"{s:.0f}" for s in table["seconds"]]
     rows["MB"] = [f"{m:,.0f}" for m in table["memory_mb"]]

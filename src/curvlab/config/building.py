@@ -20,7 +20,7 @@ PACKAGE = Path(__file__).parents[1]
 ARGUMENT_ERRORS = ("unexpected keyword argument", "required positional", "required keyword-only")
 
 CHOICES = {*DECISIVE} - {"seed"}
-"""Groups of which a user chooses a file by its name."""
+"""Groups whose files a user chooses by name."""
 
 LITERALS = {"None": "null", "True": "true", "False": "false"}
 

@@ -5,7 +5,7 @@ from math import inf, isnan
 
 import pandas as pd
 
-from curvlab.statistics import FEWEST_SPREAD, LEVEL, NOT_RUN, VERDICTS, PairedDifferences
+from curvlab.statistics import FEWEST_SPREAD, LEVEL, NOT_RUN, VERDICTS, count_of_runs
 from curvlab.tables.claims import SECONDS, Claim, Comparison, agenda
 from curvlab.tables.overview import MARGINS
 from curvlab.tables.render import decimal, listed
@@ -69,19 +69,13 @@ def comparison_table(claim: Claim) -> pd.DataFrame:
             "dataset": one.label if one.counted else f"{BELOW} {one.label}",
             "published": decimal(one.published, claim.digits, "+"),
             "ours": one.in_words(claim.digits),
-            "seeds": _seeds(one.pairs),
+            "seeds": count_of_runs(one.pairs.runs, one.pairs.pairs) if one.pairs.pairs else "",
             "margin": f"±{one.margin:.{claim.digits}f}",
             "verdict": one.verdict_in_words,
         }
         for one in claim.comparisons
     ]
     return pd.DataFrame(rows)
-
-
-def _seeds(pairs: PairedDifferences) -> str:
-    """Number of common seeds, and of the splits that they share."""
-    shared = f" on {pairs.pairs} splits" if pairs.runs > pairs.pairs else ""
-    return f"{pairs.runs}{shared}" if pairs.runs else ""
 
 
 def agenda_in_words(claims: Sequence[Claim]) -> Iterator[str]:

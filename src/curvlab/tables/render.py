@@ -19,6 +19,7 @@ from rich.text import Text
 
 from curvlab.errors import UsageError
 from curvlab.program import plain_console
+from curvlab.statistics import count_of_runs
 from curvlab.tables.cells import LETTERS, NEXT_DRAW, WELCH
 from curvlab.tables.report import Report
 from curvlab.tables.runs import LOST
@@ -96,9 +97,8 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
 
     def summary(kind: str, seeds: int, place: int = 0, mark: str = mark) -> Entry:
         """Mean, spread and number of seeds; two seeds have no spread but both values."""
-        remark = f"({seeds})"
-        if kind == "our" and cell["runs"] > seeds:
-            remark = f"({cell['runs']} on {seeds} splits)"
+        runs = cell["runs"] if kind == "our" else seeds
+        remark = f"({count_of_runs(runs, seeds)})"
         if seeds == 2:
             low = decimal(cell[f"{kind}_low"], digits)
             high = decimal(cell[f"{kind}_high"], digits)

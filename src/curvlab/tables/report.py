@@ -16,6 +16,7 @@ from curvlab.statistics import (
     FEWEST_SPREAD,
     PUBLISHED_SPREADS,
     IntervalKind,
+    count_of_runs,
 )
 from curvlab.tables.cells import (
     FULL_PRECISION,
@@ -138,7 +139,7 @@ class Report:
         repeated = self.cells[self.cells["runs"] > self.cells["seeds"]]
         counts = repeated[[*CELL, "runs", "seeds"]].itertuples(index=False, name=None)
         for row, column, runs, splits in counts:
-            notes[row, column].append(f"mean of {runs} runs on {splits} splits")
+            notes[row, column].append(f"number of runs: {count_of_runs(runs, splits)}")
         for row, column, note in self.paper[[*CELL, "note"]].itertuples(index=False, name=None):
             if note:
                 notes[row, column].append(f"paper: {note}")
