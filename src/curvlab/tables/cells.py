@@ -137,6 +137,7 @@ def _cell(
         "seeds": ours.seeds,
         "runs": len(scores["our"]),
         **{f"{name}_seeds": summaries[name].seeds for name in ("second", "other")},
+        **{f"{name}_runs": len(scores[name]) for name in ("second", "other")},
         **{f"{name}_mean": summary.mean for name, summary in summaries.items()},
         **{f"{name}_pm": summary.pm for name, summary in summaries.items()},
         "our_std": ours.std,

@@ -95,9 +95,8 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
     digits = report.decimals
     mark = cell["mark"]
 
-    def summary(kind: str, seeds: int, place: int = 0, mark: str = mark) -> Entry:
+    def summary(kind: str, runs: int, seeds: int, place: int = 0, mark: str = mark) -> Entry:
         """Mean, spread and number of seeds; two seeds have no spread but both values."""
-        runs = cell["runs"] if kind == "our" else seeds
         remark = f"({count_of_runs(runs, seeds)})"
         if seeds == 2:
             low = decimal(cell[f"{kind}_low"], digits)
@@ -120,15 +119,16 @@ def _entries(cell: Mapping[Any, Any], report: Report) -> dict[str, Entry]:
         "lost": Entry(remark=", ".join(lost)),
     }
     if cell["seeds"]:
-        entries["ours"] = summary("our", cell["seeds"], cell["our_place"])
+        entries["ours"] = summary("our", cell["runs"], cell["seeds"], cell["our_place"])
     if cell["source"] == "shipped":
         entries["shipped"] = entries["ours"]
         entries["ours"] = EMPTY
     if cell["other_seeds"]:
         source = "ours" if cell["source"] == "shipped" else "shipped"
-        entries[source] = summary("other", cell["other_seeds"], mark=cell["other_mark"])
+        counts = cell["other_runs"], cell["other_seeds"]
+        entries[source] = summary("other", *counts, mark=cell["other_mark"])
     if cell["second_seeds"]:
-        entries["second"] = summary("second", cell["second_seeds"])
+        entries["second"] = summary("second", cell["second_runs"], cell["second_seeds"])
     if not isnan(cell["our_rank"]):
         words = f"{cell['our_rank']:.0f}, paper {cell['paper_rank']:.0f}"
         entries["rank"] = Entry(remark=words)
