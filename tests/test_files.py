@@ -5,19 +5,28 @@ import os
 import random
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from curvlab.analysis.plots import run_curves
 from curvlab.callbacks.growing_table import GrowingTable
 from curvlab.checksums import DamagedError, add_facts, check_archive
 from curvlab.cli.verbs import deliver
+from curvlab.cli.wandb_files import read_offline
+from curvlab.cli.wandb_sync import offline_runs
 from curvlab.data.files.cache import get_or_compute
 from curvlab.data.files.disk_graph import ArrayFolder, DiskGraph
-from curvlab.errors import system_remedy
-from curvlab.files import atomic_path, atomic_write
+from curvlab.errors import UsageError, system_remedy
+from curvlab.files import atomic_path, atomic_write, find_below
+from curvlab.results.folder import folders_by_hash
+from curvlab.results.result import result_files
+from curvlab.results.run_tables import runs_in_tables
+from curvlab.run.load import load
+from curvlab.study.grid import answers
 
 KILLED = """
 import os, pathlib, signal, sys
@@ -46,6 +55,62 @@ def test_what_a_living_one_writes_is_left_alone(tmp_path):
         assert first.read_text() == "first"
         assert target.read_text() == "second"
     assert target.read_text() == "first"
+
+
+NAMES = ["a", "b[1]", ".c", "d.part", "result.json", "previous"]
+PATTERNS = ["result.json", "*.part", ".*", "previous/*/result.json", "*/d.part", "b[[]1]/*", "*"]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_search_finds_what_pathlib_finds(tmp_path, pattern):
+    chance = random.Random(pattern)
+    top = tmp_path / "previous" / "top"  # what is above the folder does not count
+    top.mkdir(parents=True)
+    for _ in range(60):
+        path = top.joinpath(*chance.choices(NAMES, k=chance.randint(1, 4)))
+        if not path.exists() and not any(above.is_file() for above in path.parents):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if chance.random() < 0.5:
+                path.mkdir()
+            else:
+                path.touch()
+    (top / "link").symlink_to(top)
+    found = sorted(path for path in top.rglob(pattern) if path.parent.name != "link")
+    assert find_below(top, pattern) == found
+    assert found
+
+
+READERS = {
+    "results": result_files,
+    "hashes": folders_by_hash,
+    "tables": runs_in_tables,
+    "curves": lambda folder: run_curves([folder], "val/score"),
+    "offline runs": offline_runs,
+    "curves of offline runs": read_offline,
+    "checkpoints": load,
+    "studies": answers,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_folder_that_another_process_deletes_meanwhile_is_passed_over(
+    tmp_path, monkeypatch, reader
+):
+    (tmp_path / "runs" / "seed0" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "runs" / "seed1").mkdir()
+    list_folder = os.scandir
+    gone = []
+
+    def delete_and_list(path):
+        if Path(path).name in ("checkpoints", "seed1"):
+            Path(path).rmdir()
+            gone.append(path)
+        return list_folder(path)
+
+    monkeypatch.setattr(os, "scandir", delete_and_list)
+    with suppress(UsageError):  # there are no runs
+        READERS[reader](tmp_path)
+    assert len(gone) == 2
 
 
 @pytest.mark.parametrize("function", ["fsync", "open"])

@@ -1,5 +1,6 @@
-"""Atomic writes. This module imports no other module of curvlab."""
+"""Atomic writes, and a search that tolerates changes. It imports no other module of curvlab."""
 
+import fnmatch
 import glob
 import os
 import shutil
@@ -7,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePath
 
 DISK_ERRORS = (
     OSError,
@@ -101,3 +102,19 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def find_below(folder: Path, pattern: str) -> list[Path]:
+    """Sorted files and folders below a folder whose path ends as a pattern says.
+
+    As `Path.rglob`, but a folder that another process deletes or moves meanwhile is passed over:
+    `Path.rglob` raises an error then before Python 3.13. Links to folders are not followed.
+    """
+    found = []
+    name = PurePath(pattern).name
+    for parent, folders, files in os.walk(folder):
+        for match in fnmatch.filter([*folders, *files], name):
+            path = Path(parent, match)
+            if path.relative_to(folder).match(pattern):
+                found.append(path)
+    return sorted(found)

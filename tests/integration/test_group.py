@@ -15,6 +15,7 @@ from test_ddp_run import PAIR
 from torch.distributed import PrefixStore, TCPStore
 
 from curvlab.cli import train
+from curvlab.files import find_below
 from curvlab.run.messages import read_error
 
 SHARED = tuple(word for word in PAIR if word != "trainer.devices=2")
@@ -98,7 +99,7 @@ def test_torchrun_on_two_nodes_starts_the_run_of_one_command(command, run_here, 
 @pytest.mark.nightly
 def test_a_killed_agent_leaves_a_run_that_goes_on(command, run_here):
     with torchrun(command, "--standalone", "--nproc-per-node=2", *command.line(*LONG)) as agent:
-        while not any(command.outputs.rglob("last.ckpt")):
+        while not find_below(command.outputs, "last.ckpt"):
             assert agent.poll() is None
             time.sleep(0.05)
         agent.send_signal(signal.SIGKILL)

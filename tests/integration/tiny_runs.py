@@ -13,6 +13,7 @@ from hydra.types import RunMode
 from omegaconf import open_dict, read_write
 
 from composing import ROOT, with_hydra
+from curvlab.files import find_below
 
 TINY = (
     "dataset.source.num_nodes=60",
@@ -102,7 +103,7 @@ class Command:
         """Start it and send it a signal once its runs have checkpoints; its code, what it said."""
         process = self.start(*words)
         deadline = time.monotonic() + 120
-        while len(list(self.outputs.rglob("checkpoints/earlier.ckpt"))) < runs:
+        while len(find_below(self.outputs, "checkpoints/earlier.ckpt")) < runs:
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < deadline
             time.sleep(0.005)
@@ -123,5 +124,5 @@ class Command:
         """All result files below the outputs, by their folders."""
         return {
             str(path.parent.relative_to(self.outputs)): json.loads(path.read_text())
-            for path in sorted(self.outputs.rglob("result.json"))
+            for path in find_below(self.outputs, "result.json")
         }

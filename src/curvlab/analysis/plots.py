@@ -24,6 +24,7 @@ from curvlab.analysis.routing import load_routing
 from curvlab.analysis.style import save_figure
 from curvlab.data.datasets.filter_images import FILTERS
 from curvlab.errors import UsageError
+from curvlab.files import find_below
 from curvlab.results.result import SET_ASIDE
 from curvlab.results.run_tables import read_row, runs_in_tables, text_of
 
@@ -74,7 +75,7 @@ def run_curves(folders: Sequence[Path], metric: str) -> pd.DataFrame:
 
 def _runs_with_curves(folder: Path) -> list[Path]:
     """Sorted runs in and below a folder, without earlier results of a run."""
-    runs = {path.parent for path in folder.rglob(CURVES)}
+    runs = {path.parent for path in find_below(folder, CURVES)}
     runs.update(runs_in_tables(folder))
     current = []
     for run in sorted(runs):

@@ -17,6 +17,7 @@ from curvlab.config.cache import CompositionCache
 from curvlab.config.folder import RESULTS
 from curvlab.config.validation import decides
 from curvlab.errors import UsageError
+from curvlab.files import find_below
 from curvlab.leases import SUFFIX as LEASE
 from curvlab.leases import find_holder
 from curvlab.program import format_time
@@ -191,7 +192,7 @@ class Forecast:
 
     def progress(self, folder: Path) -> Iterator[str]:
         """Report which processes work on which runs of a table, and which runs failed."""
-        for lease in sorted(folder.rglob(LEASE)):
+        for lease in find_below(folder, LEASE):
             holder = find_holder(lease)
             name = lease.parent.relative_to(folder)
             if holder is None:
@@ -221,7 +222,7 @@ class Forecast:
     def _stored(self) -> set[tuple[int, str]]:
         """Seeds and data sets of all results, including those of earlier configurations."""
         outputs = self.outputs
-        moved = (path.parent for path in outputs.rglob(f"{SET_ASIDE}/*/result.json"))
+        moved = (path.parent for path in find_below(outputs, f"{SET_ASIDE}/*/result.json"))
         runs = [*self.results.values(), *(_read_run(folder) for folder in moved)]
         return {(run["seed"], run["config"]["dataset"]["name"]) for run in runs if run}
 

@@ -14,6 +14,7 @@ from matplotlib.ticker import NullFormatter
 from curvlab.analysis.style import legend_below, panels, save_figure, styled
 from curvlab.cli.wandb_keys import COSTS, STEP
 from curvlab.errors import UsageError
+from curvlab.files import find_below
 
 BLOCK = 32768  # bytes of a block of a `.wandb` file
 HEADER = struct.Struct("<IHB")  # checksum, length and kind of a piece of a block
@@ -30,7 +31,7 @@ def read_offline(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
     summaries = []
     curves = []
-    for file in sorted(folder.rglob("*.wandb")):
+    for file in find_below(folder, "*.wandb"):
         names: dict[str, Any] = {"run": file.stem}
         summary: dict[str, Any] = {}
         rows: list[dict[str, Any]] = []

@@ -23,6 +23,7 @@ from rich.progress import track
 from curvlab.cli.verbs import Verb
 from curvlab.cli.wandb_keys import COSTS, STEP
 from curvlab.errors import UsageError
+from curvlab.files import find_below
 from curvlab.results.folder import RunDirectory
 from curvlab.results.result import SET_ASIDE, read_result, result_files
 from curvlab.results.run_tables import text_of
@@ -41,7 +42,7 @@ def offline_runs(folder: Path) -> list[Path]:
         raise UsageError(f"no folder {folder}: name one that runs were written below")
     return [
         path
-        for path in sorted(folder.rglob("offline-run-*"))
+        for path in find_below(folder, "offline-run-*")
         if SET_ASIDE not in path.relative_to(folder).parts
         and any(path.glob("*.wandb"))
         and not any(path.glob("*.wandb.synced"))

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from curvlab.checksums import DamagedError, check_archive, read_json
-from curvlab.files import atomic_write, check_fences, remove
+from curvlab.files import atomic_write, check_fences, find_below, remove
 from curvlab.leases import SUFFIX, HeldError, Holder, acquire, fenced
 from curvlab.results.identity import identity_hash
 from curvlab.results.migrations import SCHEMA, migrated
@@ -80,7 +80,7 @@ class RunDirectory:
         writable = os.access(self.path, os.W_OK)
         lease = self.path / SUFFIX
         with acquire(lease, wait) if writable else nullcontext(), fenced(lease):
-            for partial in self.path.rglob(".*.part"):
+            for partial in find_below(self.path, ".*.part"):
                 remove(partial)  # left by a killed process
             yield
 
@@ -294,7 +294,7 @@ def folders_by_hash(outputs: Path, name: str | None = None) -> dict[str, list[Pa
     """Run folders below the outputs by their hashes; `name` selects folders of this name."""
     folders: dict[str, list[Path]] = {}
     pattern = glob.escape(name) if name else "*"
-    for file in sorted(outputs.glob(f"**/{pattern}/{CONFIG}")):
+    for file in find_below(outputs, f"{pattern}/{CONFIG}"):
         with suppress(OSError, UnicodeDecodeError), file.open(encoding="utf-8") as text:
             first = text.readline()
             second = text.readline()

@@ -11,7 +11,7 @@ from typing import Any
 
 from curvlab.checksums import add_checksum, read_json
 from curvlab.errors import UsageError
-from curvlab.files import atomic_write
+from curvlab.files import atomic_write, find_below
 from curvlab.results.migrations import SCHEMA, migrated
 from curvlab.results.run_tables import FILES, RUN, read_row, runs_in_tables
 
@@ -126,7 +126,7 @@ def read_result(folder: Path) -> Result | None:
 
 def result_files(folder: Path) -> list[Path]:
     """Files of the results of all runs below a folder, also in tables of runs; not `previous/`."""
-    paths = {*folder.rglob(FILE), *(run / FILE for run in runs_in_tables(folder))}
+    paths = {*find_below(folder, FILE), *(run / FILE for run in runs_in_tables(folder))}
     return sorted(path for path in paths if SET_ASIDE not in path.relative_to(folder).parts)
 
 

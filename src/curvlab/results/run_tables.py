@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from curvlab.errors import UsageError
-from curvlab.files import atomic_path
+from curvlab.files import atomic_path, find_below
 from curvlab.options import is_inside
 
 SUFFIX = ".jsonl.gz"
@@ -50,7 +50,7 @@ def read_row(folder: Path) -> Row | None:
 
 def runs_in_tables(folder: Path) -> list[Path]:
     """Folders of runs with a row, below a folder or equal to it."""
-    tables = [*folder.rglob(f"*{SUFFIX}"), _table_above(folder / RUN)]
+    tables = [*find_below(folder, f"*{SUFFIX}"), _table_above(folder / RUN)]
     runs = (folder_of(table) / run for table in tables if table for run in read_rows(table))
     return [run for run in runs if run.is_relative_to(folder)]
 

@@ -16,6 +16,7 @@ from curvlab.checksums import DamagedError, check_archive
 from curvlab.config.resolvers import register_resolvers
 from curvlab.config.schema import options_of
 from curvlab.errors import UsageError
+from curvlab.files import find_below
 from curvlab.process import default_dtype
 from curvlab.results.folder import BEST
 from curvlab.results.identity import map_dicts, outdated_classes
@@ -120,7 +121,7 @@ def _find_checkpoint(path: Path) -> Path:
     file = path if path.is_file() else path / BEST
     if file.is_file():
         return file
-    files = list(path.rglob(str(BEST)))
+    files = find_below(path, BEST)
     if files:
         latest = max(files, key=lambda file: file.stat().st_mtime)
         raise UsageError(

@@ -9,6 +9,7 @@ import pandas as pd
 import yaml
 
 from curvlab.errors import UsageError
+from curvlab.files import find_below
 from curvlab.statistics import LEVEL
 
 JSON = "study.json"
@@ -91,7 +92,7 @@ def answers(folder: Path) -> pd.DataFrame:
 
 
 def _studies(folder: Path) -> Iterator[dict[str, Any]]:
-    for path in sorted(folder.rglob(JSON)):
+    for path in find_below(folder, JSON):
         yield json.loads(path.read_text("utf-8"))
 
 
