@@ -17,6 +17,7 @@ from curvlab.analysis.plots import plot_run, run_curves
 from curvlab.errors import UsageError
 from curvlab.manifolds import Euclidean, Stereographic
 from graphs import of_networkx
+from stored_runs import result
 
 pytestmark = pytest.mark.slow
 
@@ -118,6 +119,45 @@ def test_seeds_of_one_model_are_their_mean_in_its_interval():
     half = 4.302653 / 3**0.5  # Student's t of two degrees of freedom
     assert (low, high) == (pytest.approx(3 - half), pytest.approx(3 + half))
     assert axis.get_title(loc="left") == "Cora, 3 seeds, mean and 95% interval: 0, 1, 2"
+
+
+def write_curves(folder, seed, height, **options):
+    """A run whose loss ends at a height, without a result if it has no options."""
+    folder.mkdir(parents=True)
+    rows = pd.DataFrame({"step": [10, 20], "loss": [1.0, height]})
+    rows.to_csv(folder / "metrics.csv", index=False)
+    model = {"_target_": "curvlab.models.graph_network.GCN", "name": "gcn", "label": "GCN"}
+    config = {"model": model | options, "dataset": {"name": "cora"}, "seed": seed}
+    result(config, dataset="cora", seed=seed, score=height).write(folder)
+
+
+def test_runs_with_other_options_have_a_line_of_their_own(tmp_path):
+    """As rows of compare, with the words that compare has for them."""
+    heights = {("narrow", 0): 2.0, ("narrow", 1): 4.0, ("wide", 0): 6.0, ("wide", 2): 8.0}
+    for (name, seed), height in heights.items():
+        options = {"dim": 8} if name == "narrow" else {}
+        write_curves(tmp_path / name / str(seed), seed, height, **options)
+    (axis,) = comparison_figure(run_curves([tmp_path], "loss"), "loss").axes
+    lines = {line.get_label(): line.get_ydata().tolist() for line in axis.lines}
+    assert lines == {"GCN (dim=default): 7": [1, 7], "GCN (dim=8): 3": [1, 3]}
+    (axis,) = comparison_figure(run_curves([tmp_path / "wide"], "loss"), "loss").axes
+    assert [line.get_label() for line in axis.lines] == ["GCN: 7"]
+    alone = [tmp_path / "narrow" / "1", tmp_path / "wide" / "2"]
+    (axis,) = comparison_figure(run_curves(alone, "loss"), "loss").axes
+    assert len(axis.lines) == 2
+    assert axis.get_title(loc="left") == "cora, seeds 1, 2"
+
+
+def test_a_long_legend_does_not_take_the_place_of_the_lines():
+    point = {"dataset": "Cora", "seed": 0, "step": 10, "value": 1.0}
+    rows = [point | {"name": f"run {i}", "model": f"{i}" + 80 * "a"} for i in range(25)]
+    figure = comparison_figure(pd.DataFrame(rows), "loss")
+    figure.draw_without_rendering()
+    (axis,) = figure.axes
+    (legend,) = figure.legends
+    inches = figure.dpi_scale_trans.inverted()
+    assert legend.get_window_extent().transformed(inches).height > 4
+    assert axis.get_window_extent().transformed(inches).height > 1.5
 
 
 def test_slopes_are_those_of_the_logarithms():

@@ -81,6 +81,15 @@ def test_published_numbers_are_judged_once():
     assert judged == totals_in_words(first).partition("judge")[2]
 
 
+def test_a_panel_of_some_runs_does_not_count_after_one_of_all():
+    """CAT's Table 1 has panels of all runs and of those of 20 passes."""
+    for name, panels in (("cat/table1", 1), ("hypformer/fig6_curvature", 7)):
+        specs = load_table(CONFIGS, name)
+        assert len(specs) > panels or all(spec.report.where for spec in specs)
+        rows, _ = overview(specs, lambda spec: build_report(spec, STORED))
+        assert len(rows) == panels
+
+
 @pytest.mark.parametrize("name", table_names(CONFIGS))
 def test_of_columns_with_the_same_published_numbers_one_counts(name):
     for spec in load_table(CONFIGS, name):

@@ -6,7 +6,12 @@ import pytest
 
 from composing import CONFIGS
 from curvlab.analysis.style import metric_name
-from curvlab.tables.nearest_pass import nearest_pass_table, residual_table, residuals_by_pass
+from curvlab.tables.nearest_pass import (
+    nearest_pass_table,
+    panels_of_one_length,
+    residual_table,
+    residuals_by_pass,
+)
 from curvlab.tables.report import build_report
 from curvlab.tables.spec import load_table
 from stored_runs import extend
@@ -26,12 +31,13 @@ AWAY = {"raw_": (-0.20, -0.10, 0.01, 0.03), "": (0.05, 0.10, 0.20, 0.30)}
 def reports(write_run, tmp_path):
     """Reports on one run of CAT."""
     write_curves(write_run, "cat", PUBLISHED, AWAY)
-    return [build_report(spec, tmp_path) for spec in load_table(CONFIGS, TABLE)]
+    panels = [build_report(spec, tmp_path) for spec in load_table(CONFIGS, TABLE)]
+    return panels_of_one_length(panels)
 
 
 def write_curves(write_run, model, published, away):
     """A run whose validation metrics are so far from the published ones."""
-    trainer = {"epochs": 200, "steps_per_epoch": STEPS_PER_PASS}  # it ended sooner
+    trainer = {"epochs": 20, "steps_per_epoch": STEPS_PER_PASS}  # it ended sooner
     path = write_run(model, "fb15k237", 0, None, table=TABLE, trainer=trainer)
     columns = {
         f"{prefix}{metric}": [published[metric] + value for value in values]
@@ -64,7 +70,8 @@ def test_passes_that_only_some_methods_have_do_not_compete(write_run, tmp_path):
     write_curves(write_run, "cat_euclidean", EUCLIDEAN, AWAY)
     longer = {prefix: (*values, 0.0, 0.0) for prefix, values in AWAY.items()}
     write_curves(write_run, "cat", PUBLISHED, longer)
-    both = [build_report(spec, tmp_path) for spec in load_table(CONFIGS, TABLE)]
+    panels = [build_report(spec, tmp_path) for spec in load_table(CONFIGS, TABLE)]
+    both = panels_of_one_length(panels)
     found = nearest_pass_table(both, tmp_path).set_index("ranks")
     assert found["nearest pass"].to_dict() == {"filtered": "1 of 4", "raw": "3 of 4"}
 

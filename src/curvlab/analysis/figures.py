@@ -122,7 +122,9 @@ def comparison_figure(curves: pd.DataFrame, metric: str) -> Figure:
             names = names + " on " + curves["dataset"]
         curves = curves.assign(line=names)
         seeds = sorted(set(runs["seed"]), key=str)
-        count = "seed" if len(seeds) == 1 else f"{len(seeds)} seeds, mean and 95% interval:"
+        count = "seed" if len(seeds) == 1 else "seeds"
+        if runs.duplicated(["model", "dataset"]).any():
+            count = f"{len(seeds)} seeds, mean and 95% interval:"
         title = f"{', '.join(datasets)}, {count} {', '.join(map(str, seeds))}"
         axis.set_title(title, fontsize=11)
     statistics = curves.groupby([line, "step"])["value"].agg(["mean", "sem", "size"])

@@ -25,8 +25,9 @@ from curvlab.analysis.style import save_figure
 from curvlab.data.datasets.filter_images import FILTERS
 from curvlab.errors import UsageError
 from curvlab.files import find_below
-from curvlab.results.result import SET_ASIDE
+from curvlab.results.result import SET_ASIDE, read_result
 from curvlab.results.run_tables import read_row, runs_in_tables, text_of
+from curvlab.results.settings import differing_settings, setting_texts
 
 CURVES = "metrics.csv"
 FILTER_CLUSTERS = 5
@@ -57,20 +58,35 @@ def plot_run(run_dir: Path, title: str | None = None) -> list[Path]:
 def run_curves(folders: Sequence[Path], metric: str) -> pd.DataFrame:
     """Read a metric of all runs in and below folders, for `comparison_figure`.
 
-    Runs in folders `previous` are left out.
+    Runs in folders `previous` are left out. Runs of one model and data set that differ in more than
+    the seed have their settings in the column `model`.
     """
     tables: dict[str, pd.DataFrame] = {}
-    for folder in folders:
-        for run in _runs_with_curves(folder):
-            result = _result(run)
-            name = run_title(run) if result else str(run)
-            if name in tables:
-                name = f"{name} ({run})"
-            model, dataset = _labels(result)
-            table = _curve(run, metric)
-            seed = result.get("seed")
-            tables[name] = table.assign(name=name, model=model, dataset=dataset, seed=seed)
+    runs = [run for folder in folders for run in _runs_with_curves(folder)]
+    for run, model in zip(runs, _models(runs), strict=True):
+        result = _result(run)
+        name = run_title(run) if result else str(run)
+        if name in tables:
+            name = f"{name} ({run})"
+        _, dataset = _labels(result)
+        table = _curve(run, metric)
+        seed = result.get("seed")
+        tables[name] = table.assign(name=name, model=model, dataset=dataset, seed=seed)
     return pd.concat(tables.values(), ignore_index=True)
+
+
+def _models(runs: Sequence[Path]) -> list[str]:
+    """The label of each run's model, with the settings that differ between runs of equal labels."""
+    labels = [_labels(_result(run)) for run in runs]
+    models = [model for model, _ in labels]
+    for label in set(labels):
+        results = {i: read_result(runs[i]) for i in range(len(runs)) if labels[i] == label}
+        known = {i: result for i, result in results.items() if result is not None}
+        settings = differing_settings(list(known.values()))
+        for i, texts in zip(known, map(setting_texts, settings), strict=True):
+            if texts:
+                models[i] += f" ({', '.join(texts)})"
+    return models
 
 
 def _runs_with_curves(folder: Path) -> list[Path]:

@@ -134,13 +134,20 @@ def disable_formulas(figure: Figure) -> None:
 
 
 def legend_below(figure: Figure, axis: Axes, size: float = 9) -> None:
-    """Draw an axis's legend below the figure, in as many columns as fit."""
+    """Draw an axis's legend below the figure, in as many columns as fit.
+
+    The figure grows if the legend would take more than half of it.
+    """
     handles, labels = axis.get_legend_handles_labels()
     if not handles:
         return
     letters = figure.get_figwidth() * 72 / (0.62 * size)
     longest = max(map(len, labels)) + 8
     columns = max(1, min(int(letters / longest), len(labels)))
+    rows = -(-len(labels) // columns)
+    height = figure.get_figheight()
+    too_tall = rows * 1.7 * size / 72 - height / 2
+    figure.set_figheight(height + max(0, too_tall))
     options: dict[str, Any] = {"ncols": columns, "fontsize": size, "frameon": False}
     figure.legend(handles, labels, loc="outside lower center", **options)
 

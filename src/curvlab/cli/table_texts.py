@@ -31,6 +31,7 @@ from curvlab.tables.nearest_pass import (
     NEAREST_LEGEND,
     RESIDUAL_LEGEND,
     nearest_pass_table,
+    panels_of_one_length,
     residual_table,
 )
 from curvlab.tables.overview import overview, status, totals, totals_in_words
@@ -198,7 +199,7 @@ def nearest_passes(results: Path, name: str) -> str:
     """Which ranks and which pass are nearest to a table's published numbers, and what remains."""
     from curvlab.analysis.style import metric_name  # matplotlib
 
-    reports = _reports(name, results)
+    reports = panels_of_one_length(_reports(name, results))
     nearest = markdown_table(nearest_pass_table(reports, results))
     residuals = markdown_table(residual_table(reports, metric_name))
     return f"{nearest}\n{NEAREST_LEGEND}\n\n{residuals}\n{RESIDUAL_LEGEND}\n"

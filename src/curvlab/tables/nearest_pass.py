@@ -24,6 +24,12 @@ NEAREST_LEGEND = (
 RESIDUAL_LEGEND = "Our test metric minus the published number: of raw ranks (of filtered ranks)."
 
 
+def panels_of_one_length(reports: Sequence[Report]) -> Sequence[Report]:
+    """The panels of the first selection of runs, such as those of 20 passes; else all panels."""
+    selections = [report.spec.report.where for report in reports if report.spec.report.where]
+    return [r for r in reports if selections and r.spec.report.where == selections[0]] or reports
+
+
 def published_residuals(reports: Sequence[Report]) -> pd.DataFrame:
     """Our test metrics minus the published numbers: a row for each cell of each report."""
     return pd.DataFrame(list(_test_residuals(reports)))

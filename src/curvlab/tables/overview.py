@@ -30,11 +30,15 @@ VERDICTS = ("confirmed", "undecided", "below", "above", NEXT_DRAW, f"{NEXT_DRAW}
 def overview(
     specs: Iterable[TableSpec], build: Callable[[TableSpec], Report]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """One row for each table, and remarks; panels of the same runs count once."""
+    """One row for each table, and remarks; panels of the same runs count once.
+
+    A panel of some runs does not count after a panel of all.
+    """
     panels: dict[tuple[object, ...], TableSpec] = {}
     for spec in specs:
-        of_runs = (spec.name, spec.report.rows, spec.report.columns, *spec.report.where.items())
-        panels.setdefault(of_runs, spec)
+        of_all = (spec.name, spec.report.rows, spec.report.columns)
+        if of_all not in panels:
+            panels.setdefault((*of_all, *spec.report.where.items()), spec)
     rows = []
     remarks = []
     published = set()

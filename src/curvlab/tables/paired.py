@@ -7,8 +7,9 @@ from typing import Any
 import pandas as pd
 
 from curvlab.errors import UsageError
-from curvlab.results.identity import built, canonical
+from curvlab.results.identity import canonical
 from curvlab.results.result import Result
+from curvlab.results.settings import differing_settings, setting_texts
 from curvlab.results.splits import drawn
 from curvlab.statistics import (
     MRR_MARGIN,
@@ -24,7 +25,6 @@ from curvlab.statistics import (
     split_means,
     summarise,
 )
-from curvlab.tables.runs import flatten
 
 LABEL_LENGTH = 40
 
@@ -57,14 +57,9 @@ def group_runs(results: Sequence[Result]) -> list[Group]:
     if len(kinds) > 1:
         names = " and ".join(sorted(kinds))
         raise UsageError(f"scores of {names} cannot be compared: give runs of one task and metric")
-    descriptions = pd.DataFrame(map(_describe, selection), dtype=object)
-    descriptions = descriptions.where(descriptions.notna(), None)
-    settings = descriptions.loc[:, descriptions.map(canonical).nunique() > 1].to_dict("records")
     groups: dict[str, Group] = {}
-    for result, setting in zip(selection, settings, strict=True):
-        group = groups.setdefault(
-            canonical(setting), Group({str(k): v for k, v in setting.items()}, {})
-        )
+    for result, settings in zip(selection, differing_settings(selection), strict=True):
+        group = groups.setdefault(canonical(settings), Group(settings, {}))
         if result.seed in group.runs and group.runs[result.seed].score != result.score:
             raise UsageError(
                 f"seed {result.seed} of {result.model} on {result.dataset} occurs twice with "
@@ -124,19 +119,6 @@ def _row(group: Group, paired: PairedDifferences) -> dict[str, Any]:
     }
 
 
-def _describe(result: Result) -> dict[str, Any]:
-    objects = built(result.config, result.revisions)
-    objects.pop("seed", None)
-    objects.get("split", {}).pop("cycle", None)  # further runs on the same splits
-    for group in ("model", "dataset", "manifold"):
-        part = objects.get(group)
-        if not isinstance(part, dict):
-            part = {}
-        objects[group] = {key: value for key, value in part.items() if key != "_target_"}
-        objects[group]["name"] = getattr(result, group)
-    return flatten(objects)
-
-
 def _labels(groups: Sequence[Group]) -> list[str]:
     """Short names of groups: the choices that distinguish them, else their settings."""
     runs = [next(iter(group.runs.values())) for group in groups]
@@ -147,11 +129,7 @@ def _labels(groups: Sequence[Group]) -> list[str]:
             parts = [[*part, name] for part, name in zip(parts, names, strict=True)]
     if len(set(map(tuple, parts))) < len(groups):
         for part, group in zip(parts, groups, strict=True):
-            for key, value in group.settings.items():
-                last = key.rpartition(".")[2]
-                if last not in ("name", "revision", "transforms"):
-                    text = str(value).rpartition(".")[2] if last == "_target_" else value
-                    part.append(f"{last}={'default' if value is None else text}")
+            part.extend(setting_texts(group.settings))
     labels = [", ".join(part)[:LABEL_LENGTH] or runs[0].model for part in parts]
     return [
         label if labels.count(label) == 1 else f"{label} ({labels[: i + 1].count(label)})"

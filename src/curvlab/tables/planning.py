@@ -12,7 +12,8 @@ from curvlab.config.folder import CONFIGS, find
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, canonical, stored_config
 from curvlab.results.result import load, result_files
-from curvlab.tables.runs import DEFAULT, flatten, format_option, lookup
+from curvlab.results.settings import flatten
+from curvlab.tables.runs import DEFAULT, format_option, lookup
 
 QUESTION = "stored"  # kind of the questions to the cache
 

@@ -13,10 +13,10 @@ from typing import Any
 import pandas as pd
 
 from curvlab.config.schema import attribute
-from curvlab.config.validation import leaves
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, canonical, outdated_classes
 from curvlab.results.result import INTERRUPTED, load, result_files
+from curvlab.results.settings import flatten
 from curvlab.results.splits import CYCLE, drawn, split_of
 from curvlab.tables.spec import LARGEST_CURVATURE, LENGTHS, SCORE, ReportBlock, TableSpec
 
@@ -88,11 +88,6 @@ def lookup(tree: Mapping[str, Any], path: str) -> Any:
             raise KeyError(path)
         value = value[key]
     return value
-
-
-def flatten(tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Flatten nested mappings to dotted keys; lists become JSON text."""
-    return {k: json.dumps(v) if isinstance(v, list) else v for k, v in leaves(tree)}
 
 
 def _run(result: Mapping[str, Any], report: ReportBlock) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class ReportBlock:
     better: Better
     rows: str  # path into a result's config
     columns: str
-    where: dict[str, str] = field(default_factory=dict)  # keys and values of the config of runs
+    where: dict[str, Coordinate] = field(default_factory=dict)  # options of the runs to report
     paper_cells: dict[str, tuple[Coordinate, Coordinate]] = field(default_factory=dict)
     paper_columns: dict[str, str] = field(default_factory=dict)
     variants: list[str] = field(default_factory=list)  # columns that repeat a published comparison
