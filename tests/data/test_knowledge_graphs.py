@@ -2,6 +2,7 @@
 
 import logging
 from collections import Counter
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from curvlab.data.datasets.synthetic_triples import SyntheticKnowledgeGraph
-from curvlab.data.datasets.triple_folder import draw_triples
+from curvlab.data.datasets.triple_folder import TripleFolder, draw_triples
 from curvlab.data.datasets.triples import MASKS, KnownTails, read_triples
 from curvlab.data.loaders.triple_batches import TripleDataModule, add_inverses
 from curvlab.errors import UsageError
@@ -43,6 +44,12 @@ def module(source, **options):
 def as_set(data, part):
     head, tail = data.edge_index[:, data[MASKS[part]]].tolist()
     return set(zip(head, data.edge_type[data[MASKS[part]]].tolist(), tail, strict=True))
+
+
+def named(data, part="train"):
+    """The triples of a part by their names."""
+    entities, relations = data.vocabulary.entities, data.vocabulary.relations
+    return {(entities[h], relations[r], entities[t]) for h, r, t in as_set(data, part)}
 
 
 def test_a_folder_is_numbered_by_first_appearance(folder):
@@ -146,6 +153,128 @@ def test_columns_follow_a_header_or_their_names(folder):
         data = folder(**files, **(options or {})).load()
         assert torch.equal(data.edge_index, plain.edge_index)
         assert data.vocabulary == plain.vocabulary
+
+
+ROWS = sorted(
+    {
+        (f"e{h}", ("likes", "type", "knows")[r], f"e{t}")
+        for h, r, t in np.random.default_rng(2).integers(0, (9, 3, 9), (60, 3)).tolist()
+    }
+)
+
+
+def written_rows(order, header="", separator="\t"):
+    """`ROWS` with the columns in an order of h, r, t, below a header with blanks."""
+    lines = [separator.join(row["hrt".index(place)] for place in order) for row in ROWS]
+    return "\n".join([*([header.replace(" ", separator)] if header else []), *lines, ""])
+
+
+@pytest.fixture
+def read(tmp_path):
+    """`read(text, key=value, ...)`: the named triples of a file, and the line on them."""
+
+    def of_file(text, **options):
+        (tmp_path / "facts.tsv").write_text(text)
+        source = TripleFolder(
+            str(tmp_path / "facts.tsv"), test_share=0.1, valid_share=0.1, **options
+        )
+        triples = source.read()
+        line = next(line for line in source.report(triples).splitlines() if "triples: " in line)
+        rows = triples[["head", "relation", "tail"]].itertuples(index=False, name=None)
+        return sorted(rows), line.strip()
+
+    return of_file
+
+
+WORDS = {"h": "head", "r": "relation", "t": "tail"}
+
+
+@pytest.mark.parametrize("order", ["".join(order) for order in permutations("hrt")])
+def test_head_relation_and_tail_are_the_order_of_columns_or_their_names(read, order):
+    in_order = [WORDS[place] for place in order]
+    header = " ".join(in_order)
+    places = [1 + order.index(place) for place in "hrt"]
+    for head, columns in (
+        (header, [*WORDS.values()]),
+        (header.title(), [*WORDS.values()]),
+        (header, in_order),
+        (header, None),
+        (header, places),
+        ("", in_order),
+        ("", places),
+    ):
+        triples, line = read(written_rows(order, head), columns=columns)
+        assert triples == ROWS
+        quoted = [f"column {i}" if not head else repr(head.split()[i - 1]) for i in places]
+        assert line.startswith("triples: head {}, relation {}, tail {} (".format(*quoted))
+        assert "guess" not in line
+
+
+def test_numbers_of_columns_are_not_names_in_the_first_line(read):
+    rows = [("1", "2", "3"), ("1", "2", "4"), ("3", "2", "1"), ("3", "2", "4"), ("4", "2", "1")]
+    triples, line = read("".join("\t".join(row) + "\n" for row in rows), columns=[1, 2, 3])
+    assert triples == sorted(rows)
+    assert "(no header; separator tab)" in line
+
+
+KNOWN = """source metaedge target|sub rel obj|subject type object|head_id rel tail_id
+parent edge_type child|start_node link end_node|sourceId property targetId|from kind to"""
+
+
+@pytest.mark.parametrize("header", KNOWN.replace("\n", "|").split("|"))
+@pytest.mark.parametrize("order", ["hrt", "htr"])
+def test_usual_names_of_the_columns_are_a_header(read, header, order):
+    """Also where the relation's name is a relation, and with the names that ends of edges have."""
+    names = dict(zip("hrt", header.split(), strict=True))
+    head = " ".join(names[place] for place in order)
+    triples, line = read(written_rows(order, head))
+    assert triples == ROWS
+    assert (
+        line
+        == "triples: head {h!r}, relation {r!r}, tail {t!r} (header read; separator tab)".format(
+            **names
+        )
+    )
+
+
+@pytest.mark.parametrize("names", ["e1 r e2", "s p o", "a type b", "n1 link n2", "Q1 P31 Q2"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_short_names_are_a_triple_also_in_a_file_of_one(folder, names, count):
+    """Where nothing below the first line shows that it is a header."""
+    one, relation, two = names.split()
+    rows = [(one, relation, two), ("x", relation, "y")][:count]
+    text = "".join("\t".join(row) + "\n" for row in rows)
+    train = f"x\t{relation}\ty\n{one}\t{relation}\t{two}\ny\t{relation}\tx\n"
+    assert named(folder(train=train, valid=text, test=text).load(), "test") == {*rows}
+
+
+def test_a_first_line_of_other_words_is_a_header_by_a_guess_that_is_said(read):
+    text = written_rows("hrt", "Drug Effect Disease")
+    triples, line = read(text)
+    assert triples == ROWS
+    assert "(guess: the first line 'Drug Effect Disease' is a header, dataset.source.header" in line
+    assert len(read(text, header=False)[0]) == len(ROWS) + 1
+    for first in ("Drug likes Disease", "e1 Effect Disease", "Drug Effect e2", "7 Effect Disease"):
+        triples, line = read(written_rows("hrt", first))
+        assert triples == sorted([*ROWS, tuple(first.split())])
+        assert "guess" not in line
+    alone = ("e1", "once", "e2")  # relations may have one triple
+    triples, line = read(text + "\t".join(alone) + "\n")
+    assert triples == sorted([("Drug", "Effect", "Disease"), *ROWS, alone])
+
+
+@pytest.mark.parametrize("order", ["htr", "rht"])
+def test_relations_in_another_column_than_the_second_are_a_guess_that_is_said(read, folder, order):
+    triples, line = read(written_rows(order))
+    assert triples == ROWS
+    assert line.endswith("(no header; separator tab) (guess: dataset.source.columns=[1,2,3])")
+    as_written = sorted(tuple(row["hrt".index(place)] for place in order) for row in ROWS)
+    triples, line = read(written_rows(order), columns=[1, 2, 3])
+    assert triples == as_written
+    assert "guess" not in line
+    few = {part: "".join(written_rows(order).splitlines(True)[:2]) for part in ("valid", "test")}
+    data = folder(train=written_rows(order), **few).load()  # small files follow the training file
+    assert (named(data), named(data, "test")) == ({*ROWS}, {*ROWS[:2]})
 
 
 def test_validation_and_test_are_drawn_of_one_file(source, tmp_path):

@@ -17,7 +17,11 @@ from curvlab.data.datasets.own_graph import say_once
 from curvlab.data.datasets.triples import MASKS, check_names, check_triples
 from curvlab.data.readers.endings import refuse_ending, say_unread
 from curvlab.data.readers.texts import Separator
-from curvlab.data.readers.triple_lists import triple_table
+from curvlab.data.readers.triple_lists import (
+    has_unknown_header,
+    order_of_columns,
+    triple_table,
+)
 from curvlab.data.vocabulary import Vocabulary
 from curvlab.errors import UsageError
 from curvlab.options import Fraction, Seed, UserFile
@@ -39,8 +43,8 @@ class TripleFolder(CheckedFields):
 
     Args:
         path: path of the folder, or of one file.
-        columns: order of head, relation and tail in a line, or the three columns by name or from 1;
-            null: by the header, else this order.
+        columns: three columns of head, relation and tail by name or from 1, or these words in the
+            order of a line; null: by the header, else by which column has few values.
         separator: separator of the columns; null: the one that gives as many in every line.
         header: whether the first line of a file names the columns; null: by what it says.
         valid_share: share of the training triples that is drawn for validation; null: valid.txt.
@@ -50,7 +54,7 @@ class TripleFolder(CheckedFields):
             remove validation and test triples whose inverse by the same relation is in training.
     """
 
-    revision: ClassVar[int] = 3  # 3: header and separator are found
+    revision: ClassVar[int] = 4  # 4: more headers and the order head, tail, relation are found
     file_names: ClassVar[tuple[str, ...]] = tuple(
         f"{name}{end}" for name in PARTS.values() for end in ENDINGS
     )
@@ -169,12 +173,24 @@ def _read(
     """Triples of files and their part, those of training each once."""
     columns, separator, header = form
     tables = {part: triple_table(path, columns, separator, header) for part, path in files}
-    parts = {part: check_names(table) for part, (table, _) in tables.items()}
-    texts = [text for _, text in tables.values()]
-    form_text = "; ".join(dict.fromkeys(texts))
-    if header is None and _begin_alike([*parts.values()]) and "header read" not in form_text:
-        parts = {part: triples.iloc[1:] for part, triples in parts.items()}
-        form_text += " (guess: each file's first line is a header, dataset.source.header=false)"
+    order_text = ""
+    found: tuple[int, ...] = ()
+    if "train" in tables and all(file.ordered for file in tables.values()):
+        found = order_of_columns(tables["train"].table.frame)
+    if found:
+        tables = {part: triple_table(path, found, separator, header) for part, path in files}
+        order_text = " (guess: dataset.source.columns=[1,2,3])"
+    parts = {part: check_names(file.table) for part, file in tables.items()}
+    form_text = "; ".join(dict.fromkeys(file.line for file in tables.values())) + order_text
+    if header is None and not any(file.headed for file in tables.values()):
+        remedy = "dataset.source.header=false"
+        if _begin_alike([*parts.values()]):
+            parts = {part: triples.iloc[1:] for part, triples in parts.items()}
+            form_text += f" (guess: each file's first line is a header, {remedy})"
+        elif "train" in parts and has_unknown_header(parts["train"]):
+            words = " ".join(parts["train"].iloc[0])
+            parts["train"] = parts["train"].iloc[1:]
+            form_text += f" (guess: the first line {words!r} is a header, {remedy})"
     if "train" in parts:
         every = parts["train"]
         train = parts["train"] = every.drop_duplicates(ignore_index=True)

@@ -33,8 +33,8 @@ def read_triples(
     Spaces around names do not count; quotes are part of a name. `header` says whether the first
     line names the columns.
     """
-    table, _ = triple_table(path, columns, separator, header)
-    return check_names(table, strip=" ")
+    file = triple_table(path, columns, separator, header)
+    return check_names(file.table, strip=" ")
 
 
 def check_names(table: Table, strip: str | None = None) -> pd.DataFrame:
