@@ -74,6 +74,12 @@ def test_a_folder_is_numbered_by_first_appearance(folder):
         ),
         ({"test": "a\thates\tb\n"}, "training triple has relation 'hates'.*relations: 1"),
         ({"test": ""}, "test.txt is empty: give the path of triples"),
+        ({"test": "\n"}, "test.txt is empty: it must have at least one triple"),
+        ({"valid": "# none yet\n#\n"}, "valid.txt is empty: it must have at least one triple"),
+        (
+            {"test": "head\trelation\ttail\n"},
+            "test.txt has a header alone: write at least one triple",
+        ),
         (dict.fromkeys(("train", "valid", "test"), "a\tlikes\ta\n"), "one entity"),
     ],
 )
@@ -275,6 +281,13 @@ def test_relations_in_another_column_than_the_second_are_a_guess_that_is_said(re
     few = {part: "".join(written_rows(order).splitlines(True)[:2]) for part in ("valid", "test")}
     data = folder(train=written_rows(order), **few).load()  # small files follow the training file
     assert (named(data), named(data, "test")) == ({*ROWS}, {*ROWS[:2]})
+
+
+def test_names_may_start_with_the_sign_of_comments(folder):
+    train = "#a\tr\t#b\n#b\tr\t#c\n#c\tr\t#a\n"
+    data = folder(train=train, valid="#a\tr\t#c\n", test="#b\tr\t#a\n").load()
+    assert named(data) == {("#a", "r", "#b"), ("#b", "r", "#c"), ("#c", "r", "#a")}
+    assert named(data, "test") == {("#b", "r", "#a")}
 
 
 def test_validation_and_test_are_drawn_of_one_file(source, tmp_path):

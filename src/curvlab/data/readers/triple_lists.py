@@ -10,6 +10,7 @@ import pandas as pd
 from curvlab.data.readers.column_names import find_ends, plain_name, quote_name
 from curvlab.data.readers.edge_headers import RARE
 from curvlab.data.readers.edge_lists import SHARED
+from curvlab.data.readers.endings import ending_of
 from curvlab.data.readers.tables import Table, check_file, read_table
 from curvlab.data.readers.texts import read_text
 from curvlab.errors import UsageError
@@ -99,6 +100,11 @@ def triple_table(
     else:
         order = order or [*TRIPLE]
         triple_columns = [names[order.index(role)] for role in TRIPLE]
+    if table.frame.empty:
+        raise UsageError(
+            f"{path} has a header alone: write at least one triple below it, or read the line as a "
+            "triple by header=False."
+        )
     form = "; ".join((header_text, *table.form))
     pairs = zip(TRIPLE, triple_columns, strict=True)
     line = f"{', '.join(f'{role} {quote_name(name)}' for role, name in pairs)} ({form})"
@@ -199,5 +205,9 @@ def _read_n_triples(path: Path) -> Table | None:
         if not match:
             raise UsageError(f"{path}, line {number}: {line[:60]!r} is not `<a> <b> <c> .`.")
         rows[number] = [re.sub(r"^<(.*)>$", r"\1", name) for name in match.groups()]
+    if not rows and ending_of(path) != ".nt" and re.search(r"(?m)^[ \t]*#\S", text):
+        return None  # names that start with #
+    if not rows:
+        raise UsageError(f"{path} is empty: it must have at least one triple.")
     frame = pd.DataFrame.from_dict(rows, orient="index", columns=[*TRIPLE], dtype=str)
     return Table(path, frame)
