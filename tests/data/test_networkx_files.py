@@ -7,7 +7,9 @@ import networkx as nx
 import pytest
 import torch
 
+from curvlab.data.datasets.networkx_graph import NetworkXGraph
 from curvlab.data.datasets.reading import read_graph
+from curvlab.errors import UsageError
 
 WRITERS = {
     "edgelist": nx.write_edgelist,
@@ -104,3 +106,60 @@ def test_attributes_of_nodes_read_back(tmp_path, ending):
     mean = sum(1.5 * node for node in range(8) if node != 3) / 7
     ages = [mean if node == 3 else 1.5 * node for node in range(8)]
     assert data.x[:, names.features.index("age")].tolist() == pytest.approx(ages)
+
+
+VERTICES = '*Vertices 4\n1 "ann b"\n2 bob\n3 cem\n4 dan\n'
+PAJEK = {
+    "*Arcs\n1 2 2\n*Edges\n2 3 5\n": {"1>2": 2, "2-3": 5},
+    "*Edges\n2 3 5\n*Arcs\n1 2 2\n2 1 7\n": {"1>2": 2, "2>1": 7, "2-3": 5},
+    "*Arcslist\n1 2 3 4\n3 2\n": {"1>2": 1, "1>3": 1, "1>4": 1, "3>2": 1},
+    "*Arcs\n4 1 3\n*Edgeslist\n1 2 3\n": {"4>1": 3, "1-2": 1, "1-3": 1},
+    "*Edgeslist\n1 2 3\n4 1\n": {"1-2": 1, "1-3": 1, "4-1": 1},
+    "*Matrix\n0 2 0 0\n0 0 3 0\n0 0 0 0\n1 0 0 0\n": {"1>2": 2, "2>3": 3, "4>1": 1},
+    '*Arcs :1 "likes"\n1 2 1\n*Arcs :2 "knows"\n1 2 4\n3 4\n': {"1>2": 5, "3>4": 1},
+    '% a note\n*Arcs\n% one\n1 2 2 l "a b"\n*Partition team\n1\n2\n1\n2\n': {"1>2": 2},
+}
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("text", PAJEK)
+def test_all_lists_of_edges_in_a_pajek_file_are_read(tmp_path, text, directed):
+    """Arcs go one way, edges both ways."""
+    (tmp_path / "g.net").write_text(VERTICES + text)
+    directed &= any(">" in edge for edge in PAJEK[text])
+    weighted = {*PAJEK[text].values()} != {1}
+    data, names = read_graph(tmp_path / "g.net", directed=directed, weighted=weighted)
+    assert names.nodes == ("ann b", "bob", "cem", "dan")
+    expected = Counter()
+    for (one, kind, two), weight in PAJEK[text].items():
+        expected[int(one) - 1, int(two) - 1] += weight
+        if kind == "-" or not directed:
+            expected[int(two) - 1, int(one) - 1] += weight
+    forward = data.edge_forward if directed else torch.ones(data.num_edges).bool()
+    weights = data.edge_weight if weighted else torch.ones(data.num_edges)
+    arcs = map(tuple, data.edge_index.T[forward].tolist())
+    assert dict(zip(arcs, weights[forward].tolist(), strict=True)) == dict(expected)
+
+
+def test_vertices_of_a_pajek_file_may_lack_lines_and_share_labels(tmp_path):
+    (tmp_path / "g.net").write_text('*Vertices 4\n1 "ann"\n3 ann 0.1 0.2 0.5\n*Edges\n1 2\n3 4\n')
+    source = NetworkXGraph(str(tmp_path / "g.net"))
+    data = source.load()
+    assert data.vocabulary.nodes == ("1", "2", "3", "4")
+    assert data.edge_index.T.tolist() == [[0, 1], [1, 0], [2, 3], [3, 2]]
+    assert "vertices are called by their number, since labels are repeated" in source.remarks
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("*Vertices 2\n1 a\n2 b\n*Edges\n1 3\n", "the vertex '3', and .vertices has 1 to 2"),
+        ("*Vertices 2\n1 a\n1 b\n*Edges\n1 2\n", "number them from 1 to 2"),
+        ("*Vertices 2\n1 a\n2 b\n*Edges\n1\n", "an edge has one vertex, '1'"),
+    ],
+)
+def test_what_is_wrong_with_a_pajek_file_is_one_sentence(tmp_path, text, answer):
+    (tmp_path / "g.net").write_text(text)
+    with pytest.raises(UsageError, match=answer) as refused:
+        read_graph(tmp_path / "g.net")
+    assert len(str(refused.value).splitlines()) == 1
