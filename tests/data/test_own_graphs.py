@@ -482,8 +482,11 @@ def test_a_saved_graph_brings_its_masks(stored):
     assert split.test_mask.tolist() == [False, False, True, False]
 
 
-def test_one_mask_is_no_split_and_classes_keep_their_numbers(stored, tmp_path):
-    changes = {"val_mask": None, "class_names": ["y", "x"], "edge_weight": torch.arange(1, 6)}
+NO_MASKS = dict.fromkeys(("train_mask", "val_mask", "test_mask"))
+
+
+def test_classes_keep_their_numbers(stored, tmp_path):
+    changes = {**NO_MASKS, "class_names": ["y", "x"], "edge_weight": torch.arange(1, 6)}
     data = stored(changes, weighted=True)
     assert "given" not in data
     assert (data.y.tolist(), data.vocabulary.classes) == ([0, 1, 0, 1], ("y", "x"))
@@ -493,11 +496,144 @@ def test_one_mask_is_no_split_and_classes_keep_their_numbers(stored, tmp_path):
 
 
 def test_labels_that_are_missing_are_no_class(stored):
-    bare = dict.fromkeys(("train_mask", "val_mask", "test_mask"))
     for y in (torch.tensor([0, 1, -1, 1]), torch.tensor([[0.0], [1.0], [torch.nan], [1.0]])):
-        data = stored({"y": y, **bare})
+        data = stored({"y": y, **NO_MASKS})
         assert data.labelled.tolist() == [True, True, False, True]
         assert data.y.tolist() == [0, 1, -1, 1]
+
+
+@pytest.mark.parametrize(
+    "masks",
+    [
+        {"train_mask": [0, 1], "val_mask": [2], "test_mask": [3]},
+        {"train_mask": [1, 1, 0, 0], "val_mask": [0, 0, 1, 0], "test_mask": [0, 0, 0, 1]},
+        {"train_mask": [1, 0], "val_mask": [2], "test_mask": [3]},
+        {"train_mask": [0, 1, 1, 0, 1], "val_mask": [2, 2], "test_mask": [3]},
+        {"train_mask": [True, True, False, False], "val_mask": [2], "test_mask": [3]},
+    ],
+)
+@pytest.mark.parametrize("kind", [torch.tensor, list])
+def test_masks_may_be_the_numbers_of_their_nodes(stored, masks, kind):
+    data = stored({name: kind(values) for name, values in masks.items()})
+    nodes = [
+        data[f"given_{part}"].flatten().nonzero().flatten() for part in ("train", "val", "test")
+    ]
+    assert [part.tolist() for part in nodes] == [[0, 1], [2], [3]]
+
+
+@pytest.mark.parametrize("lacking", NO_MASKS)
+def test_a_table_and_a_saved_graph_refuse_a_split_without_one_of_its_masks(stored, folder, lacking):
+    said = f"and none that is called {lacking}: add it, or drop the split by"
+    assert sentence(lambda: stored({lacking: None})).match(f".*{said} deleting")
+    columns = [name for name in NO_MASKS if name != lacking]
+    rows = [
+        f"{who},{kind},1,0" for who, kind in zip(("ann", "bob", "cem", "dan"), "xyxy", strict=True)
+    ]
+    nodes = "\n".join([f"id,label,{','.join(columns)}", *rows])
+    assert sentence(folder({"edges.csv": EDGES, "nodes.csv": nodes}).load).match(f".*{said} ignore")
+
+
+def test_a_class_of_pyg_with_one_mask_says_that_it_is_not_used(tmp_path):
+    source = PyGObject(target="torch_geometric.datasets.KarateClub", data_dir=tmp_path)
+    assert "given" not in source.load()
+    said = "split: train_mask not used, since there is no val_mask or test_mask"
+    assert said in source.remarks
+
+
+@pytest.mark.parametrize("ids", [torch.tensor([5, 6, 7, 9]), [5, 6, 7, 9], ("5", "6", "7", "9")])
+def test_names_of_nodes_may_be_numbers(stored, ids):
+    assert stored({"node_ids": ids}).vocabulary.nodes == ("5", "6", "7", "9")
+
+
+def test_a_list_of_texts_is_classes(stored):
+    assert stored({"y": [0, 1, 10, 1]}).y.tolist() == [0, 1, 10, 1]
+    data = stored({"y": ["b", "a", "b", "a"]})
+    assert (data.vocabulary.classes, data.y.tolist()) == (("a", "b"), [1, 0, 1, 0])
+
+
+TWO_WAYS = [(0, 1, 2.0), (1, 2, 3.0), (2, 3, 0.5)]
+WEIGHTS = {
+    "once": (TWO_WAYS, [2.0, 3.0, 0.5], ""),
+    "both ways": (
+        [*TWO_WAYS, *((b, a, w) for a, b, w in reversed(TWO_WAYS))],
+        [2.0, 3.0, 0.5],
+        "weights: all edges are given both ways with one weight, which counts once",
+    ),
+    "other weights": (
+        [*TWO_WAYS, *((b, a, w + 1) for a, b, w in TWO_WAYS)],
+        [5.0, 7.0, 2.0],
+        "weights: the two of 3 edges that are given both ways are added (dataset.source.directed",
+    ),
+    "repeated": (
+        [*TWO_WAYS, (0, 1, 4.0), (3, 2, 1.0)],
+        [6.0, 3.0, 1.5],
+        "weights: those of 1 repeated edges are added; the two of 1 edges",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
+@pytest.mark.parametrize("form", ["csv", "graphml", "pt"])
+def test_all_readers_add_the_same_weights_and_say_so(tmp_path, name, form):
+    rows, expected, said = WEIGHTS[name]
+    path = tmp_path / f"graph.{form}"
+    if form == "csv":
+        path.write_text("\n".join(["source,target,weight", *(f"{a},{b},{w}" for a, b, w in rows)]))
+    elif form == "graphml":
+        graph = nx.MultiDiGraph()
+        graph.add_weighted_edges_from(rows)
+        nx.write_graphml(graph, path)
+    else:
+        ends, weight = torch.tensor([row[:2] for row in rows]).T, torch.tensor([r[2] for r in rows])
+        torch.save(Data(edge_index=ends, edge_weight=weight, num_nodes=4), path)
+    data, names = read_graph(path, weighted=True)
+    place = [int(node) for node in names.nodes]
+    arcs = [(place[a], place[b]) for a, b in data.edge_index.T.tolist()]
+    weights = dict(zip(arcs, data.edge_weight.tolist(), strict=True))
+    assert weights == {(i + d, i + 1 - d): w for i, w in enumerate(expected) for d in (0, 1)}
+    source = {"csv": GraphFolder, "graphml": NetworkXGraph, "pt": PyGObject}[form](
+        str(path), weighted=True
+    )
+    source.load()
+    assert [line for line in source.remarks if line.startswith("weights:")] == [
+        line for line in source.remarks if said and line.startswith(said)
+    ]
+    assert bool(said) == any(line.startswith("weights:") for line in source.remarks)
+
+
+FIVE = torch.arange(1.0, 6.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "answer"),
+    [
+        ({"train_mask": torch.tensor([0, 9])}, {}, "train_mask .2. must be true or false for each"),
+        ({"val_mask": torch.ones(3).bool()}, {}, "val_mask .3. must be true or false for each"),
+        ({"test_mask": torch.tensor([0.5, 0, 0, 0])}, {}, "test_mask .4. must be"),
+        ({"test_mask": "none"}, {}, "test_mask .* must be true or false"),
+        ({"edge_weight": FIVE[:3]}, {"weighted": True}, "edge_weight is .3. for 5 edges"),
+        ({"edge_weight": torch.ones(5, 2)}, {"weighted": True}, "edge_weight is .5, 2. for 5"),
+        ({"edge_weight": FIVE - 1}, {"weighted": True}, "edge_weight has a number that is not pos"),
+        ({"edge_weight": FIVE / 0}, {"weighted": True}, "edge_weight has a number that is not pos"),
+        ({"edge_weight": [1.0] * 5}, {"weighted": True}, "edge_weight is a list, not a tensor"),
+        ({}, {"weighted": True}, "has no edge_weight"),
+        ({"edge_index": [[0, 1], [1, 0]]}, {}, "edge_index is a list, not a tensor"),
+        ({"x": [[1.0]] * 4, "num_nodes": 4}, {}, "x is a list, not a tensor"),
+        ({"node_ids": ["a", "b"]}, {}, "node_ids has 2 names for 4 nodes"),
+        ({"node_ids": ["a", "b", "a", "c"]}, {}, "node_ids has 'a' twice for 4 nodes"),
+        ({"class_names": ["a"]}, {}, "class_names has 1 names for 2 classes"),
+        ({"y": torch.tensor([0, 1])}, {}, "y has 2 values for 4 nodes"),
+        ({"y": ["a", "b"]}, {}, "label=y names no attribute with a value for each node"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_saved_graph_is_one_sentence(stored, changes, options, answer):
+    assert sentence(lambda: stored(changes, **options)).match(f".*{answer}")
+
+
+def test_a_class_that_a_trained_model_has_not_is_refused(stored):
+    known = Vocabulary(classes=("0", "1"))
+    changes = {"y": torch.tensor([0, 1, 5, 1])}
+    assert sentence(lambda: stored(changes, known=known)).match(".*5 is a class that the model")
 
 
 def test_a_class_of_pyg_is_named_with_its_options(tmp_path):

@@ -1,7 +1,7 @@
 """Graphs with features and labels from files: fetched, read once, cleaned, checked, cached."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import nan
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,13 @@ from curvlab.data.files.sources import Downloaded
 from curvlab.options import Incidental
 
 GIVEN_MASKS = ("given_train", "given_val", "given_test")
+
+
+def missing_mask(title: str, there: Sequence[str], lacking: Sequence[str]) -> str:
+    """What is said of a split of which a mask is missing; the way to drop it continues."""
+    return (
+        f"{title} has {there[0]} and none that is called {lacking[0]}: add it, or drop the split by"
+    )
 
 
 class LabelledGraph(Downloaded, ABC, kw_only=True):

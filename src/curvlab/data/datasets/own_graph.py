@@ -42,14 +42,15 @@ class OwnGraph(CheckedFields, ABC):
 
     Args:
         path: path of the file or folder.
-        weighted: use the weights of edges; those of repeated edges are added.
+        weighted: use the weights of edges; those of repeated edges are added, but for a list of
+            every edge in both directions with one weight, which counts once.
         directed: edges go from the first end to the second, for models that can use it.
         known: names that a trained model has for classes and features.
         name: name of the data set, in the name of the entry on disk.
         data_dir: folder of the cache; None: no cache.
     """
 
-    revision: ClassVar[int] = 3  # 3: ids and labels as they are written, features in float64
+    revision: ClassVar[int] = 4  # 4: one weight of edges listed both ways; Pajek's lists of edges
 
     path: UserFile[str | None] = None
     weighted: bool = False
@@ -89,6 +90,9 @@ class OwnGraph(CheckedFields, ABC):
         `columns` name features, `labels` are -1 where there is none, `masks` `[nodes, splits]`.
         """
         data = simple_graph(ends, len(ids), weight, self.directed)
+        if weight is not None and (data.repeated or data.both_ways):
+            self.remarks.append(_describe_weights(data))
+        del data["listed_twice"]
         is_labelled = torch.tensor([True])
         if labels is not None:
             data.y = labels
@@ -184,7 +188,9 @@ def say_once(report: str, say: Callable[[str], None]) -> None:
 def simple_graph(ends: np.ndarray, nodes: int, weight: np.ndarray | None, directed: bool) -> Data:
     """Both directions of every edge once, no loops; weights of merged edges are added.
 
-    The reverse of a directed edge has `edge_forward [edges]` false and weight 0.
+    If all edges are given in both directions with equal weights, as an undirected graph is often
+    written, each weight counts once, and `listed_twice` is true. The reverse of a directed edge has
+    `edge_forward [edges]` false and weight 0.
     """
     proper = ends[0] != ends[1]
     arcs = torch.from_numpy(ends[:, proper])
@@ -192,6 +198,12 @@ def simple_graph(ends: np.ndarray, nodes: int, weight: np.ndarray | None, direct
     if weight is not None:
         values = torch.from_numpy(weight[proper])
     arcs, values = coalesce(arcs, values, num_nodes=nodes, reduce="sum")
+    count = arcs.shape[1]
+    listed_twice = weight is not None and not directed and _is_symmetric(arcs, values, nodes)
+    if listed_twice:
+        is_first = arcs[0] < arcs[1]
+        arcs = arcs[:, is_first]
+        values = values[is_first]
     both_ways = torch.cat([arcs, arcs.flip(0)], dim=1)
     back = torch.zeros_like(values) if directed else values
     index, total = coalesce(both_ways, torch.cat([values, back]), num_nodes=nodes, reduce="sum")
@@ -202,10 +214,33 @@ def simple_graph(ends: np.ndarray, nodes: int, weight: np.ndarray | None, direct
         )
     data = Data(edge_index=index.contiguous(), num_nodes=nodes)
     data.self_loops = int((~proper).sum())
-    data.repeated = int(proper.sum()) - arcs.shape[1]
-    data.both_ways = 0 if directed else arcs.shape[1] - len(total) // 2
+    data.repeated = int(proper.sum()) - count
+    data.both_ways = 0 if directed else count - len(total) // 2
+    data.listed_twice = listed_twice
     if directed:
         data.edge_forward = total > 0
     if weight is not None:
         data.edge_weight = total.float()
     return data
+
+
+def _is_symmetric(arcs: Tensor, values: Tensor, nodes: int) -> bool:
+    """Whether a sorted list of arcs has each of them in both directions, with equal values."""
+    reversed_arcs, reversed_values = coalesce(arcs.flip(0), values, num_nodes=nodes)
+    is_equal = torch.equal(arcs, reversed_arcs)
+    return is_equal and torch.allclose(values, reversed_values, rtol=1e-9, atol=0)
+
+
+def _describe_weights(data: Data) -> str:
+    """Say what became of the weights of edges that are given more than once."""
+    texts = []
+    if data.repeated:
+        texts.append(f"those of {data.repeated:,} repeated edges are added")
+    if data.listed_twice:
+        texts.append("all edges are given both ways with one weight, which counts once")
+    elif data.both_ways:
+        texts.append(
+            f"the two of {data.both_ways:,} edges that are given both ways are added "
+            "(dataset.source.directed=true keeps them apart)"
+        )
+    return f"weights: {'; '.join(texts)}"
