@@ -323,6 +323,38 @@ def test_columns_are_named_found_and_encoded(folder, options, columns):
         assert "age: 1 missing, filled by the mean 40" in remarks
 
 
+@pytest.mark.parametrize("separator", [",", "\t", ";", " "])
+def test_names_of_columns_may_be_in_a_comment(folder, separator):
+    """As those of the ends of edges may."""
+    nodes = NODES.replace(",", separator)
+    plain = folder({"edges.csv": EDGES, "nodes.csv": nodes}).load()
+    for start in ("#", "# ", "# of people\n#"):
+        data = folder({"nodes.csv": start + nodes}).load()
+        assert data.vocabulary == plain.vocabulary
+        assert (data.y.tolist(), data.x.tolist()) == (plain.y.tolist(), plain.x.tolist())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "word"),
+    [
+        ("ann,x,1\nbob,y,2\ncem,x,3\ndan,y,4\n", "'ann' in its first line is an id in edges.csv"),
+        ("1,ann,x\n2,bob,y\n3,cem,x\n4,dan,y\n", "'ann' in its first line is an id in edges.csv"),
+        ("zoe,x,1\nann,x,1\nbob,y,2\ncem,x,3\ndan,y,4\n", "'x' in its first line is also a value"),
+    ],
+)
+def test_a_table_of_nodes_without_names_is_refused(folder, nodes, word):
+    refused = sentence(folder({"edges.csv": EDGES, "nodes.csv": nodes}).load)
+    assert refused.match(f".*nodes.csv has no names of columns: {word}")
+
+
+@pytest.mark.parametrize("header", ["id,x,1", "dan,class,3", "word,0,1", "node,red,blue"])
+def test_names_of_columns_may_be_values_where_they_cannot_be_a_node(folder, header):
+    """An id below may have the name of its column, and a number may name numbers."""
+    nodes = f"{header}\nann,0,1\nbob,1,0\ncem,0,1\ndan,1,1\n"
+    data = folder({"edges.csv": EDGES, "nodes.csv": nodes}).load()
+    assert data.vocabulary.nodes == ("ann", "bob", "cem", "dan")
+
+
 def test_a_column_called_name_is_an_id_only_with_the_ids_of_the_edges(folder):
     nodes = "name,key\nAnn A,ann\nBob B,bob\nCem C,cem\nDan D,dan\n"
     assert folder({"edges.csv": EDGES, "nodes.csv": nodes}).load().vocabulary.nodes[0] == "ann"
@@ -407,7 +439,7 @@ REFUSED = [
     ({"edges.csv": b"bob,\0va\n"}, {}, "is not a text: write a table in UTF-8"),
     ({"edges.csv": EDGES}, {"weighted": True}, "no third column"),
     ({"edges.csv": "a,b,1\nb,c,-2\n"}, {"weighted": True}, "line 2.*'-2' is a weight"),
-    ({"edges.csv": EDGES, "nodes.csv": "ann,x\nbob,y\n"}, {}, "has no column id"),
+    ({"edges.csv": EDGES, "nodes.csv": "who,x\nbob,y\n"}, {}, "has no column id"),
     ({"edges.csv": EDGES, "nodes.csv": NODES + "ann,x,,1\n"}, {}, "line 6, .*is a second line"),
     ({"edges.csv": EDGES + "dan,eva\n", "nodes.csv": NODES}, {}, "'eva' not in the table"),
     ({"edges.csv": EDGES, "nodes.csv": NODES.replace("2\n", "old\n")}, {}, "'old'.*ignore=.age"),

@@ -5,15 +5,17 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 from scipy.sparse import load_npz
 from torch_geometric.data import Data
 
 from curvlab.data.datasets.graph_tables import TableGraph
+from curvlab.data.readers.column_names import columns_by_role
 from curvlab.data.readers.edge_headers import read_header
 from curvlab.data.readers.edge_lists import edge_columns
 from curvlab.data.readers.endings import refuse_ending, say_unread
-from curvlab.data.readers.tables import check_file, read_table
-from curvlab.data.readers.texts import Separator
+from curvlab.data.readers.tables import Table, check_file, read_table
+from curvlab.data.readers.texts import Separator, split_lines
 from curvlab.errors import UsageError
 from curvlab.options import UserFile
 
@@ -58,11 +60,12 @@ class GraphFolder(TableGraph):
 
     def read(self) -> Data:
         files = self._files()
-        nodes = read_table(files["nodes"]) if "nodes" in files else None
-        if nodes is not None and not nodes.headed:
-            nodes = nodes.with_header()
+        raw_edges = read_table(files["edges"], self.separator)
+        nodes = None
+        if "nodes" in files:
+            nodes = named_nodes(read_table(files["nodes"]), raw_edges, self.id)
         array = features_of(files["features"]) if "features" in files else None
-        table, form = read_header(read_table(files["edges"], self.separator), self.header, nodes)
+        table, form = read_header(raw_edges, self.header, nodes)
         edges, line = edge_columns(table, self.ends, self.weighted, form)
         self.remarks.append(line)
         return self.from_tables(edges, nodes, array, self.id)
@@ -112,6 +115,54 @@ class GraphFolder(TableGraph):
                 "by dataset=kg_folder dataset.source.path=FOLDER."
             )
         return files
+
+
+def named_nodes(nodes: Table, edges: Table, id_column: str | None) -> Table:
+    """The table of nodes with the names of its columns, in its first line or in a comment.
+
+    A first line without a name for ids is refused if it seems to be a node: if one of its words is
+    an end of an edge, in a column of ends, or a text that the same column repeats.
+    """
+    if nodes.headed:
+        return nodes
+    if nodes.frame.empty:
+        return nodes.with_header()
+    names = _commented_names(nodes)
+    if names:
+        return nodes.replace(frame=nodes.frame.set_axis(names, axis=1), headed=True)
+    first = [*nodes.frame.iloc[0].fillna("").str.strip()]
+    if "id" not in columns_by_role(first) and id_column not in first:
+        below = nodes.frame.iloc[1:]
+        for place, word in enumerate(first):
+            column = below.iloc[:, place]
+            is_text = pd.isna(pd.to_numeric(word, errors="coerce"))
+            is_value = bool(column.eq(word).any())
+            is_repeated = is_text and is_value and not column.is_unique
+            is_end = not is_value and _is_end(word, column, edges)
+            if word and (is_end or is_repeated):
+                reason = f"is an id in {edges.path.name}" if is_end else "is also a value below"
+                raise UsageError(
+                    f"{nodes.path} has no names of columns: {word!r} in its first line {reason}; "
+                    "write names above it, as in id,label,age."
+                )
+    return nodes.with_header()
+
+
+def _is_end(word: str, column: "pd.Series[str]", edges: Table) -> bool:
+    """Whether a word is in a list of edges, as half of a column's values are."""
+    values = edges.frame.iloc[1:]
+    if not values.eq(word).any(axis=None):
+        return False
+    ends = pd.unique(values.astype("str").to_numpy(object).ravel())
+    return float(column.isin(ends).mean()) >= 0.5
+
+
+def _commented_names(table: Table) -> list[str]:
+    """Names of all columns in the last comment, if they name ids; or none."""
+    comment = "".join(table.comments[-1:]).strip()
+    names = [name.strip() for name in split_lines([comment], table.form[0].split()[1])[0]]
+    has_all = len(names) == len({*names}) == table.frame.shape[1]
+    return names if has_all and "id" in columns_by_role(names) else []
 
 
 def features_of(path: Path) -> np.ndarray:
