@@ -151,7 +151,7 @@ def named_nodes(nodes: Table, edges: Table, id_column: str | None) -> Table:
 def _is_end(word: str, column: "pd.Series[str]", edges: Table) -> bool:
     """Whether a word is in a list of edges, as half of a column's values are."""
     values = edges.frame.iloc[1:]
-    if not values.eq(word).any(axis=None):
+    if not values.isin([word]).any(axis=None):
         return False
     ends = pd.unique(values.astype("str").to_numpy(object).ravel())
     return float(column.isin(ends).mean()) >= 0.5
