@@ -101,6 +101,7 @@ class TableGraph(OwnGraph, ABC):
             )
         encoded = self._encode(nodes, columns, vocabulary.features)
         nodes.check()
+        self.remarks += nodes.notes
         if "label" in roles:
             self._report_copies(nodes, columns, roles["label"])
         if masks and "split" not in roles:
@@ -191,6 +192,7 @@ class TableGraph(OwnGraph, ABC):
             weight = edges.numbers("weight", "correct it, or drop weighted=True")
             positive = "is a weight that is not positive: take the edge out"
             edges.refuse(weight <= 0, "weight", positive)
+        self.remarks += edges.notes
         return ids, ends.astype(np.int64), weight
 
     def _feature_columns(self, nodes: Table, roles: Mapping[str, str]) -> list[str]:

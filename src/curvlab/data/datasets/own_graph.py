@@ -50,7 +50,8 @@ class OwnGraph(CheckedFields, ABC):
         data_dir: folder of the cache; None: no cache.
     """
 
-    revision: ClassVar[int] = 4  # 4: one weight of edges listed both ways; Pajek's lists of edges
+    # 4: decimal commas, numbers of edges, ids that end in .0, one weight of edges listed both ways
+    revision: ClassVar[int] = 4
 
     path: UserFile[str | None] = None
     weighted: bool = False

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from curvlab.data.readers.column_names import find_ends
+from curvlab.data.readers.numbers import COMMA_NUMBER, parse_numbers
 from curvlab.data.readers.tables import Table
 from curvlab.data.readers.texts import split_lines
 
@@ -67,7 +68,9 @@ def _looks_like_header(
     if nodes is not None:
         are_ids = any(nodes.texts(column).isin(pair).any() for column in nodes.frame)
         return not are_ids, False
-    is_text = pd.to_numeric(pd.Series(first), errors="coerce").isna().to_numpy()
+    words = pd.Series(first)
+    is_number = parse_numbers(words, table.comma_separates).notna()
+    is_text = ~(is_number | words.str.fullmatch(COMMA_NUMBER)).to_numpy(bool)
     sample = Table(table.path, below.head(1000), form=table.form)
     is_numeric = np.array([sample.parsed(name).notna().all() for name in sample.frame])
     is_name = is_text & is_numeric & (len(below) > 0)

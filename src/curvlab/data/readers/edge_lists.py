@@ -146,7 +146,7 @@ def _refuse_matrix(table: Table) -> None:
     size = len(values)
     if values.shape[1] != size or size < 4:
         return
-    numbers = values.apply(pd.to_numeric, errors="coerce").to_numpy(float)
+    numbers = np.stack([table.parsed(name).to_numpy(float) for name in values], axis=1)
     if np.isin(numbers, (0, 1)).all() or np.array_equal(numbers, numbers.T):
         raise UsageError(
             f"{table.path} has {size} rows and {size} columns, as an adjacency matrix has: write "

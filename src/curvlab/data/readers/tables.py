@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from curvlab.data.readers.numbers import COMMA_NUMBER, MIXED, parse_numbers, read_commas
 from curvlab.data.readers.texts import (
-    DECIMAL_COMMA,
     NAMES_OF_SEPARATORS,
     SAMPLE,
     SEPARATORS,
@@ -68,6 +68,7 @@ class Table:
         headed: whether the file has named the columns.
         comments: lines of comment.
         missing: texts of a missing value.
+        notes: sentences on guesses about values that were read.
     """
 
     path: Path
@@ -78,6 +79,7 @@ class Table:
     headed: bool = True
     comments: tuple[str, ...] = ()
     missing: frozenset[str] = MISSING
+    notes: list[str] = field(default_factory=list)
 
     def refuse(self, wrong: Any, column: Hashable, remedy: str) -> None:
         """Note the place and value of the first invalid row; the remedy continues the sentence."""
@@ -145,24 +147,27 @@ class Table:
     def parsed(self, column: Hashable) -> "pd.Series[Any]":
         """A column as numbers, true as 1 and false as 0; NaN in place of any other text.
 
-        If all values are numbers with a comma, the comma is a decimal mark. In a file whose
-        separator is a comma it separates thousands.
+        `read_commas` says what commas in numbers mean.
         """
         values = self.frame[column]
-        if not pd.api.types.is_numeric_dtype(values) and values.dtype.kind not in "mM":
-            texts = self.values(column)
-            filled = texts[texts.ne("")]
-            truth = texts.str.casefold().map({"": np.nan, "true": 1.0, "false": 0.0})
-            values = truth if truth[filled.index].notna().all() else texts
-            has_commas = filled.str.contains(",", regex=False).any()
-            if has_commas and filled.str.fullmatch(DECIMAL_COMMA).all():
-                mark = "" if "separator comma" in self.form else "."
-                values = texts.str.replace(",", mark, regex=False)
-        return pd.to_numeric(values, errors="coerce")
+        if pd.api.types.is_numeric_dtype(values) or values.dtype.kind in "mM":
+            return pd.to_numeric(values, errors="coerce")
+        texts = self.values(column)
+        truth = texts.str.casefold().map({"": np.nan, "true": 1.0, "false": 0.0})
+        if truth[texts.ne("")].notna().all():
+            return truth
+        return parse_numbers(texts, self.comma_separates)
+
+    @property
+    def comma_separates(self) -> bool:
+        """Whether commas are between the columns of the file."""
+        return bool(self.form) and self.form[0].startswith("separator comma")
 
     def is_text(self, column: str) -> bool:
         """Whether fewer than half of a column's values are numbers."""
-        return bool(self.parsed(column)[~self.blank(column)].isna().mean() > 0.5)
+        is_number = self.parsed(column).notna()
+        is_number |= self.values(column).str.fullmatch(COMMA_NUMBER)
+        return bool((~is_number[~self.blank(column)]).mean() > 0.5)
 
     def numbers(self, column: Hashable, remedy: str, blank: bool = False) -> np.ndarray:
         """A column as float64 numbers, finite in float32; NaN where `blank` allows none."""
@@ -172,6 +177,14 @@ class Table:
         with np.errstate(over="ignore"):
             wrong = ~np.isfinite(numbers.astype(np.float32))
         wrong &= ~is_blank | (not blank)
+        texts = self.values(column)
+        commas = read_commas(texts, self.comma_separates)
+        if commas.guess:
+            self.notes.append(f"{column}: {commas.guess}")
+        if commas.mark is None:
+            is_mixed = texts.str.fullmatch(COMMA_NUMBER).to_numpy(bool)
+            self.refuse(is_mixed, column, MIXED)
+            wrong &= ~is_mixed
         self.refuse(wrong, column, f"is not a finite number: {remedy}")
         return numbers
 

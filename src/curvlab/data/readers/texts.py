@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from curvlab.data.readers.numbers import COMMA_NUMBER
 from curvlab.errors import UsageError
 
 Separator = Literal["tab", "semicolon", "comma", "bar", "space"]
@@ -22,8 +23,6 @@ SAMPLE = 1000
 """Lines by which a separator is chosen."""
 
 COMMENTS = ("#", "%")
-
-DECIMAL_COMMA = r"[+-]?\d+(?:,\d+)?(?:[eE][+-]?\d+)?"
 
 
 def read_text(path: Path) -> tuple[str, str]:
@@ -110,15 +109,15 @@ def find_separator(lines: Sequence[str], quoted: bool) -> tuple[str, str]:
     wide = "space" in best and len(spaced[-1]) > len(rows[first][-1])
     if wide and first == "tab" and numbers:
         first = "space"
-    if wide and first == "comma" and _has_decimal_commas(spaced):
+    if "space" in best and first == "comma" and _has_comma_numbers(spaced):
         first = "space"
     alternatives = [name for name in best if name not in (first, "space")]
     return first, alternatives[0] if alternatives else ""
 
 
-def _has_decimal_commas(rows: Sequence[Sequence[str]]) -> bool:
+def _has_comma_numbers(rows: Sequence[Sequence[str]]) -> bool:
     """Whether commas occur in numbers after the first two fields of the rows, and only there."""
-    decimals = [text for row in rows[1:] or rows for text in row[2:] if "," in text]
-    if not decimals or not all(re.fullmatch(DECIMAL_COMMA, text) for text in decimals):
+    numbers = [text for row in rows[1:] or rows for text in row[2:] if "," in text]
+    if not numbers or not all(re.fullmatch(COMMA_NUMBER, text) for text in numbers):
         return False
     return not any("," in text for row in rows for text in row[:2])

@@ -1,0 +1,132 @@
+"""Files that can be read in two ways: the usual one is taken and said, or the file is refused."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from curvlab.data.datasets.graph_folder import GraphFolder
+from curvlab.errors import UsageError
+
+
+@pytest.fixture
+def read(tmp_path):
+    """`read(edges, nodes, key=value, ...)`: the graph of these tables, and what is said of it."""
+
+    def make(edges, nodes=None, name="edges.csv", **options):
+        (tmp_path / name).write_bytes(edges if isinstance(edges, bytes) else edges.encode())
+        if nodes is not None:
+            (tmp_path / "nodes.csv").write_text(nodes)
+        said = []
+        data = GraphFolder(str(tmp_path), **options).load(said.append)
+        return data, said[0]
+
+    return make
+
+
+def refusal(make):
+    """The one sentence of a refusal."""
+    with pytest.raises(UsageError) as refused:
+        make()
+    said = str(refused.value)
+    assert "\n" not in said
+    assert len(said) <= 500
+    return said
+
+
+def arcs(data):
+    """The edges of a directed graph, by ids."""
+    names = data.vocabulary.nodes
+    return {(names[u], names[v]) for u, v in data.edge_index[:, data.edge_forward].T.tolist()}
+
+
+def pairs(data):
+    """The edges of a graph, by ids."""
+    names = data.vocabulary.nodes
+    return {frozenset((names[u], names[v])) for u, v in data.edge_index.T.tolist()}
+
+
+def weights(data):
+    """Weights by pairs of ids."""
+    names = data.vocabulary.nodes
+    ends = data.edge_index.T.tolist()
+    return {
+        frozenset((names[u], names[v])): weight
+        for (u, v), weight in zip(ends, data.edge_weight.tolist(), strict=True)
+    }
+
+
+RING = pd.DataFrame({"from": ["a", "b", "c", "d"], "to": ["b", "c", "d", "a"]})
+
+
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize(
+    "values", [[0.5, 1.25, 3.0, 12.0], [0.125, 1.25, 1.5, 2.0], [1e-7, 1, 2, 3]]
+)
+def test_decimal_commas_as_pandas_writes_them(read, header, separator, values):
+    """In quotes where a comma also separates the columns."""
+    table = RING.assign(weight=values)
+    text = table.to_csv(index=False, header=header, sep=separator, decimal=",")
+    data, said = read(text, weighted=True)
+    expected = {frozenset(row[:2]): row[2] for row in table.itertuples(index=False, name=None)}
+    assert weights(data) == pytest.approx(expected)
+    assert "is read as" not in said
+    again = pd.read_csv(io.StringIO(text), sep=separator, decimal=",", header=None)
+    assert [float(str(x).replace(",", ".")) for x in again[2][int(header) :]] == values
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", " "])
+def test_decimal_commas_of_features(read, separator):
+    table = pd.DataFrame({"id": [*"abcd"], "score": [0.5, 1.25, 3.0, np.nan], "size": [1, 2, 3, 4]})
+    edges = RING.to_csv(index=False)
+    data, said = read(edges, table.to_csv(index=False, sep=separator, decimal=",", na_rep="NA"))
+    assert data.vocabulary.features == ("score", "size")
+    filled = table.score.fillna(table.score.mean())
+    assert data.x[:, 0].tolist() == pytest.approx([*filled])
+    assert "is read as" not in said
+
+
+@pytest.mark.parametrize("header", ["from,to,weight\n", ""])
+def test_thousands_are_read_as_pandas_reads_them(read, header):
+    """Where one of the numbers cannot have decimal commas."""
+    text = header + 'a,b,"1,250"\nb,c,"12,300.5"\nc,d,7\nd,a,"1,000,000"\n'
+    data, said = read(text, weighted=True)
+    table = pd.read_csv(io.StringIO(text), thousands=",", header=0 if header else None)
+    expected = {frozenset(row[:2]): row[2] for row in table.itertuples(index=False, name=None)}
+    assert weights(data) == expected
+    assert "is read as" not in said
+
+
+@pytest.mark.parametrize(
+    ("separator", "number", "line"),
+    [
+        (",", 1250, "weight: 1,250 is read as 1250 (guess: write 1.250 for decimals)"),
+        (";", 1.25, "weight: 1,250 is read as 1.250 (guess: write 1250 for thousands)"),
+        ("\t", 1.25, "weight: 1,250 is read as 1.250 (guess: write 1250 for thousands)"),
+        (" ", 1.25, "weight: 1,250 is read as 1.250 (guess: write 1250 for thousands)"),
+    ],
+)
+def test_a_number_that_has_decimals_or_thousands_is_said(read, separator, number, line):
+    rows = [("a", "b", '"1,250"'), ("b", "c", "300"), ("c", "a", "12")]
+    data, said = read("\n".join(map(separator.join, rows)), weighted=True)
+    assert weights(data)[frozenset("ab")] == number
+    assert said.count(line) == 1
+    nodes = separator.join(["id", "weight"]) + "\n"
+    nodes += "\n".join(separator.join((a, size)) for a, _, size in rows)
+    data, said = read("a,b\nb,c\n", nodes)
+    assert data.x.flatten().tolist() == [number, 300, 12]
+    assert said.count(line) == 1
+
+
+@pytest.mark.parametrize("other", ['"1,250.5"', "0.5"])
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_commas_with_two_meanings_are_refused(read, other, separator):
+    rows = [("a", "b", '"0,5"'), ("b", "c", other), ("c", "a", "12")]
+    text = "\n".join(map(separator.join, [("from", "to", "weight"), *rows]))
+    said = refusal(lambda: read(text, weighted=True))
+    assert "line 2, column 'weight': '0,5'" in said
+    assert "write 0.5 for decimals and 1250 for thousands" in said
+    nodes = f"id{separator}v\n" + "\n".join(separator.join((a, size)) for a, _, size in rows)
+    assert "column 'v': '0,5'" in refusal(lambda: read("a,b\nb,c\n", nodes))
