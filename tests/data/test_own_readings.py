@@ -2,6 +2,7 @@
 
 import io
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -130,3 +131,68 @@ def test_commas_with_two_meanings_are_refused(read, other, separator):
     assert "write 0.5 for decimals and 1250 for thousands" in said
     nodes = f"id{separator}v\n" + "\n".join(separator.join((a, size)) for a, _, size in rows)
     assert "column 'v': '0,5'" in refusal(lambda: read("a,b\nb,c\n", nodes))
+
+
+NUMBERED = nx.gnm_random_graph(12, 40, seed=0)
+
+
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("name", ["id", "edge_id", "eid", "edge", "no", "Index", "row", "x", None])
+@pytest.mark.parametrize("form", ["{}", "n{}"])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_numbers_of_edges_are_no_ends(read, start, name, form, weighted):
+    """As pandas writes its index, with and without a header."""
+    rows = [(form.format(u), form.format(v), 0.5 + u) for u, v in NUMBERED.edges]
+    table = pd.DataFrame(rows, columns=["person", "friend", "weight"])
+    table.index = pd.RangeIndex(start, start + len(table), name=name)
+    data, said = read(table.to_csv(header=name is not None), weighted=weighted)
+    assert pairs(data) == {frozenset(row[:2]) for row in rows}
+    if weighted:
+        assert weights(data) == {frozenset(row[:2]): row[2] for row in rows}
+    if name in ("id", "edge_id", "eid", "edge"):
+        assert f"'person' - 'friend' (guess: dataset.source.ends=[{name},person])" in said
+    elif name is None:
+        assert "column 2 - column 3 (guess: dataset.source.ends=[1,2])" in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["0,1,2\n1,2,3\n2,1,3\n3,3,4\n", "id,person,friend\n1,1,2\n2,2,3\n3,1,3\n4,3,4\n"],
+)
+def test_few_numbers_of_edges(read, text):
+    data, said = read(text)
+    assert pairs(data) == {frozenset(pair) for pair in ("12", "23", "13", "34")}
+    assert "(guess: dataset.source.ends=[" in said
+    table = pd.read_csv(io.StringIO(text), header=None).iloc[-4:]
+    first, _ = read(text, ends=[1, 2])
+    assert pairs(first) == {
+        frozenset(r) for r in table[[0, 1]].astype(str).to_numpy() if len({*r}) > 1
+    }
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("separator", [" ", ","])
+@pytest.mark.parametrize(
+    ("targets", "values", "is_said"),
+    [
+        (range(1, 9), [1.5] * 8, False),
+        (range(1, 9), [1] * 8, False),
+        (range(1, 9), [3, 5, 2, 7, 4, 4, 1, 6], True),
+        ([1, 2, 3, 4, 5, 6, 7, 0], [1, 2, 3, 1, 2, 3, 1, 2], True),
+        ([3, 0, 0, 1, 1, 1, 2, 2], [9, 9, 8, 1, 7, 7, 7, 8], False),
+    ],
+)
+def test_first_ends_that_count_stay_ends(read, targets, values, is_said, separator, weighted):
+    """A path, a ring and a tree, one line for each node; whole weights could be ids."""
+    rows = [*zip(range(8), targets, values, strict=True)]
+    data, said = read("\n".join(separator.join(map(str, row)) for row in rows), weighted=weighted)
+    assert pairs(data) == {frozenset(map(str, row[:2])) for row in rows}
+    assert ("column 1 - column 2 (guess: dataset.source.ends=[2,3])" in said) == is_said
+    if weighted and not is_said:
+        expected = nx.Graph()
+        for u, v, weight in rows:
+            old = expected.get_edge_data(u, v, {"weight": 0})["weight"]
+            expected.add_edge(u, v, weight=old + weight)
+        assert weights(data) == {
+            frozenset(map(str, (u, v))): w for u, v, w in expected.edges(data="weight")
+        }

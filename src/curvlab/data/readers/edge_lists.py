@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import combinations
 from textwrap import shorten
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,9 @@ from curvlab.errors import UsageError
 NUMBERING = ("column1", "unnamed0", "index", "row", "rownames", "no", "nr")
 """Names of a first column that numbers the rows, as `plain_name` writes them."""
 
+EDGE_NUMBERS = (*NUMBERING, "id", "edgeid", "eid", "edge", "rowid", "number", "num")
+"""Names of a first column that may have ids of the edges, as `plain_name` writes them."""
+
 ARROWS = ("->", "<->", "<-", "--", "-->", "=>", "→", "—")
 """Signs between the two ends of an edge."""
 
@@ -33,6 +37,9 @@ MOST_COLUMNS = 12
 
 SHARED = 0.5
 """Share of a column's values that the column of the opposite end also has."""
+
+ROWS_PER_ID = 1.5
+"""Rows per id in the other columns from which a column that counts is taken to number the rows."""
 
 
 def edge_columns(
@@ -59,7 +66,9 @@ def edge_columns(
         _refuse_blanks_in_names(table)
         end_columns = find_ends(columns) if table.headed else []
         if not end_columns:
-            end_columns, guess = _shared_columns(frame.drop(columns=numbering))
+            end_columns, guess = _guess_ends(table, [n for n in columns if n not in numbering])
+    if {*columns[:1]}.isdisjoint((*end_columns, columns_by_role(columns).get("weight"))):
+        numbering = [name for name in columns[:1] if name in numbering or _may_number(table, name)]
     further = [name for name in columns if name not in end_columns]
     if "relation" in columns_by_role(further):
         raise UsageError(
@@ -168,9 +177,7 @@ def _row_numbers(table: Table) -> list[str]:
     first = frame.columns[0]
     if plain_name(first) not in NUMBERING:
         return []
-    numbers = pd.to_numeric(frame.iloc[:, 0], errors="coerce").to_numpy(float)
-    rows = np.arange(len(numbers))
-    if np.array_equal(numbers, rows) or np.array_equal(numbers, rows + 1):
+    if _counts(frame.iloc[:, 0]):
         return [str(first)]
     return _unnamed_column(table)
 
@@ -180,22 +187,75 @@ def _is_arrow(column: "pd.Series[str]") -> bool:
     return bool(column.isin(ARROWS).all())
 
 
-def _shared_columns(frame: pd.DataFrame) -> tuple[list[str], str]:
-    """The two columns with the ends, and a hint if this is a guess.
+def _guess_ends(table: Table, columns: Sequence[str]) -> tuple[list[str], str]:
+    """The two columns with the ends, whose names do not say so, and a hint if this is a guess.
 
     The ends are in the first two columns. If these have no common value, they are in the two
-    columns with the largest share of common values.
+    columns with the largest share of common values. If the first column can number the edges and
+    the next two have common values, these are the ends, or a hint says that they could be.
     """
-    first = [*map(str, frame.columns[:2])]
-    candidates = frame.columns[:MOST_COLUMNS]
-    values = {name: {*frame[name].dropna().astype("str")} for name in candidates}
+    first = [*columns[:2]]
+    values = {name: {*_values(table, name)} for name in columns[:MOST_COLUMNS]}
 
     def share(pair: Sequence[str]) -> float:
         common = values[pair[0]] & values[pair[1]]
         smaller = min(len(values[name]) for name in pair)
         return len(common) / max(3, smaller)
 
+    def hint(pair: Sequence[str]) -> str:
+        return f" (guess: dataset.source.ends={hydra_list(pair)})"
+
+    roles = columns_by_role(columns)
+    no_ends = [roles[role] for role in ("weight", "label", "split") if role in roles]
+    following = [name for name in columns[1:MOST_COLUMNS] if name not in no_ends][:2]
+    if len(following) == 2 and _may_number(table, columns[0]):
+        if _is_called_number(table, columns[0]) and share(following) > 0:
+            return following, hint(first)
+        if share(following) >= SHARED and share(first) > 0:
+            if _numbers_rows(table, columns[0], following):
+                return following, hint(first)
+            return first, hint(following)
     best = max(combinations(values, 2), key=share)
     if share(first) > 0 or share(best) < SHARED:
         return first, ""
-    return [*best], f" (guess: dataset.source.ends={hydra_list(first)})"
+    return [*best], hint(first)
+
+
+def _values(table: Table, column: str) -> "pd.Series[str]":
+    """The values of a column that are not empty."""
+    texts = table.texts(column)
+    return texts[texts.ne("")]
+
+
+def _may_number(table: Table, column: str) -> bool:
+    """Whether a column may number the edges: all values differ, and it counts or is named so."""
+    values = _values(table, column)
+    if len(values) < len(table.frame) or not values.is_unique:
+        return False
+    return _is_called_number(table, column) or _counts(values)
+
+
+def _is_called_number(table: Table, column: str) -> bool:
+    """Whether a header calls a column as numbers of edges or rows are called."""
+    return table.headed and plain_name(column) in EDGE_NUMBERS
+
+
+def _counts(values: "pd.Series[Any]") -> bool:
+    """Whether values are 0, 1, 2 and so on, or 1, 2, 3."""
+    numbers = pd.to_numeric(values, errors="coerce").to_numpy(float)
+    rows = np.arange(len(numbers))
+    return np.array_equal(numbers, rows) or np.array_equal(numbers, rows + 1)
+
+
+def _numbers_rows(table: Table, column: str, ends: Sequence[str]) -> bool:
+    """Whether a column that counts numbers the edges between two columns, rather than nodes.
+
+    The two must have mostly the same values. Then the column has many more numbers than there are
+    ids, or an edge from it would join a node with itself, which no edge between the two does.
+    """
+    first, second = (table.texts(name) for name in ends)
+    ids = {*first} | {*second}
+    if len({*first} & {*second}) < SHARED * len(ids):
+        return False
+    has_loops = bool(table.texts(column).eq(first).any()) and not bool(first.eq(second).any())
+    return has_loops or len(table.frame) >= ROWS_PER_ID * len(ids)
