@@ -1,6 +1,8 @@
 """Files that can be read in two ways: the usual one is taken and said, or the file is refused."""
 
+import gzip
 import io
+import zlib
 
 import networkx as nx
 import numpy as np
@@ -196,3 +198,15 @@ def test_first_ends_that_count_stay_ends(read, targets, values, is_said, separat
         assert weights(data) == {
             frozenset(map(str, (u, v))): w for u, v, w in expected.edges(data="weight")
         }
+
+
+def test_a_damaged_archive_is_refused(read, tmp_path):
+    """Each of its bytes but those of the header, the last ones included."""
+    raw = gzip.compress(RING.to_csv(index=False).encode(), mtime=0)
+    for place in range(10, len(raw) - 4):
+        damaged = raw[:place] + bytes([raw[place] ^ 0x55]) + raw[place + 1 :]
+        with pytest.raises((zlib.error, OSError, EOFError)):
+            gzip.decompress(damaged)
+        assert "is not a complete .gz" in refusal(
+            lambda raw=damaged: read(raw, name="edges.csv.gz")
+        )

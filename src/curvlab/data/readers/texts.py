@@ -4,6 +4,7 @@ import codecs
 import csv
 import gzip
 import re
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +38,7 @@ def read_text(path: Path) -> tuple[str, str]:
     except UnicodeDecodeError:
         text = raw.decode("cp1252", errors="replace")
         encoding = "Windows-1252"
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise UsageError(f"{path} cannot be read ({error}): it is not a complete .gz.") from None
     if "\0" in text:
         raise UsageError(f"{path} is not a text: write a table in UTF-8.")
