@@ -210,3 +210,35 @@ def test_a_damaged_archive_is_refused(read, tmp_path):
         assert "is not a complete .gz" in refusal(
             lambda raw=damaged: read(raw, name="edges.csv.gz")
         )
+
+
+@pytest.mark.parametrize("separator", [" ", "\t", ","])
+@pytest.mark.parametrize("header", ["", "from,sign,to,w\n", "x,y,z,w\n"])
+@pytest.mark.parametrize("ends", [None, [1, 3], [3, 1]])
+def test_arrows_point_at_the_second_end_or_the_first(read, separator, header, ends):
+    """Per line; `ends` in the other order turns all of them."""
+    rows = [
+        ("a", "->", "b"),
+        ("c", "<-", "b"),
+        ("c", "-->", "d"),
+        ("a", "<--", "d"),
+        ("a", "→", "c"),
+    ]
+    text = header.replace(",", separator)
+    text += "\n".join(separator.join((*row, str(i))) for i, row in enumerate(rows, 1))
+    data, said = read(text, ends=ends, directed=True, weighted=True)
+    if ends == [3, 1]:
+        expected = {(v, u) for u, _, v in rows}
+    else:
+        expected = {(v, u) if "<" in arrow else (u, v) for u, arrow, v in rows}
+        assert "2 edges of <- go to the first end" in said
+    assert arcs(data) == expected
+    forward = data.edge_weight[data.edge_forward]
+    assert sorted(forward.tolist()) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("arrow", ["--", "<->"])
+def test_arrows_without_a_direction(read, arrow):
+    data, said = read(f"a {arrow} b\nb {arrow} c\n", directed=True)
+    assert arcs(data) == {("a", "b"), ("b", "c")}
+    assert "go to the first end" not in said

@@ -1,6 +1,7 @@
 """Headers of lists of edges: whether the first line names the columns."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,12 @@ UNNAMED = "Unnamed: 0"
 """Name that pandas gives to a first column without a name."""
 
 REMEDY = "dataset.source.header=false reads it as an edge"
+
+TO_THE_LEFT = ("<-", "<--", "<=", "←")
+"""Signs of an edge that goes from the second end in the line to the first."""
+
+ARROWS = ("->", "<->", "--", "-->", "=>", "→", "↔", "—", *TO_THE_LEFT)
+"""Signs between the two ends of an edge."""
 
 RARE = 0.05
 """Share of edges between two nodes without other edges that is usual below a header."""
@@ -56,6 +63,11 @@ def _looks_like_header(
     table: Table, first: Sequence[str], below: pd.DataFrame, nodes: Table | None
 ) -> tuple[bool, bool]:
     """Whether the first line of a list of edges names its columns, and whether this is a guess."""
+    signs = [i for i, name in enumerate(below) if len(below) and is_arrow(below[name])]
+    if any(first[i] in ARROWS for i in signs):
+        return False, False
+    below = below.drop(columns=below.columns[signs])
+    first = [name for i, name in enumerate(first) if i not in signs]
     ends = find_ends(first)
     if len({*first}) < len(first) and not ends:
         return False, False
@@ -78,6 +90,11 @@ def _looks_like_header(
         return True, False
     is_guess = bool(is_text[:2].all()) and _pairs_are_rare(below)
     return is_guess, is_guess
+
+
+def is_arrow(column: "pd.Series[Any]") -> bool:
+    """Whether a column has a sign between two ends in every line, such as ->."""
+    return bool(column.isin(ARROWS).all())
 
 
 def _has_row_numbers(first: list[str], below: pd.DataFrame) -> bool:

@@ -16,7 +16,7 @@ from curvlab.data.readers.column_names import (
     plain_name,
     quote_name,
 )
-from curvlab.data.readers.edge_headers import UNNAMED
+from curvlab.data.readers.edge_headers import TO_THE_LEFT, UNNAMED, is_arrow
 from curvlab.data.readers.tables import Table
 from curvlab.errors import UsageError
 
@@ -25,9 +25,6 @@ NUMBERING = ("column1", "unnamed0", "index", "row", "rownames", "no", "nr")
 
 EDGE_NUMBERS = (*NUMBERING, "id", "edgeid", "eid", "edge", "rowid", "number", "num")
 """Names of a first column that may have ids of the edges, as `plain_name` writes them."""
-
-ARROWS = ("->", "<->", "<-", "--", "-->", "=>", "→", "—")
-"""Signs between the two ends of an edge."""
 
 MOST_KINDS = 10
 """Largest number of different texts in a third column that has the kind of an edge."""
@@ -56,14 +53,14 @@ def edge_columns(
             "separator by separator=tab, semicolon, space or bar."
         )
     _refuse_matrix(table)
-    columns = [str(name) for name in table.frame if not _is_arrow(table.frame[name])]
+    columns = [str(name) for name in table.frame if not is_arrow(table.frame[name])]
     frame = table.frame[columns]
     numbering = _row_numbers(table)
     guess = ""
     if ends is not None:
         end_columns = _check_ends(table, ends)
     else:
-        _refuse_blanks_in_names(table)
+        _refuse_blanks_in_names(table.replace(frame=frame))
         end_columns = find_ends(columns) if table.headed else []
         if not end_columns:
             end_columns, guess = _guess_ends(table, [n for n in columns if n not in numbering])
@@ -91,7 +88,21 @@ def edge_columns(
         )
     selection = [*end_columns, *weight] if weighted else end_columns
     names = ["source", "target", "weight"][: len(selection)]
-    return table.replace(frame=frame[selection].set_axis(names, axis=1)), line
+    edges = frame[selection].set_axis(names, axis=1)
+    is_turned = _goes_left(table, end_columns)
+    if is_turned.any():
+        turned = edges[["target", "source"]].set_axis(["source", "target"], axis=1)
+        edges[["source", "target"]] = edges[["source", "target"]].where(~is_turned, turned, axis=0)
+        line += f"; {int(is_turned.sum()):,} edges of {TO_THE_LEFT[0]} go to the first end"
+    return table.replace(frame=edges), line
+
+
+def _goes_left(table: Table, ends: Sequence[str]) -> "pd.Series[bool]":
+    """Where a sign between the two ends points at the first; nowhere if these are in reverse."""
+    columns = [*map(str, table.frame)]
+    first, second = map(columns.index, ends)
+    arrows = [name for name in columns[first + 1 : second] if is_arrow(table.frame[name])]
+    return table.frame[arrows].isin(TO_THE_LEFT).any(axis=1)
 
 
 def _check_ends(table: Table, ends: Sequence[str | int]) -> list[str]:
@@ -180,11 +191,6 @@ def _row_numbers(table: Table) -> list[str]:
     if _counts(frame.iloc[:, 0]):
         return [str(first)]
     return _unnamed_column(table)
-
-
-def _is_arrow(column: "pd.Series[str]") -> bool:
-    """Whether a column has a sign between two ends in every line, such as ->."""
-    return bool(column.isin(ARROWS).all())
 
 
 def _guess_ends(table: Table, columns: Sequence[str]) -> tuple[list[str], str]:
