@@ -9,12 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from curvlab.data.datasets import own_graph
 from curvlab.data.datasets.graph_folder import GraphFolder
+from curvlab.data.datasets.reading import read_graph
 from curvlab.errors import UsageError
 
 
 @pytest.fixture
-def read(tmp_path):
+def read(tmp_path, monkeypatch):
     """`read(edges, nodes, key=value, ...)`: the graph of these tables, and what is said of it."""
 
     def make(edges, nodes=None, name="edges.csv", **options):
@@ -22,6 +24,7 @@ def read(tmp_path):
         if nodes is not None:
             (tmp_path / "nodes.csv").write_text(nodes)
         said = []
+        monkeypatch.setenv(own_graph.REPORTED, "")
         data = GraphFolder(str(tmp_path), **options).load(said.append)
         return data, said[0]
 
@@ -242,3 +245,73 @@ def test_arrows_without_a_direction(read, arrow):
     data, said = read(f"a {arrow} b\nb {arrow} c\n", directed=True)
     assert arcs(data) == {("a", "b"), ("b", "c")}
     assert "go to the first end" not in said
+
+
+WEIGHTED = np.array([[0, 2, 0, 1.5], [1, 0, 0, 0], [0, 3, 0, 4], [0, 0, 1, 0]])
+ADJACENCY = nx.to_numpy_array(nx.path_graph(4)).astype(int)
+
+
+@pytest.mark.parametrize("separator", [",", "\t", " "])
+@pytest.mark.parametrize("matrix", [ADJACENCY, WEIGHTED], ids=["graph", "weights"])
+@pytest.mark.parametrize("names", [[*"abcd"], [0, 1, 2, 3], [7, 3, 9, 5]], ids=str)
+@pytest.mark.parametrize("corner", [None, "", "node"])
+@pytest.mark.parametrize("header", [True, False])
+def test_matrices_are_refused(read, matrix, names, corner, header, separator):
+    """As pandas writes them, with names of rows (`corner`), of columns, of both and of neither."""
+    table = pd.DataFrame(matrix, index=names, columns=names)
+    index = {"index": corner is not None, "index_label": corner or None}
+    text = table.to_csv(sep=separator, header=header, **index)
+    if not header and corner is not None and names != [0, 1, 2, 3]:
+        return  # such rows may be edges with three values
+    if header and corner is None and names == [7, 3, 9, 5]:
+        return  # five rows of four numbers
+    said = refusal(lambda: read(text))
+    assert "has 4 rows and 4 columns, as an adjacency matrix has: write one line per edge" in said
+    assert "networkx.write_edgelist" in said
+
+
+def test_a_matrix_of_r_is_refused(read):
+    text = '"a" "b" "c"\n"a" 0 1 1\n"b" 1 0 0\n"c" 1 0 0\n'
+    assert "as an adjacency matrix has" in refusal(lambda: read(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "source,target,weight,time\n1,2,3,4\n2,3,1,5\n3,4,4,6\n4,1,2,7\n",
+        "from,to,km,time\n1,2,3,4\n2,3,1,5\n3,4,4,6\n4,1,2,7\n",
+        "1,2,3,4\n2,3,1,5\n3,4,4,6\n4,1,2,7\n4,2,1,1\n",
+        "1,2,3\n2,3,5\n3,4,2\n1,4,6\n",
+        "4,1,3\n1,2,5\n2,3,1\n3,4,9\n",
+    ],
+)
+def test_edges_with_numbers_are_no_matrix(read, text):
+    assert pairs(read(text)[0]) >= {frozenset(pair) for pair in ("12", "23", "34", "14")}
+
+
+@pytest.mark.parametrize("form", ["{}", "n{}"])
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("order", ["given", "longest first", "shortest first"])
+def test_lists_of_neighbours_are_refused_unless_their_name_says_so(
+    read, tmp_path, form, seed, order
+):
+    graph = nx.gnm_random_graph(8, 12, seed=seed)
+    lines = [" ".join([form.format(n), *map(form.format, graph[n])]) for n in graph if graph[n]]
+    if order != "given":
+        lines.sort(key=lambda line: len(line.split()), reverse=order == "longest first")
+    text = "\n".join(lines)
+    assert ".adjlist" in refusal(lambda: read(text))
+    (tmp_path / "list.adjlist").write_text(text)
+    data, _ = read_graph(tmp_path / "list.adjlist")
+    assert pairs(data) == {frozenset(map(form.format, pair)) for pair in graph.edges}
+
+
+@pytest.mark.parametrize(
+    "text", ["0 1 2 3 4\n1 0 2\n2 0 1 3\n", "0 1 2\n1 0\n2 0\n", "1 0 2\n2 0 1 3\n3 0 1 2\n"]
+)
+def test_short_lists_of_neighbours(read, text):
+    assert ".adjlist" in refusal(lambda: read(text))
+
+
+def test_edges_of_which_some_have_a_weight_are_no_list_of_neighbours(read):
+    assert pairs(read("a b 1\nb c\nc a 2\n")[0]) == {frozenset(pair) for pair in ("ab", "bc", "ca")}

@@ -17,6 +17,7 @@ from curvlab.data.readers.column_names import (
     quote_name,
 )
 from curvlab.data.readers.edge_headers import TO_THE_LEFT, UNNAMED, is_arrow
+from curvlab.data.readers.numbers import parse_numbers
 from curvlab.data.readers.tables import Table
 from curvlab.errors import UsageError
 
@@ -52,7 +53,9 @@ def edge_columns(
             f"{table.path} has no edges: write two ids in every line, as in a,b, or name another "
             "separator by separator=tab, semicolon, space or bar."
         )
-    _refuse_matrix(table)
+    if ends is None:
+        _refuse_matrix(table)
+        _refuse_neighbours(table)
     columns = [str(name) for name in table.frame if not is_arrow(table.frame[name])]
     frame = table.frame[columns]
     numbering = _row_numbers(table)
@@ -162,15 +165,80 @@ def _refuse_blanks_in_names(table: Table) -> None:
 
 def _refuse_matrix(table: Table) -> None:
     """Refuse a matrix with a row and a column for each node."""
-    values = table.frame.drop(columns=_unnamed_column(table))
-    size = len(values)
-    if values.shape[1] != size or size < 4:
-        return
-    numbers = np.stack([table.parsed(name).to_numpy(float) for name in values], axis=1)
-    if np.isin(numbers, (0, 1)).all() or np.array_equal(numbers, numbers.T):
+    names = _names_of_matrix(table)
+    size = names or _size_of_matrix(table)
+    if size:
+        remedy = "networkx.from_numpy_array(matrix)"
+        if names:
+            remedy = "networkx.from_pandas_adjacency(pandas.read_csv(FILE, index_col=0))"
         raise UsageError(
             f"{table.path} has {size} rows and {size} columns, as an adjacency matrix has: write "
-            "one line per edge, by networkx.write_edgelist of networkx.from_numpy_array(matrix)"
+            f"one line per edge, by networkx.write_edgelist of {remedy}; ends=[1,2] reads it as "
+            "edges"
+        )
+
+
+def _names_of_matrix(table: Table) -> int:
+    """The number of columns that are called as the rows are, if the others have numbers; or 0."""
+    frame = table.frame
+    if not table.headed:  # a name recurs in the first column, so that the line was not a header
+        first = [*frame.iloc[0].fillna("").str.strip()]
+        if parse_numbers(pd.Series(first[:1]), table.comma_separates).notna().any():
+            return 0
+        frame = frame.iloc[1:].set_axis(first, axis=1)
+    names = [*map(str, frame.columns[1:])]
+    rows = [*frame.iloc[:, 0].astype("str").fillna("").str.strip()]
+    if len(names) < 2 or len({*names}) < len(names) or sorted(names) != sorted(rows):
+        return 0
+    values = table.replace(frame=frame.iloc[:, 1:])
+    is_numeric = all(values.parsed(name).notna().all() for name in names)
+    return len(names) if is_numeric else 0
+
+
+def _size_of_matrix(table: Table) -> int:
+    """The number of rows of a square of numbers, without names or numbers of rows; or 0."""
+    frame = table.frame.drop(columns=_unnamed_column(table))
+    names = [str(name) for name in frame]
+    is_cut = False
+    if table.headed:
+        roles = columns_by_role(names)
+        has_ends = any(len(name) > 1 for name in find_ends(names))
+        is_named = plain_name(names[0]) in EDGE_NUMBERS
+        if has_ends or is_named or "weight" in roles or "relation" in roles:
+            return 0
+    elif len(frame) == len(names) + 1 and _counts(frame.iloc[0]):
+        frame = frame.iloc[1:]  # pandas numbers columns that have no name
+        is_cut = True
+    elif len(frame) == len(names) - 1 and _counts(frame.iloc[:, 0]):
+        frame = frame.iloc[:, 1:]
+        is_cut = True
+    size = len(frame)
+    if frame.shape[1] != size or size < 4:
+        return 0
+    values = table.replace(frame=frame)
+    numbers = np.stack([values.parsed(name).to_numpy(float) for name in frame], axis=1)
+    is_matrix = bool(np.isfinite(numbers).all())
+    if is_cut:  # fewer files of edges have these sizes by chance if the values are like a graph's
+        is_matrix &= np.array_equal(numbers, numbers.T) or not numbers.diagonal().any()
+    return size if is_matrix else 0
+
+
+def _refuse_neighbours(table: Table) -> None:
+    """Refuse lines of different lengths that have a node and its neighbours."""
+    numbered = [name for name in table.frame if NUMBERED.fullmatch(str(name))]
+    frame = table.frame[numbered]
+    lengths = frame.notna().sum(axis=1)
+    if table.headed or len(numbered) < 3 or lengths.nunique() < 2:
+        return
+    nodes = frame.iloc[:, 0]
+    others = frame.iloc[:, 2:].stack().dropna()
+    are_nodes = nodes.is_unique and bool(others.isin(nodes).all())
+    is_ragged = len(numbered) > 3 and table.form[0].startswith("separator space")
+    if are_nodes or is_ragged:
+        raise UsageError(
+            f"{table.path} has {lengths.min()} to {lengths.max()} words in a line, as a list of "
+            "neighbours has: name it FILE.adjlist, or write one line per edge; ends=[1,2] takes "
+            "the first two words"
         )
 
 

@@ -11,6 +11,7 @@ from ast import literal_eval
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -309,9 +310,12 @@ def _parse(path: Path, text: str, separator: str, quoted: bool) -> pd.DataFrame:
         rows = _even_rows(split_lines(text.split("\n"), separator, quoted))
         if rows is None:
             reason = " ".join(str(error).split())[:120]
+            remedy = "name another by separator=tab"
+            if separator == "space":
+                remedy += ", or name a list of neighbours FILE.adjlist"
             raise UsageError(
                 f"{path} cannot be read ({reason}): write as many fields in every line, texts with "
-                f"the separator ({separator}) in quotes, or name another by separator=tab."
+                f"the separator ({separator}) in quotes, or {remedy}."
             ) from error
         fields = [[text or None for text in row] for row in rows[skipped:]]
         frame = pd.DataFrame(fields, dtype=object)
@@ -333,11 +337,17 @@ def _even_rows(rows: Sequence[list[str]]) -> list[list[str]] | None:
     if len(lengths) != 1:
         return None
     (length,) = lengths
-    if len(stripped[first]) == length - 1:
+    if len(stripped[first]) == length - 1 and _are_names(stripped[first], stripped[first + 1 :]):
         stripped[first] = ["", *stripped[first]]
     if len(stripped[first]) != length:
         return None
     return [row or [""] * length for row in stripped]
+
+
+def _are_names(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether names of columns occur in no row, or name the rows of a matrix."""
+    rows = [row for row in rows if row]
+    return [*names] == [row[0] for row in rows] or {*names}.isdisjoint({*chain(*rows)})
 
 
 def _without_empty_end(row: list[str]) -> list[str]:
