@@ -315,3 +315,68 @@ def test_short_lists_of_neighbours(read, text):
 
 def test_edges_of_which_some_have_a_weight_are_no_list_of_neighbours(read):
     assert pairs(read("a b 1\nb c\nc a 2\n")[0]) == {frozenset(pair) for pair in ("ab", "bc", "ca")}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(0, 1)\n(1, 2)\n",
+        "('a', 'b'),\n('b', 'c'),\n",
+        "(0, 1, 2.5)\n(1, 2, 0.5)\n",
+        "(0, 1, {'weight': 2.5})\n(1, 2, {'weight': 0.5})\n",
+        "((0, 0), (0, 1))\n((0, 1), (1, 1))\n",
+        "source,target\n(0, 1)\n(1, 2)\n",
+        "\n".join(nx.generate_edgelist(nx.grid_graph((2, 2)))),
+        "\n".join(nx.generate_edgelist(nx.grid_graph((2, 2)), data=False)),
+    ],
+)
+def test_printed_tuples_are_refused(read, text):
+    assert "write one line per edge without brackets, such as a,b" in refusal(lambda: read(text))
+
+
+@pytest.mark.parametrize("data", [True, False])
+def test_nodes_that_are_tuples_need_tabs(read, data):
+    graph = nx.grid_graph((2, 3))
+    lines = nx.generate_edgelist(graph, delimiter="\t", data=data)
+    assert pairs(read("\n".join(lines))[0]) == {frozenset(map(str, e)) for e in graph.edges}
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.int64])
+@pytest.mark.parametrize("delimiter", [" ", "\t", ","])
+def test_weights_of_numpy_that_networkx_writes(read, kind, delimiter):
+    graph = nx.path_graph(5)
+    for u, v in graph.edges:
+        graph.edges[u, v].update(weight=kind(u + 2), old=np.True_, city=np.str_("Oslo (N)"))
+    text = "\n".join(nx.generate_edgelist(graph, delimiter=delimiter))
+    data, said = read(text, weighted=True)
+    expected = {frozenset(map(str, (u, v))): w for u, v, w in graph.edges(data="weight")}
+    assert weights(data) == expected
+    assert "weight: 'weight'; not used: old, city" in said
+
+
+def test_edges_that_are_commented_out(read):
+    """As networkx reads them; the guess is said."""
+    text = "1 2\n#2 3\n3 4\n2 4 # by hand\n# 1 4\n"
+    data, said = read(text)
+    graph = nx.parse_edgelist(text.split("\n"))
+    assert pairs(data) == {frozenset(pair) for pair in graph.edges}
+    assert "'#2 3' is a comment (guess: write #2 in quotes for a name)" in said
+
+
+@pytest.mark.parametrize("mark", ["#", "%"])
+@pytest.mark.parametrize("separator", [" ", ",", "\t"])
+def test_names_with_a_mark_are_names(read, mark, separator):
+    rows = [("other", "foo"), (f"{mark}tag", "other"), (f"{mark}tag", "foo"), ("foo", "bar")]
+    data, said = read("\n".join(map(separator.join, rows)))
+    assert pairs(data) == {frozenset(row) for row in rows}
+    assert f"'{mark}tag' is a name (guess: write a blank after {mark} in comments)" in said
+    rows = [*rows[1:], (f"{mark}tag", "bar")]
+    data, _ = read("\n".join(map(separator.join, rows)))
+    assert pairs(data) == {frozenset(row) for row in rows}
+    rows = [*rows[1:], (f"{mark}tag", "bar")]
+    data, _ = read("\n".join(map(separator.join, rows)))
+    assert pairs(data) == {frozenset(row) for row in rows}
+    quoted = [("a", "b"), (f'"{mark}a"', "b"), ("b", f"{mark}a")]
+    data, said = read("\n".join(map(separator.join, quoted)))
+    assert pairs(data) == {frozenset("ab"), frozenset((f"{mark}a", "b"))}
+    assert "guess: write" not in said

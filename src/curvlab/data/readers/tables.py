@@ -24,6 +24,7 @@ from curvlab.data.readers.texts import (
     SAMPLE,
     SEPARATORS,
     blank_comments,
+    blank_marked_edges,
     find_separator,
     read_text,
     split_lines,
@@ -54,6 +55,9 @@ MISSING = frozenset(
     | {"NA", "na", "<NA>", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "NaT"}
 )
 """Texts of a missing value in columns of numbers, labels and texts; never of an id."""
+
+QUOTED_OR_PLAIN = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^()'"])*"""
+"""What can be between the brackets of a value that NumPy prints."""
 
 
 @dataclass(frozen=True)
@@ -228,10 +232,16 @@ def read_table(path: Path, separator: str | None = None, plain: bool = False) ->
         separator = separator or NAMES_OF_SEPARATORS[excel_line[1]]
         text = text[excel_line.end() :]
     comments = tuple[str, ...]()
+    marks = ""
     if not plain:
         text, comments = blank_comments(text)
+        text, marks = blank_marked_edges(text)
     text, attributes = _split_dictionaries(text)
     delimiter, quoted, alternative = _find_form(text, separator, plain)
+    if not plain and separator is None and delimiter in ("comma", "space"):
+        _refuse_tuples(path, text)
+    if not plain and delimiter == "space":
+        text = re.sub(r"(?m)(?<=\S)[ \t]+#[ \t].*$", "", text)  # comments at the end of lines
     if attributes is not None and delimiter == "space":
         joined = _join_names(text)
         if joined:
@@ -244,6 +254,8 @@ def read_table(path: Path, separator: str | None = None, plain: bool = False) ->
     if encoding != "UTF-8":
         hint = " (guess: write UTF-8)" if encoding == "Windows-1252" else ""
         form.append(f"encoding {encoding}{hint}")
+    if marks:
+        form.append(marks)
     frame = _parse(path, text, delimiter, quoted)
     if attributes is not None:
         frame = frame.join(attributes)
@@ -266,6 +278,16 @@ def _refuse_other_formats(path: Path, text: str) -> None:
     for start, remedy in NO_TABLES.items():
         if text[:1000].lstrip().casefold().startswith(start):
             raise UsageError(f"{path} {remedy}.")
+
+
+def _refuse_tuples(path: Path, text: str) -> None:
+    """Refuse lines that begin with a tuple as Python prints it: (0, 1)."""
+    last = text.rstrip()[:10_000].split("\n")[-1]
+    if re.match(r"\s*\(+[^()]*,[^()]*\)", last):
+        raise UsageError(
+            f"{path} has tuples of Python's: write one line per edge without brackets, such as "
+            "a,b, or, if nodes are tuples, tabs between them; separator=space separates by blanks."
+        )
 
 
 def _find_form(text: str, separator: str | None, plain: bool) -> tuple[str, bool, str]:
@@ -378,8 +400,19 @@ def _split_dictionaries(text: str) -> tuple[str, pd.DataFrame | None]:
     for number, line in enumerate(text.split("\n"), 1):
         match = form.search(line)
         try:
-            rows[number] = literal_eval(match[1]) if match else {}
+            rows[number] = _dictionary(match[1]) if match else {}
         except (ValueError, SyntaxError):
             return text, None
         lines.append(line[: match.start()] if match else line)
     return "\n".join(lines), pd.DataFrame.from_dict(rows, orient="index").rename(columns=str)
+
+
+def _dictionary(text: str) -> Any:
+    """A dictionary as Python prints it, with numbers as NumPy prints them since its version 2."""
+    try:
+        return literal_eval(text)
+    except ValueError:
+        text = re.sub(rf"\b(?:np|numpy)\.\w+\(({QUOTED_OR_PLAIN})\)", r"\1", text)
+        text = re.sub(r"\b(?:np|numpy)\.(True|False)_", r"\1", text)
+        text = re.sub(r"(?<=[:,\[(]) *nan\b", " None", text)
+        return literal_eval(re.sub(r"(?<=[:,\[(-]) *inf\b", " 1e999", text))

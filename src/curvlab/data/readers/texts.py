@@ -65,14 +65,20 @@ def blank_comments(text: str) -> tuple[str, tuple[str, ...]]:
     """Empty the lines of comment, so that lines keep their numbers; return their texts.
 
     Those are the lines at the beginning that start with # or %, and later ones with a blank after
-    it. Where a later field starts with such a mark, the mark belongs to names (`#tag`).
+    it. Where a later field starts with such a mark, or a later line with the same word, the mark
+    belongs to names (`#tag`).
     """
-    marks = [m for m in COMMENTS if not re.search(rf"(?m)^[^{m}\n].*[\t;,| ]\"?{m}\w", text)]
+    marks = _marks_of_comments(text)
     if not marks:
         return text, ()
     start = rf"[ \t]*[{''.join(marks)}]"
     lead = re.match(rf"(?:[ \t]*\n|{start}.*(?:\n|\Z))*", text)
     end = lead.end() if lead else 0
+    for line in re.finditer(rf"(?m)^{start}\w.*", text[:end]):
+        name = re.escape(_words(line.group())[0])
+        if re.search(rf"(?m)^[ \t]*{name}[\s;,|]", text[end:]):
+            end = line.start()
+            break
     head = text[:end]
     body = text[end:]
     if not body.strip() and not re.fullmatch(rf"(?:{start}?(?:[ \t].*)?(?:\n|\Z))*", text):
@@ -81,6 +87,41 @@ def blank_comments(text: str) -> tuple[str, tuple[str, ...]]:
     later = rf"(?m)^{start}(?:[ \t].*|$)"
     comments += [line.strip()[1:] for line in re.findall(later, body)]
     return re.sub(r".+", "", head) + re.sub(later, "", body), tuple(comments)
+
+
+def blank_marked_edges(text: str) -> tuple[str, str]:
+    """Empty the lines that seem to be edges behind a # or %, and say how such lines are read.
+
+    They are comments if each has two ids of other lines behind the mark. Otherwise the mark belongs
+    to names.
+
+    Args:
+        text: Text without its lines of comment.
+    """
+    marks = "".join(_marks_of_comments(text))
+    if not marks:
+        return text, ""
+    line = re.compile(rf"(?m)^[ \t]*([{marks}])(\w.*)$")
+    marked = [*line.finditer(text)]
+    plain = line.sub("", text)
+    if not marked or not plain.strip():
+        return text, ""
+    ids = {*_words(plain)}
+    example = marked[0].group().strip()
+    name = _words(example)[0]
+    if all(len(_words(match[2])) > 1 and {*_words(match[2])[:2]} <= ids for match in marked):
+        return plain, f"{example!r} is a comment (guess: write {name} in quotes for a name)"
+    return text, f"{name!r} is a name (guess: write a blank after {marked[0][1]} in comments)"
+
+
+def _marks_of_comments(text: str) -> list[str]:
+    """The marks of comments that no later field of a line begins with."""
+    return [m for m in COMMENTS if not re.search(rf"(?m)^[^{m}\n].*[\t;,| ]\"?{m}\w", text)]
+
+
+def _words(text: str) -> list[str]:
+    """Words of a text in any of the separators."""
+    return [word for word in re.split(r"[\s;,|]+", text) if word]
 
 
 def split_lines(lines: Sequence[str], separator: str, quoted: bool = True) -> list[list[str]]:
