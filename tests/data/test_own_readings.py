@@ -380,3 +380,63 @@ def test_names_with_a_mark_are_names(read, mark, separator):
     data, said = read("\n".join(map(separator.join, quoted)))
     assert pairs(data) == {frozenset("ab"), frozenset((f"{mark}a", "b"))}
     assert "guess: write" not in said
+
+
+TREE = pd.DataFrame({"parent": [0, 0, 1, 1, 2], "child": [1, 2, 3, 4, 5]})
+IDS = pd.DataFrame({"id": range(6), "age": [1.5, 2, 3, 4, 5, 6]})
+
+
+@pytest.mark.parametrize("nodes", [None, IDS, IDS.assign(id=IDS.id.astype(float))])
+@pytest.mark.parametrize("columns", [["child"], ["parent"], ["parent", "child"]])
+@pytest.mark.parametrize("header", [True, False])
+def test_whole_numbers_that_pandas_has_written_as_floats_are_ids(read, nodes, columns, header):
+    """In the columns that had a missing value, or in the table of nodes."""
+    table = TREE.astype(dict.fromkeys(columns, float))
+    text = table.to_csv(index=False, header=header)
+    data, said = read(text, None if nodes is None else nodes.to_csv(index=False))
+    names = [str(float(name)) for name in data.vocabulary.nodes]
+    assert sorted(names) == [f"{i}.0" for i in range(6)]
+    expected = {frozenset(map(str, map(float, row))) for row in TREE.to_numpy()}
+    assert {frozenset(str(float(name)) for name in pair) for pair in pairs(data)} == expected
+    if nodes is not None:
+        rows = dict(zip(names, data.x.flatten().tolist(), strict=True))
+        assert rows == dict(zip(map(str, map(float, IDS.id)), IDS.age, strict=True))
+    if nodes is None and len(columns) == 1:
+        assert "is read as" in said
+
+
+def test_whole_floats_are_rows_of_an_array(read, tmp_path):
+    np.save(tmp_path / "features.npy", np.eye(6))
+    data, _ = read(TREE.astype(float).to_csv(index=False))
+    assert pairs(data) == {frozenset(map(str, row)) for row in TREE.to_numpy()}
+
+
+def test_ids_that_the_nodes_have_in_both_forms_stay(read):
+    data, _ = read("from,to\n1.0,1\n2.0,2\n1.0,2\n", "id,f\n1,1\n1.0,2\n2,3\n2.0,4\n")
+    assert data.vocabulary.nodes == ("1", "1.0", "2", "2.0")
+    assert pairs(data) == {frozenset(p) for p in (("1.0", "1"), ("2.0", "2"), ("1.0", "2"))}
+
+
+def test_one_number_in_two_forms_is_said(read):
+    data, said = read("from,to\n01,2\n1,2\n3,01\n")
+    assert data.num_nodes == 4
+    assert "ids: 01 and 1 are two nodes (guess: write them alike for one)" in said
+
+
+@pytest.mark.parametrize(
+    ("nodes", "answer"),
+    [
+        ("id,f\n01,1\n02,2\n03,3\n", "'1' (and 1 more) not in the table of nodes, which has '01'"),
+        ("id,f\n1,1\n2,2\n4,3\n", "'3' not in the table of nodes: add a line for it there"),
+        ("id,key,f\na,1,0.5\nb,2,1\nc,3,2\n", "the ids of the edges are in 'key': add id=key"),
+    ],
+)
+def test_ids_that_the_table_of_nodes_has_otherwise(read, nodes, answer):
+    with pytest.raises(UsageError) as refused:
+        read("from,to\n1,2\n1,3\n", nodes)
+    assert answer in str(refused.value)
+
+
+def test_ids_in_another_case(read):
+    said = refusal(lambda: read("from,to\nann,Bob\nBob,Cem\n", "id,f\nAnn,1\nBob,2\nCem,3\n"))
+    assert "'ann' not in the table of nodes, which has 'Ann': write ids alike in both" in said

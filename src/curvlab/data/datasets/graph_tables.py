@@ -4,7 +4,7 @@ import re
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from textwrap import shorten
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from curvlab.data.datasets.labelled import GIVEN_MASKS
 from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.readers.column_names import columns_by_role
+from curvlab.data.readers.ids import plain_ids, two_forms, write_alike
 from curvlab.data.readers.tables import MISSING, Table
 from curvlab.data.vocabulary import Vocabulary
 
@@ -68,15 +69,18 @@ class TableGraph(OwnGraph, ABC):
     ) -> Data:
         """Make the graph of the tables; one error lists all faults."""
         if nodes is None:
+            rows = None if array is None else pd.Series(range(len(array))).astype("str")
+            edges, _ = self._write_alike(edges, rows)
             numbered = self._number(edges, None, array)
             edges.check()
             return self.assemble(*numbered, array)
         texts = MISSING if self.missing is None else frozenset({"", *self.missing})
         nodes = nodes.replace(faults=edges.faults, missing=texts)
         roles = self._roles(nodes, edges, id_column)
-        ids = pd.Index(nodes.ids(roles["id"]))
+        edges, (texts_of_ids,) = self._write_alike(edges, nodes.ids(roles["id"]))
+        ids = pd.Index(texts_of_ids)
         nodes.refuse(ids.duplicated(), roles["id"], "is a second line: keep one line per node")
-        _, ends, weight = self._number(edges, ids.drop_duplicates(), array)
+        _, ends, weight = self._number(edges, ids.drop_duplicates(), array, nodes, roles["id"])
         vocabulary = self.known or Vocabulary()
         labels = None
         classes = None
@@ -153,13 +157,16 @@ class TableGraph(OwnGraph, ABC):
 
     def _column_of_ids(self, nodes: Table, edges: Table) -> str:
         """A column, preferably `name`, that has at least half of the edges' ids, none twice."""
-        ends = pd.Series(pd.unique(pd.concat([edges.texts("source"), edges.texts("target")])))
+        columns_of_ends = [edges.texts("source"), edges.texts("target")]
+        ends = pd.Series(pd.unique(pd.concat(columns_of_ends)))
         shares = {"": 0.5}
         name_first = sorted(nodes.frame, key=lambda name: str(name).casefold() != "name")
         for column in name_first:
             texts = nodes.texts(column)
             if texts.is_unique or str(column).casefold() == "name":
-                shares[str(column)] = float(ends.isin(texts).mean())
+                *alike, ids = write_alike(columns_of_ends, texts)
+                ends = pd.Series(pd.unique(pd.concat(alike)))
+                shares[str(column)] = float(ends.isin(ids).mean())
         best = max(shares, key=lambda name: (shares[name], name == "name"))
         if best and sum(share == shares[best] for share in shares.values()) > 1:
             self.remarks.append(f"{best}: ids (guess: dataset.source.id=COLUMN names another)")
@@ -172,8 +179,29 @@ class TableGraph(OwnGraph, ABC):
             nodes.check()
         return best
 
+    def _write_alike(
+        self, edges: Table, ids: "pd.Series[Any] | None"
+    ) -> tuple[Table, list["pd.Series[Any]"]]:
+        """Edges, and `ids` if given, with ids such as 1.0 written as 1 where others are."""
+        ends = [edges.texts("source"), edges.texts("target")]
+        columns = write_alike(ends, ids)
+        given = [*ends, *([] if ids is None else [ids])]
+        for old, new in zip(given, columns, strict=True):
+            if new is not old:
+                self.remarks.append(
+                    f"ids: {old.iloc[0]} is read as {new.iloc[0]}, as others are written"
+                )
+                break
+        frame = edges.frame.assign(source=columns[0], target=columns[1])
+        return edges.replace(frame=frame), columns[2:]
+
     def _number(
-        self, edges: Table, ids: pd.Index | None, array: np.ndarray | None
+        self,
+        edges: Table,
+        ids: pd.Index | None,
+        array: np.ndarray | None,
+        nodes: Table | None = None,
+        id_column: str = "",
     ) -> tuple[pd.Index, np.ndarray, np.ndarray | None]:
         """Ids of the nodes, the edges by their numbers, and their weights; faults are noted."""
         texts_of = {column: edges.ids(column) for column in ("source", "target")}
@@ -184,9 +212,17 @@ class TableGraph(OwnGraph, ABC):
             remedy = f"not a row of the features, 0 to {last}: give a nodes.csv with their ids"
         elif ids is None:
             ids = pd.Index(pd.unique(pd.DataFrame(texts_of).to_numpy(object).ravel()))
+            pair = two_forms(pd.Series(ids))
+            if pair:
+                self.remarks.append(
+                    f"ids: {' and '.join(pair)} are two nodes (guess: write them alike for one)"
+                )
         ends = np.stack([ids.get_indexer(pd.Index(texts)) for texts in texts_of.values()])
         for (column, texts), numbers in zip(texts_of.items(), ends, strict=True):
-            edges.refuse((numbers < 0) & texts.ne(""), column, remedy)
+            is_missing = (numbers < 0) & texts.ne("")
+            if nodes is not None and is_missing.any():
+                remedy = _remedy(texts, is_missing, ids, nodes, id_column) or remedy
+            edges.refuse(is_missing, column, remedy)
         weight = None
         if "weight" in edges.frame:
             weight = edges.numbers("weight", "correct it, or drop weighted=True")
@@ -292,6 +328,39 @@ class TableGraph(OwnGraph, ABC):
                 f"mean {mean:.4g} of all nodes (dataset.source.fill=false refuses them)"
             )
         return numbers
+
+
+def _remedy(
+    texts: "pd.Series[Any]",
+    is_missing: "pd.Series[bool]",
+    ids: pd.Index,
+    nodes: Table,
+    id_column: str,
+) -> str:
+    """What to do about ids that are written otherwise in the table of nodes, or in a column of it.
+
+    Args:
+        texts: Ids of one end of the edges.
+        is_missing: Where the table of nodes does not have them.
+        ids: Ids of the table of nodes.
+        nodes: The table.
+        id_column: The column of `ids`.
+    """
+    written = pd.Series(ids, index=plain_ids(pd.Series(ids)), dtype=str)
+    first = plain_ids(texts[is_missing].iloc[:1]).iloc[0]
+    if first in written.index:
+        other = written.loc[[first]].iloc[0]
+        return f"not in the table of nodes, which has {other!r}: write ids alike in both"
+    ends = pd.Series(pd.unique(texts))
+    columns = nodes.frame.columns.drop(id_column) if ends.isin(ids).mean() < 0.5 else []
+    for name in columns:
+        values = nodes.texts(name)
+        if values.is_unique and float(ends.isin(values).mean()) > 0.5:
+            return (
+                f"not in the column {id_column!r} of the table of nodes; the ids of the edges are "
+                f"in {str(name)!r}: add id={name}"
+            )
+    return ""
 
 
 def _summary(nodes: Table, roles: Mapping[str, str], features: Sequence[str]) -> str:

@@ -1,5 +1,6 @@
 """Headers of lists of edges: whether the first line names the columns."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -76,6 +77,9 @@ def _looks_like_header(
         return not below.iloc[:, positions].isin(ends).any(axis=None), False
     pair = first[:2]
     if below.iloc[:, :2].isin(pair).any(axis=None):
+        return False, False
+    numbers = r"[+-]?\d+(?:\.0+)?"
+    if all(re.fullmatch(numbers, name) for name in pair) and not ends:
         return False, False
     if nodes is not None:
         are_ids = any(nodes.texts(column).isin(pair).any() for column in nodes.frame)

@@ -17,6 +17,7 @@ from curvlab.data.readers.column_names import (
     quote_name,
 )
 from curvlab.data.readers.edge_headers import TO_THE_LEFT, UNNAMED, is_arrow
+from curvlab.data.readers.ids import strip_zeros
 from curvlab.data.readers.numbers import parse_numbers
 from curvlab.data.readers.tables import Table
 from curvlab.errors import UsageError
@@ -296,8 +297,8 @@ def _guess_ends(table: Table, columns: Sequence[str]) -> tuple[list[str], str]:
 
 
 def _values(table: Table, column: str) -> "pd.Series[str]":
-    """The values of a column that are not empty."""
-    texts = table.texts(column)
+    """The values of a column that are not empty, without .0 if all are whole numbers with it."""
+    texts = strip_zeros(table.texts(column))
     return texts[texts.ne("")]
 
 
@@ -327,9 +328,9 @@ def _numbers_rows(table: Table, column: str, ends: Sequence[str]) -> bool:
     The two must have mostly the same values. Then the column has many more numbers than there are
     ids, or an edge from it would join a node with itself, which no edge between the two does.
     """
-    first, second = (table.texts(name) for name in ends)
+    counts, first, second = (strip_zeros(table.texts(name)) for name in (column, *ends))
     ids = {*first} | {*second}
     if len({*first} & {*second}) < SHARED * len(ids):
         return False
-    has_loops = bool(table.texts(column).eq(first).any()) and not bool(first.eq(second).any())
+    has_loops = bool(counts.eq(first).any()) and not bool(first.eq(second).any())
     return has_loops or len(table.frame) >= ROWS_PER_ID * len(ids)
