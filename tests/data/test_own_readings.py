@@ -175,6 +175,12 @@ def test_few_numbers_of_edges(read, text):
     }
 
 
+@pytest.mark.parametrize("name", ["edge_id", "eid", "key"])
+def test_a_name_above_numbers_of_edges_is_one_of_a_header(read, name):
+    data, _ = read(f"{name},person,friend\n1,ann,bob\n2,bob,cem\n3,cem,ann\n")
+    assert pairs(data) == {frozenset(p) for p in (("ann", "bob"), ("bob", "cem"), ("cem", "ann"))}
+
+
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("separator", [" ", ","])
 @pytest.mark.parametrize(

@@ -90,7 +90,8 @@ def _looks_like_header(
     sample = Table(table.path, below.head(1000), form=table.form)
     is_numeric = np.array([sample.parsed(name).notna().all() for name in sample.frame])
     is_name = is_text & is_numeric & (len(below) > 0)
-    if is_name[:2].all() or is_name[2:3].any():
+    is_numbered = len(first) > 2 and len(below) > 1 and is_name[0] and is_count(below.iloc[:, 0])
+    if is_name[:2].all() or is_name[2:3].any() or is_numbered:
         return True, False
     is_guess = bool(is_text[:2].all()) and _pairs_are_rare(below)
     return is_guess, is_guess
@@ -99,6 +100,13 @@ def _looks_like_header(
 def is_arrow(column: "pd.Series[Any]") -> bool:
     """Whether a column has a sign between two ends in every line, such as ->."""
     return bool(column.isin(ARROWS).all())
+
+
+def is_count(values: "pd.Series[Any]") -> bool:
+    """Whether values are 0, 1, 2 and so on, or 1, 2, 3."""
+    numbers = pd.to_numeric(values, errors="coerce").to_numpy(float)
+    rows = np.arange(len(numbers))
+    return np.array_equal(numbers, rows) or np.array_equal(numbers, rows + 1)
 
 
 def _has_row_numbers(first: list[str], below: pd.DataFrame) -> bool:

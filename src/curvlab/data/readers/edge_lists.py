@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from itertools import combinations
 from textwrap import shorten
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +15,7 @@ from curvlab.data.readers.column_names import (
     plain_name,
     quote_name,
 )
-from curvlab.data.readers.edge_headers import TO_THE_LEFT, UNNAMED, is_arrow
+from curvlab.data.readers.edge_headers import TO_THE_LEFT, UNNAMED, is_arrow, is_count
 from curvlab.data.readers.ids import strip_zeros
 from curvlab.data.readers.numbers import parse_numbers
 from curvlab.data.readers.tables import Table
@@ -207,10 +206,10 @@ def _size_of_matrix(table: Table) -> int:
         is_named = plain_name(names[0]) in EDGE_NUMBERS
         if has_ends or is_named or "weight" in roles or "relation" in roles:
             return 0
-    elif len(frame) == len(names) + 1 and _counts(frame.iloc[0]):
+    elif len(frame) == len(names) + 1 and is_count(frame.iloc[0]):
         frame = frame.iloc[1:]  # pandas numbers columns that have no name
         is_cut = True
-    elif len(frame) == len(names) - 1 and _counts(frame.iloc[:, 0]):
+    elif len(frame) == len(names) - 1 and is_count(frame.iloc[:, 0]):
         frame = frame.iloc[:, 1:]
         is_cut = True
     size = len(frame)
@@ -257,7 +256,7 @@ def _row_numbers(table: Table) -> list[str]:
     first = frame.columns[0]
     if plain_name(first) not in NUMBERING:
         return []
-    if _counts(frame.iloc[:, 0]):
+    if is_count(frame.iloc[:, 0]):
         return [str(first)]
     return _unnamed_column(table)
 
@@ -307,19 +306,12 @@ def _may_number(table: Table, column: str) -> bool:
     values = _values(table, column)
     if len(values) < len(table.frame) or not values.is_unique:
         return False
-    return _is_called_number(table, column) or _counts(values)
+    return _is_called_number(table, column) or is_count(values)
 
 
 def _is_called_number(table: Table, column: str) -> bool:
     """Whether a header calls a column as numbers of edges or rows are called."""
     return table.headed and plain_name(column) in EDGE_NUMBERS
-
-
-def _counts(values: "pd.Series[Any]") -> bool:
-    """Whether values are 0, 1, 2 and so on, or 1, 2, 3."""
-    numbers = pd.to_numeric(values, errors="coerce").to_numpy(float)
-    rows = np.arange(len(numbers))
-    return np.array_equal(numbers, rows) or np.array_equal(numbers, rows + 1)
 
 
 def _numbers_rows(table: Table, column: str, ends: Sequence[str]) -> bool:
@@ -328,9 +320,9 @@ def _numbers_rows(table: Table, column: str, ends: Sequence[str]) -> bool:
     The two must have mostly the same values. Then the column has many more numbers than there are
     ids, or an edge from it would join a node with itself, which no edge between the two does.
     """
-    counts, first, second = (strip_zeros(table.texts(name)) for name in (column, *ends))
+    numbers, first, second = (strip_zeros(table.texts(name)) for name in (column, *ends))
     ids = {*first} | {*second}
     if len({*first} & {*second}) < SHARED * len(ids):
         return False
-    has_loops = bool(counts.eq(first).any()) and not bool(first.eq(second).any())
+    has_loops = bool(numbers.eq(first).any()) and not bool(first.eq(second).any())
     return has_loops or len(table.frame) >= ROWS_PER_ID * len(ids)
