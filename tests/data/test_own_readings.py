@@ -319,6 +319,13 @@ def test_short_lists_of_neighbours(read, text):
     assert ".adjlist" in refusal(lambda: read(text))
 
 
+@pytest.mark.parametrize("separator", [" ", ",", "\t"])
+def test_a_first_edge_without_the_weight_of_all_others_is_no_header(read, separator):
+    rows = [("a", "b"), ("b", "c", "1"), ("c", "a", "2")]
+    said = refusal(lambda: read("\n".join(map(separator.join, rows))))
+    assert "write as many fields in every line" in said
+
+
 def test_edges_of_which_some_have_a_weight_are_no_list_of_neighbours(read):
     assert pairs(read("a b 1\nb c\nc a 2\n")[0]) == {frozenset(pair) for pair in ("ab", "bc", "ca")}
 

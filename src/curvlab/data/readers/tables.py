@@ -256,7 +256,7 @@ def read_table(path: Path, separator: str | None = None, plain: bool = False) ->
         form.append(f"encoding {encoding}{hint}")
     if marks:
         form.append(marks)
-    frame = _parse(path, text, delimiter, quoted)
+    frame = _parse(path, text, delimiter, quoted, plain)
     if attributes is not None:
         frame = frame.join(attributes)
     return Table(path, frame, form=tuple(form), headed=False, comments=comments)
@@ -308,7 +308,7 @@ def _find_form(text: str, separator: str | None, plain: bool) -> tuple[str, bool
     return name, quoted, alternative
 
 
-def _parse(path: Path, text: str, separator: str, quoted: bool) -> pd.DataFrame:
+def _parse(path: Path, text: str, separator: str, quoted: bool, plain: bool) -> pd.DataFrame:
     """Fields of a text, in rows by the numbers of their lines."""
     skipped = re.match(r"(?:[ \t]*\n)*", text).group().count("\n")  # type: ignore[union-attr]
     if not text.strip():
@@ -329,7 +329,7 @@ def _parse(path: Path, text: str, separator: str, quoted: bool) -> pd.DataFrame:
                 skipinitialspace=True,
             )
     except Exception as error:  # each kind of damage raises its own
-        rows = _even_rows(split_lines(text.split("\n"), separator, quoted))
+        rows = _even_rows(split_lines(text.split("\n"), separator, quoted), plain)
         if rows is None:
             reason = " ".join(str(error).split())[:120]
             remedy = "name another by separator=tab"
@@ -348,10 +348,11 @@ def _parse(path: Path, text: str, separator: str, quoted: bool) -> pd.DataFrame:
     return frame.set_axis([f"column {i}" for i in range(1, frame.shape[1] + 1)], axis=1)
 
 
-def _even_rows(rows: Sequence[list[str]]) -> list[list[str]] | None:
+def _even_rows(rows: Sequence[list[str]], plain: bool) -> list[list[str]] | None:
     """Rows of one length; None if they differ by more than empty fields at the end or a row's name.
 
-    R names rows in a first column of which the header has no name.
+    R names rows in a first column of which the header has no name. Unless `plain`, a first line
+    whose words occur below is no such header.
     """
     stripped = [_without_empty_end(row) for row in rows]
     first = next((i for i, row in enumerate(stripped) if row), 0)
@@ -359,7 +360,8 @@ def _even_rows(rows: Sequence[list[str]]) -> list[list[str]] | None:
     if len(lengths) != 1:
         return None
     (length,) = lengths
-    if len(stripped[first]) == length - 1 and _are_names(stripped[first], stripped[first + 1 :]):
+    is_header = plain or _are_names(stripped[first], stripped[first + 1 :])
+    if len(stripped[first]) == length - 1 and is_header:
         stripped[first] = ["", *stripped[first]]
     if len(stripped[first]) != length:
         return None
