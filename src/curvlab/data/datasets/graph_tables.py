@@ -352,8 +352,9 @@ def _remedy(
         other = written.loc[[first]].iloc[0]
         return f"not in the table of nodes, which has {other!r}: write ids alike in both"
     ends = pd.Series(pd.unique(texts))
-    columns = nodes.frame.columns.drop(id_column) if ends.isin(ids).mean() < 0.5 else []
-    for name in columns:
+    if ends.isin(ids).mean() >= 0.5:
+        return ""
+    for name in nodes.frame.columns.drop(id_column):
         values = nodes.texts(name)
         if values.is_unique and float(ends.isin(values).mean()) > 0.5:
             return (
