@@ -25,3 +25,22 @@ def test_settings_of_any_length_fit(count, value, tmp_path, capsys):
     assert max(map(len, said.splitlines())) <= 100
     section = said.partition("what differs")[2].split()
     assert "model.dim:" in section
+
+
+def test_runs_that_have_not_finished_are_named(tmp_path, capsys):
+    config = {
+        "model": {"_target_": "curvlab.models.graph_network.GCN", "name": "gcn"},
+        "dataset": {"name": "cora", "metric": "accuracy"},
+    }
+    fields = {"dataset": "cora", "task": "node_classification", "wall_seconds": 1.0}
+    for seed, status in enumerate(("finished", "diverged", "finished", "out_of_memory")):
+        score = 70.0 if status == "finished" else None
+        own = result(config | {"seed": seed}, **fields, seed=seed, score=score, status=status)
+        own.write(tmp_path / f"seed{seed}")
+    assert main([str(tmp_path)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    left_out = [line for line in said if line.startswith("left out: ")]
+    assert left_out == [
+        f"left out: {tmp_path}/seed1 (diverged)",
+        f"left out: {tmp_path}/seed3 (out of memory)",
+    ]

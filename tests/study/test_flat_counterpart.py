@@ -4,6 +4,7 @@ import pytest
 
 from composing import composed
 from curvlab.cli.overrides import check_overrides
+from curvlab.config.validation import validate
 from curvlab.errors import UsageError
 from curvlab.results.identity import built, stored_config
 from curvlab.study.flat_counterpart import models_in_spaces
@@ -31,6 +32,17 @@ def test_counterparts_differ_in_nothing_but_the_space(model, spaces):
         assert part == parts[0]
     assert {one.dim for one in found.values()} == {8}
     assert all(part["seed"] == 3 for part in parts)
+
+
+def test_a_study_sets_the_rate_of_curvatures_that_its_file_has():
+    found = in_spaces("kappa_gcn", "dataset=grid")
+    rates = {one.config(0).optimizer.curvature_lr for one in found.values()}
+    assert rates == {0.03}
+
+
+def test_a_key_that_nothing_reads_is_refused():
+    with pytest.raises(UsageError, match=r"study\.words is not an option of a study, which has"):
+        validate(composed("study=spaces", "+study.words=[a]"))
 
 
 def test_a_model_without_a_flat_counterpart_is_refused():

@@ -4,9 +4,10 @@ curvlab compare outputs/runs/node_classification/cora/{gcn,hgcn}
 curvlab compare 'outputs/runs/*/cora/hgcn/*' --output hgcn.csv
 
 RUN is the folder of a run, a folder above runs, or a glob. Runs that differ only in their seed are
-one row. The paired t-test compares each row with the first over their common seeds. The claim that
-a row is above the first is confirmed, contradicted (it is below), level, or undecided, with the
-number of further seeds that would decide it.
+one row; runs that have not finished are named and left out. The paired t-test compares each row
+with the first over their common seeds. The claim that a row is above the first is confirmed,
+contradicted (it is below), level, or undecided, with the number of further seeds that would decide
+it.
 """
 
 import argparse
@@ -106,8 +107,15 @@ def _results(names: Sequence[str]) -> list[Result]:
         if not matches:
             raise UsageError(f"{name} holds no run: name the folder of a run, or one above runs")
         files |= {file.resolve(): file for file in matches}
-    results = (read_result(file.parent) for file in files.values())
-    return [result for result in results if result is not None]
+    results = []
+    for file in files.values():
+        result = read_result(file.parent)
+        if result is not None and result.status == "finished":
+            results.append(result)
+        else:
+            why = "it cannot be read" if result is None else result.status.replace("_", " ")
+            print(f"left out: {file.parent} ({why})")
+    return results
 
 
 main = Verb("compare", __doc__, _compare)

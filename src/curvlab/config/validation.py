@@ -43,6 +43,17 @@ def check_options(config: DictConfig) -> None:
             _check_value(key, option, value)
 
 
+def check_keys(config: DictConfig) -> None:
+    """Refuse unknown keys of a search or a study, which nothing would read."""
+    for group in ("search", "study"):
+        known = options_of(GROUPS[group])
+        for name in config.get(group) or ():
+            if name not in known:
+                raise UsageError(
+                    f"{group}.{name} is not an option of a {group}, which has {', '.join(known)}"
+                )
+
+
 def check_setting(key: str, config: DictConfig, value: Any) -> None:
     """Check one value that replaces another one."""
     path, _, name = key.rpartition(".")
@@ -98,8 +109,8 @@ def decides(key: str, config: Mapping[str, Any]) -> bool:
 def validate(config: DictConfig) -> None:
     """Check values and combinations of a resolved configuration; the first fault is raised."""
     # The data set's tasks come first: other values depend on data set and task.
-    rules = (_task_of_dataset, check_options, _model, check_space, _batching, _selection)
-    for rule in (*rules, check_machine):
+    rules = (_task_of_dataset, check_keys, check_options, _model, check_space, _batching)
+    for rule in (*rules, _selection, check_machine):
         rule(config)
 
 

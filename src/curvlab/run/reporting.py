@@ -15,7 +15,7 @@ from curvlab.results.folder import TRACEBACK
 from curvlab.results.references import format_references, format_score
 from curvlab.results.result import FILE, Result, read_result
 from curvlab.results.splits import drawn
-from curvlab.statistics import FEWEST_SPREAD, Draw, split_means, summarise
+from curvlab.statistics import FEWEST_SPREAD, Draw, decimals, split_means, summarise
 
 SHOWN_CURVATURES = 16
 REPORTED_AT_RIM = 0.01  # share of points at the rim of a ball from which the report mentions it
@@ -75,13 +75,14 @@ def means_over_seeds(folders: Iterable[Path]) -> None:
             continue
         means = split_means(scores)
         summary = summarise(means)
-        spread = f"± {summary.student_pm:.2f} (95 % interval of the mean, Student's t)"
+        digits = decimals(means)
+        spread = f"± {summary.student_pm:.{digits}f} (95 % interval of the mean, Student's t)"
         if len(means) < FEWEST_SPREAD:
-            spread = f"({', '.join(f'{score:.2f}' for score in means)})"
+            spread = f"({', '.join(f'{score:.{digits}f}' for score in means)})"
         count = f"{names[place]}, {len(scores)} seeds"
         if len(means) < len(scores):
             count += f" on {len(means)} splits"
-        say(f"{count}: {summary.mean:.2f} {spread}, {relative_path(place)}")
+        say(f"{count}: {summary.mean:.{digits}f} {spread}, {relative_path(place)}")
 
 
 def report_run(result: Result, folder: Path, already: bool = False, in_sweep: bool = False) -> None:

@@ -18,6 +18,7 @@ from omegaconf import DictConfig, open_dict
 
 from curvlab.analysis.graph_facts import graph_facts
 from curvlab.config.resolvers import register_resolvers
+from curvlab.config.validation import check_keys
 from curvlab.errors import UsageError
 from curvlab.program import format_time
 from curvlab.results.folder import TRACEBACK, RunDirectory
@@ -49,6 +50,7 @@ COSTS = {
 
 def study(command: Command) -> Result:
     """Run a study and write its answer; finished runs are not repeated."""
+    check_keys(command.config)
     folder = RunDirectory(Path(HydraConfig.get().runtime.output_dir))
     result = command.initial_result()
     result.experiment = "study"
