@@ -41,7 +41,7 @@ def test_a_finished_run_is_added_with_its_curves_and_is_read_as_its_folder(resul
     (source / RUN / "metrics.csv").write_text("step,loss\n0,1.5\n")
     done = add_runs(source, into)
     assert (done.added, done.refused) == ([RUN], {})
-    assert done.text() == "fpst/fig3: 1 runs added\n"
+    assert done.text() == "fpst/fig3: 1 run added\n"
     assert [path.name for path in into.rglob("*") if path.is_file()] == ["fig3.jsonl.gz"]
     assert read_result(into / RUN) == result
     assert text_of(into / RUN / "metrics.csv") == "step,loss\n0,1.5\n"
@@ -59,6 +59,43 @@ def test_a_run_replaces_only_one_of_another_identity(result, folders, identity, 
     store(replace(result, score=10.0), source)
     add_runs(source, into)
     assert read_result(into / RUN).score == score
+
+
+def changed(result, **values):
+    """A run with other values of the trainer than the table has."""
+    config = {**result.config, "trainer": {**result.config["trainer"], **values}}
+    words = [f"trainer.{name}={value}" for name, value in values.items()]
+    return replace(
+        result, config=config, config_hash=identity_hash(config, result.revisions)
+    ), words
+
+
+def test_a_trial_does_not_replace_a_run_of_the_protocol(result, folders):
+    source, into = folders
+    store(result, source)
+    add_runs(source, into)
+    trial, words = changed(result, max_steps=25)
+    store(replace(trial, changed=words), source)
+    done = add_runs(source, into)
+    assert done.added == []
+    assert done.refused == {
+        RUN: "it has trainer.max_steps=25, which the stored run in its place does not have"
+    }
+    assert read_result(into / RUN).config_hash == result.config_hash
+
+
+def test_a_run_of_the_protocol_replaces_a_trial_and_the_text_says_so(result, folders):
+    source, into = folders
+    trial, words = changed(result, max_steps=25)
+    store(replace(trial, changed=words), source)
+    other = RUN.replace("seed0", "seed1")
+    store(result, source, other)
+    assert add_runs(source, into).text() == "fpst/fig3: 2 runs added\n"
+    longer, words = changed(result, max_steps=25, steps_per_epoch=5)
+    store(replace(longer, changed=words[:1]), source)  # the same deviation, of another version
+    assert add_runs(source, into).text() == "fpst/fig3: 1 run added, 1 in place of stored ones\n"
+    store(result, source)
+    assert add_runs(source, into).replaced == [RUN]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from omegaconf import OmegaConf
+
 from curvlab.results.costs import FILE as COSTS
 from curvlab.results.costs import write_costs
 from curvlab.results.identity import identity_hash, outdated_classes
@@ -19,21 +21,36 @@ ROW_FILES = ("metrics.csv", "routing.csv")  # files that a row keeps of a run's 
 
 @dataclass
 class Added:
-    """Added runs, `PAPER/TABLE/RUN`, and refused ones with their reasons."""
+    """Added runs, `PAPER/TABLE/RUN`, and refused ones with their reasons.
+
+    Attributes:
+        added: all runs that are in the tables now.
+        replaced: those of them in whose place another run was.
+        refused: reasons by run.
+    """
 
     added: list[str] = field(default_factory=list)
+    replaced: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
         """One line for each table, and one for each refused run."""
         tables = Counter("/".join(run.split("/")[:2]) for run in self.added)
-        lines = [f"{table}: {count} runs added" for table, count in sorted(tables.items())]
+        lines = []
+        for table, count in sorted(tables.items()):
+            line = f"{table}: {count} run{'s' * (count > 1)} added"
+            old = sum(run.startswith(f"{table}/") for run in self.replaced)
+            lines.append(f"{line}, {old} in place of stored ones" if old else line)
         lines += [f"{run}: not added, {reason}" for run, reason in self.refused.items()]
         return "\n".join(lines or ["nothing was added"]) + "\n"
 
 
 def add_runs(source: Path, target: Path) -> Added:
-    """Add the runs of a folder to tables of runs; a stored run of the same identity stays."""
+    """Add the runs of a folder to tables of runs.
+
+    A stored run of the same identity stays. Another one is replaced, unless the new run leaves the
+    table's protocol where the stored one does not.
+    """
     result = Added()
     runs = (path.parent for path in result_files(source) if path.is_file())
     for table, folders in groupby(runs, key=lambda run: Path(*run.relative_to(source).parts[:2])):
@@ -43,14 +60,18 @@ def add_runs(source: Path, target: Path) -> Added:
         for folder in folders:
             run = folder.relative_to(source / table).as_posix()
             new = read_result(folder)
+            stored = rows.get(run)
             reason = _objection(new, table.as_posix()) or _other_device(new, run, rows)
+            reason = reason or _deviates(new, stored)
             if new is None or reason:
                 result.refused[f"{table}/{run}"] = reason
-            elif rows.get(run, {}).get("config_hash") != new.config_hash:
+            elif stored is None or stored["config_hash"] != new.config_hash:
                 texts = {name: text_of(folder / name) for name in ROW_FILES}
                 files = {name: text for name, text in texts.items() if text is not None}
                 rows[run] = {RUN: run, **asdict(new), FILES: files}
                 added.append(f"{table}/{run}")
+                if stored is not None:
+                    result.replaced.append(f"{table}/{run}")
         if added:
             write_rows(file, rows.values())
         result.added += added
@@ -78,6 +99,22 @@ def _objection(result: Result | None, table: str) -> str:
     if outdated:
         return f"it is of {', '.join(outdated)}, which has changed"
     return ""
+
+
+def _deviates(result: Result | None, stored: Mapping[str, Any] | None) -> str:
+    """Why a run may not replace a stored one: by overrides of the protocol that are its own."""
+    if result is None or stored is None:
+        return ""
+    new = OmegaConf.create(result.config)
+    old = OmegaConf.create(stored["config"])
+    changed = []
+    for override in result.changed:
+        key = override.partition("=")[0]
+        if OmegaConf.select(new, key) != OmegaConf.select(old, key):
+            changed.append(override)
+    if not changed:
+        return ""
+    return f"it has {' '.join(changed)}, which the stored run in its place does not have"
 
 
 def _other_device(result: Result | None, run: str, rows: Mapping[str, Mapping[str, Any]]) -> str:
