@@ -179,7 +179,7 @@ def written_rows(order, header="", separator="\t"):
 def read(tmp_path):
     """`read(text, key=value, ...)`: the named triples of a file, and the line on them."""
 
-    def of_file(text, **options):
+    def read_text(text, **options):
         (tmp_path / "facts.tsv").write_text(text)
         source = TripleFolder(
             str(tmp_path / "facts.tsv"), test_share=0.1, valid_share=0.1, **options
@@ -189,7 +189,7 @@ def read(tmp_path):
         rows = triples[["head", "relation", "tail"]].itertuples(index=False, name=None)
         return sorted(rows), line.strip()
 
-    return of_file
+    return read_text
 
 
 WORDS = {"h": "head", "r": "relation", "t": "tail"}

@@ -344,7 +344,7 @@ def test_names_of_columns_may_be_in_a_comment(folder, separator):
 )
 def test_a_table_of_nodes_without_names_is_refused(folder, nodes, word):
     refused = sentence(folder({"edges.csv": EDGES, "nodes.csv": nodes}).load)
-    assert refused.match(f".*nodes.csv has no names of columns: {word}")
+    assert refused.match(f".*nodes.csv does not name its columns: {word}")
 
 
 @pytest.mark.parametrize("header", ["id,x,1", "dan,class,3", "word,0,1", "node,red,blue"])

@@ -225,7 +225,7 @@ def test_a_damaged_archive_is_refused(read, tmp_path):
 @pytest.mark.parametrize("header", ["", "from,sign,to,w\n", "x,y,z,w\n"])
 @pytest.mark.parametrize("ends", [None, [1, 3], [3, 1]])
 def test_arrows_point_at_the_second_end_or_the_first(read, separator, header, ends):
-    """Per line; `ends` in the other order turns all of them."""
+    """Per line; `ends` in reverse turns all of them."""
     rows = [
         ("a", "->", "b"),
         ("c", "<-", "b"),

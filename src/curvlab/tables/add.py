@@ -24,8 +24,8 @@ class Added:
     """Added runs, `PAPER/TABLE/RUN`, and refused ones with their reasons.
 
     Attributes:
-        added: all runs that are in the tables now.
-        replaced: those of them in whose place another run was.
+        added: runs that are in the tables now.
+        replaced: added runs in whose place another one was.
         refused: reasons by run.
     """
 

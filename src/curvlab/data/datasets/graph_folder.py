@@ -11,11 +11,11 @@ from torch_geometric.data import Data
 
 from curvlab.data.datasets.graph_tables import TableGraph
 from curvlab.data.readers.column_names import columns_by_role
-from curvlab.data.readers.edge_headers import read_header
+from curvlab.data.readers.edge_headers import commented_names, read_header
 from curvlab.data.readers.edge_lists import edge_columns
 from curvlab.data.readers.endings import refuse_ending, say_unread
 from curvlab.data.readers.tables import Table, check_file, read_table
-from curvlab.data.readers.texts import Separator, split_lines
+from curvlab.data.readers.texts import Separator
 from curvlab.errors import UsageError
 from curvlab.options import UserFile
 
@@ -127,7 +127,7 @@ def named_nodes(nodes: Table, edges: Table, id_column: str | None) -> Table:
         return nodes
     if nodes.frame.empty:
         return nodes.with_header()
-    names = _commented_names(nodes)
+    names = commented_names(nodes, _name_nodes)
     if names:
         return nodes.replace(frame=nodes.frame.set_axis(names, axis=1), headed=True)
     first = [*nodes.frame.iloc[0].fillna("").str.strip()]
@@ -142,7 +142,7 @@ def named_nodes(nodes: Table, edges: Table, id_column: str | None) -> Table:
             if word and (is_end or is_repeated):
                 reason = f"is an id in {edges.path.name}" if is_end else "is also a value below"
                 raise UsageError(
-                    f"{nodes.path} has no names of columns: {word!r} in its first line {reason}; "
+                    f"{nodes.path} does not name its columns: {word!r} in its first line {reason}; "
                     "write names above it, as in id,label,age."
                 )
     return nodes.with_header()
@@ -157,12 +157,9 @@ def _is_end(word: str, column: "pd.Series[str]", edges: Table) -> bool:
     return float(column.isin(ends).mean()) >= 0.5
 
 
-def _commented_names(table: Table) -> list[str]:
-    """Names of all columns in the last comment, if they name ids; or none."""
-    comment = "".join(table.comments[-1:]).strip()
-    names = [name.strip() for name in split_lines([comment], table.form[0].split()[1])[0]]
-    has_all = len(names) == len({*names}) == table.frame.shape[1]
-    return names if has_all and "id" in columns_by_role(names) else []
+def _name_nodes(names: Sequence[str], count: int) -> bool:
+    """Whether names are those of `count` columns, one of ids among them."""
+    return len(names) == len({*names}) == count and "id" in columns_by_role(names)
 
 
 def features_of(path: Path) -> np.ndarray:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from curvlab.data.datasets.labelled import GIVEN_MASKS
+from curvlab.data.datasets.labelled import GIVEN_MASKS, missing_mask
 from curvlab.data.datasets.own_graph import OwnGraph
 from curvlab.data.readers.column_names import columns_by_role
 from curvlab.data.readers.ids import plain_ids, two_forms, write_alike
@@ -259,11 +259,9 @@ class TableGraph(OwnGraph, ABC):
             return {}
         lacking = [part for part in GIVEN_MASKS if part not in columns]
         if lacking:
-            nodes.faults.append(
-                f"{nodes.path} has a column {next(iter(columns.values()))!r} and none that is "
-                f"called {lacking[0].removeprefix('given_')}_mask: add it, or drop the split by "
-                f"ignore=[{','.join(map(str, columns.values()))}]"
-            )
+            names = [f"{part.removeprefix('given_')}_mask" for part in lacking]
+            fault = missing_mask(str(nodes.path), [*columns.values()], names)
+            nodes.faults.append(f"{fault} ignore=[{','.join(columns.values())}]")
             return {}
         masks = {}
         for part in GIVEN_MASKS:

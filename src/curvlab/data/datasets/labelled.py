@@ -19,7 +19,7 @@ GIVEN_MASKS = ("given_train", "given_val", "given_test")
 
 
 def missing_mask(title: str, there: Sequence[str], lacking: Sequence[str]) -> str:
-    """What is said of a split of which a mask is missing; the way to drop it continues."""
+    """The refusal of a split without one of its masks, up to the way to drop the split."""
     return (
         f"{title} has {there[0]} and none that is called {lacking[0]}: add it, or drop the split by"
     )

@@ -1,7 +1,7 @@
 """Headers of lists of edges: whether the first line names the columns."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ def read_header(table: Table, header: bool | None, nodes: Table | None = None) -
     below = table.frame.iloc[1:]
     is_guess = False
     if header is None:
-        names = _commented_header(table)
+        names = commented_names(table, _name_ends)
         if names:
             renamed = dict(zip(table.frame.columns, names, strict=False))
             frame = table.frame.rename(columns=renamed)
@@ -138,8 +138,18 @@ def _pairs_are_rare(below: pd.DataFrame) -> bool:
     return float(is_pair.mean()) < RARE
 
 
-def _commented_header(table: Table) -> list[str]:
-    """Names in the last comment, if they name two ends and are not more than the columns."""
+def _name_ends(names: Sequence[str], count: int) -> bool:
+    """Whether names are those of two ends, and perhaps of further ones of `count` columns."""
+    return 1 < len(names) <= count and bool(find_ends(names))
+
+
+def commented_names(table: Table, are_names: Callable[[Sequence[str], int], bool]) -> list[str]:
+    """Names of columns in the last comment of a table; empty if there are none.
+
+    Args:
+        table: The table.
+        are_names: Whether words can be the names of the table's columns, from their number.
+    """
     comment = "".join(table.comments[-1:]).strip()
     if not comment:
         return []
@@ -147,6 +157,6 @@ def _commented_header(table: Table) -> list[str]:
     for candidate in (separator, "tab", "comma", "space"):
         (fields,) = split_lines([comment], candidate)
         names = [field.strip() for field in fields]
-        if 1 < len(names) <= table.frame.shape[1] and find_ends(names):
+        if are_names(names, table.frame.shape[1]):
             return names
     return []

@@ -37,7 +37,7 @@ SHARED = 0.5
 """Share of a column's values that the column of the opposite end also has."""
 
 ROWS_PER_ID = 1.5
-"""Rows per id in the other columns from which a column that counts is taken to number the rows."""
+"""Least number of edges per node for which a first column of 1, 2, 3 ... numbers the edges."""
 
 
 def edge_columns(
@@ -179,7 +179,7 @@ def _refuse_matrix(table: Table) -> None:
 
 
 def _names_of_matrix(table: Table) -> int:
-    """The number of columns that are called as the rows are, if the others have numbers; or 0."""
+    """The number of nodes of a matrix whose rows and columns have the same names, or 0."""
     frame = table.frame
     if not table.headed:  # a name recurs in the first column, so that the line was not a header
         first = [*frame.iloc[0].fillna("").str.strip()]

@@ -351,8 +351,8 @@ def _parse(path: Path, text: str, separator: str, quoted: bool, plain: bool) -> 
 def _even_rows(rows: Sequence[list[str]], plain: bool) -> list[list[str]] | None:
     """Rows of one length; None if they differ by more than empty fields at the end or a row's name.
 
-    R names rows in a first column of which the header has no name. Unless `plain`, a first line
-    whose words occur below is no such header.
+    R writes names of rows in a first column, which the header does not name. Unless `plain`, a
+    first line whose words occur below is no such header.
     """
     stripped = [_without_empty_end(row) for row in rows]
     first = next((i for i, row in enumerate(stripped) if row), 0)
