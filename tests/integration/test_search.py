@@ -22,6 +22,7 @@ from curvlab.cli.overrides import check_overrides
 from curvlab.config import resolvers
 from curvlab.config.compose import compose
 from curvlab.errors import DivergedError, UsageError
+from curvlab.results.identity import stored_config
 from curvlab.results.result import read_result
 from curvlab.run.command import Command
 from curvlab.search.adopt import adopt, ranking
@@ -421,6 +422,37 @@ def test_a_search_on_other_draws_or_by_another_metric_becomes_no_recipe(
     search_here(*SEARCH, word)
     with pytest.raises(UsageError, match=answer):
         adopt(folder, configs, force=True)
+
+
+def test_a_recipe_has_what_all_trials_had_by_the_command(search_here, scored, folder, configs):
+    """The configuration with the recipe is that of the winner's command, but for its steps."""
+    free = ("search.space.model.dropout=null", "search.space.model.dim=null")
+    fixed = ("model.dropout=0.3", "model.dim=48", "optimizer.lr=0.05", "trainer.max_steps=40")
+    result = search_here(*SEARCH, *free, *fixed)
+    adopt(folder, configs)
+    recipe = yaml.safe_load((configs / "recipe/node_classification/gcn.yaml").read_text())[KEY]
+    assert recipe["optimizer"]["lr"] == 0.05
+    assert (recipe["model"]["dim"], recipe["model"]["dropout"]) == (48, 0.3)
+    assert "trainer" not in recipe
+    words = shlex.split(search_run.winner_command(read_study(folder), result))[2:]
+    by_command = stored_config(composing.composed(*words))
+    by_recipe = stored_config(composing.composed("model=gcn", *GRAPH, configs=configs))
+    for part in ("model", "optimizer", "task"):
+        assert by_recipe[part] == by_command[part]
+
+
+def test_a_search_with_another_optimizer_becomes_no_recipe(search_here, scored, folder, configs):
+    search_here(*SEARCH, "optimizer=adagrad")
+    with pytest.raises(UsageError, match=r"another optimizer than the default.*optimizer=adagrad"):
+        adopt(folder, configs)
+
+
+def test_the_command_of_a_winner_has_null_and_no_words_of_the_search(search_here, scored, folder):
+    space = "+search.space.optimizer.lr=[0.001,0.01]"
+    result = search_here(*SEARCH, space, "+search.space.trainer.gradient_clip=[null]")
+    command = search_run.winner_command(read_study(folder), result)
+    assert "search" not in command
+    assert "trainer.gradient_clip=null" in command.split()
 
 
 WEBKB = ("texas", "cornell", "wisconsin")

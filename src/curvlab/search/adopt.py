@@ -16,7 +16,7 @@ from curvlab.config.compose import compose
 from curvlab.config.folder import EARLIER_PROVENANCE, PROVENANCE
 from curvlab.config.resolvers import LINKS, name_of_recipe, recipe_name
 from curvlab.config.trust import check
-from curvlab.config.validation import DECISIVE
+from curvlab.config.validation import DECISIVE, leaves
 from curvlab.errors import UsageError
 from curvlab.files import atomic_write
 from curvlab.results.identity import canonical, stored_config
@@ -26,6 +26,9 @@ from curvlab.search.journal import read_study
 from curvlab.search.run import COMMAND, COMMIT, has_no_name, winner_command
 from curvlab.search.space import search_seeds
 from curvlab.search.trials import SCORES, best_first, count_states, finished_trials, minutes
+
+FIXED = ("model", "manifold", "task", "batching", "optimizer")
+"""Parts of a configuration that a search can fix and a recipe can set."""
 
 
 def adopt(folder: Path, configs: Path, force: bool = False, into: str = "") -> str:
@@ -63,7 +66,8 @@ def adopt(folder: Path, configs: Path, force: bool = False, into: str = "") -> s
             f"{subject} is on a graph that the command names by its path, and a recipe "
             f"needs a data set's name; to train the winner: {winner_command(study, result)}"
         )
-    new = _recipe(result, study, _default_config(folder, result, configs))
+    default = _default_config(folder, result, configs)
+    new = _recipe(result, study, default, _fixed_values(folder, result, default, trials[0].params))
     split = result.config.get("split")
     split_name = split["name"] if split else None
     key = name_of_recipe(result.task, result.dataset, split_name)
@@ -174,12 +178,40 @@ def _score(provenance: dict[str, Any]) -> str:
     return f"validation {validation['metric']} {validation['mean']:.2f}"
 
 
-def _recipe(result: Result, study: optuna.Study, default: dict[str, Any]) -> CommentedMap:
+def _fixed_values(
+    folder: Path, result: Result, default: dict[str, Any], params: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Values that all trials had and that are not the default, such as `model.dim=48`.
+
+    Steps and patience belong to the search, whose command the recipe has.
+    """
+    fixed: dict[str, Any] = {}
+    for group in FIXED:
+        searched = dict(leaves(result.config.get(group) or {}, f"{group}."))
+        current = dict(leaves(default.get(group) or {}, f"{group}."))
+        for key in sorted(searched.keys() | current.keys()):
+            is_tried = any(f"{key}.".startswith(f"{param}.") for param in params)
+            if is_tried or canonical(searched.get(key)) == canonical(current.get(key)):
+                continue
+            if key.endswith("_target_") or not searched.keys() & current.keys() >= {key}:
+                raise UsageError(
+                    f"the search in {relative_path(folder)} had another {group} than the default, "
+                    f"by {key}, which a recipe cannot set: train its winner by "
+                    f"{winner_command(read_study(folder), result)}"
+                )
+            fixed[key] = searched[key]
+    check(fixed, relative_path(folder))
+    return fixed
+
+
+def _recipe(
+    result: Result, study: optuna.Study, default: dict[str, Any], fixed: Mapping[str, Any]
+) -> CommentedMap:
     """Values of the winner that differ from the default, with their provenance."""
     winner = best_first(study)[0]
     values = OmegaConf.create()
     defaults = OmegaConf.create(default)
-    for key, value in winner.params.items():
+    for key, value in {**fixed, **winner.params}.items():
         if OmegaConf.select(defaults, key) != value:
             OmegaConf.update(values, key, value)
     provenance = _provenance(result, study)

@@ -19,6 +19,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from optuna.trial import TrialState
 
 from curvlab.callbacks import FiniteGuard
+from curvlab.checked import format_value
 from curvlab.config.building import build
 from curvlab.config.validation import validate
 from curvlab.errors import UsageError, error_sentence
@@ -293,7 +294,7 @@ def has_no_name(result: Result) -> bool:
 def winner_command(study: optuna.Study, result: Result) -> str:
     """The command that trains the winner of a search."""
     overrides = shlex.split(study.user_attrs[COMMAND])[2:]
-    overrides = [o for o in overrides if o != "-m" and not o.startswith("search")]
+    overrides = [o for o in overrides if o != "-m" and not o.lstrip("+~").startswith("search")]
     if not any(override.startswith("model=") for override in overrides):
         overrides.insert(0, f"model={result.model}")
     winner = _as_overrides(best_first(study)[0].params)
@@ -301,8 +302,4 @@ def winner_command(study: optuna.Study, result: Result) -> str:
 
 
 def _as_overrides(params: Mapping[str, Any]) -> str:
-    overrides = list[str]()
-    for key, value in params.items():
-        text = str(value).lower() if isinstance(value, bool) else value
-        overrides.append(f"{key}={text}")
-    return " ".join(overrides)
+    return " ".join(f"{key}={format_value(value)}" for key, value in params.items())
