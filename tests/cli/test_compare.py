@@ -44,3 +44,46 @@ def test_runs_that_have_not_finished_are_named(tmp_path, capsys):
         f"left out: {tmp_path}/seed1 (diverged)",
         f"left out: {tmp_path}/seed3 (out of memory)",
     ]
+
+
+def test_each_row_stands_beside_its_own_reference(tmp_path, capsys):
+    """Two splits have the same seeds; the second model is on the first split, too."""
+    model = {"_target_": "curvlab.models.graph_network.GCN", "name": "gcn"}
+    fields = {"dataset": "cora", "task": "node_classification", "wall_seconds": 1.0}
+    for draw, dim, majority in ((1, 8, 50.0), (1, 4, 50.0), (2, 8, 30.0)):
+        for seed in (0, 1, 2):
+            config = {
+                "model": model | {"dim": dim},
+                "dataset": {"name": "cora", "metric": "accuracy"},
+                "split": {"_target_": "curvlab.data.splits.nodes.GivenSplit", "draw": draw},
+                "task": {"metric": "accuracy"},
+                "seed": seed,
+            }
+            own = result(
+                config, **fields, seed=seed, score=70.0, references={"majority": majority + seed}
+            )
+            own.write(tmp_path / f"{draw}-{dim}" / f"seed{seed}")
+    folders = [str(tmp_path / name) for name in ("1-8", "1-4", "2-8")]
+    assert main(folders[:2]) == 0
+    said = capsys.readouterr().out
+    assert "\nreference: majority 51.0\n" in said
+    assert "says nothing" not in said
+    assert main(folders) == 0
+    said = capsys.readouterr().out
+    assert "\nreference of 1, 2: majority 51.0\nreference of 3: majority 31.0\n" in said
+    assert "their difference says nothing" in said
+
+
+def test_a_default_is_shown_by_its_value(tmp_path, capsys):
+    """The class's default, 16, may be what the user has set."""
+    for dim in (16, 32):
+        config = {
+            "model": {"_target_": "curvlab.models.graph_network.GCN", "name": "gcn", "dim": dim},
+            "dataset": {"name": "cora", "metric": "accuracy"},
+            "seed": 0,
+        }
+        fields = {"dataset": "cora", "task": "node_classification", "wall_seconds": 1.0}
+        result(config, **fields, seed=0, score=70.0).write(tmp_path / str(dim))
+    assert main([str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert "model.dim: 16 (dim=16); 32 (dim=32)" in said

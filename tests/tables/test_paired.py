@@ -30,7 +30,7 @@ def test_seeds_are_one_group_and_options_tell_groups_apart():
     first, second = group_runs(runs)
     assert first.scores == {0: 80, 1: 81}
     assert second.scores == {0: 70, 1: 71}
-    assert (first.label, second.label) == ("dim=default", "dim=8")
+    assert (first.label, second.label) == ("dim=16", "dim=8")
     assert second.settings == {"model.dim": 8}
 
 

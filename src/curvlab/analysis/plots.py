@@ -83,7 +83,8 @@ def _models(runs: Sequence[Path]) -> list[str]:
         results = {i: read_result(runs[i]) for i in range(len(runs)) if labels[i] == label}
         known = {i: result for i, result in results.items() if result is not None}
         settings = differing_settings(list(known.values()))
-        for i, texts in zip(known, map(setting_texts, settings), strict=True):
+        for (i, result), own in zip(known.items(), settings, strict=True):
+            texts = setting_texts(own, result.config)
             if texts:
                 models[i] += f" ({', '.join(texts)})"
     return models

@@ -20,6 +20,7 @@ from curvlab.cli.verbs import Verb, add_spreadsheet_argument, show, write
 from curvlab.errors import UsageError
 from curvlab.results.references import format_references, mean_references
 from curvlab.results.result import Result, read_result, result_files
+from curvlab.results.settings import setting_text
 from curvlab.statistics import count_of_runs
 from curvlab.tables.paired import Group, comparison, group_runs
 from curvlab.tables.render import decimal, plus_minus
@@ -31,7 +32,7 @@ LONGEST_LABEL = 12
 def _compare(args: argparse.Namespace) -> None:
     groups = group_runs(_results(args.runs))
     table = comparison(groups)
-    example = next(iter(groups[0].runs.values()))
+    example = groups[0].example
     title = example.task if "dataset.name" in table else f"{example.task} on {example.dataset}"
     names = _names(groups)
     rows = table[["runs"]].copy()
@@ -54,7 +55,7 @@ def _compare(args: argparse.Namespace) -> None:
     for name, group in zip(names, groups, strict=True):
         if name != group.label:
             print(f"{name}: {group.label}")
-    _print_references(groups)
+    _print_references(groups, names)
     if len(groups) > 1:
         margin = table["margin"].iloc[0]
         print(f"level: the interval of the difference lies within {margin:g}, else undecided")
@@ -78,25 +79,36 @@ def _differences(groups: Sequence[Group], names: Sequence[str]) -> Iterator[str]
     for key in groups[0].settings:
         names_by_value: dict[str, list[str]] = {}
         for name, group in zip(names, groups, strict=True):
-            value = group.settings[key]
-            text = "default" if value is None else str(value)
+            text = setting_text(group.settings, key, group.example.config)
             names_by_value.setdefault(text, []).append(name)
         parts = [f"{value} ({', '.join(users)})" for value, users in names_by_value.items()]
         values = "; ".join(parts)
         yield from wrap(f"{key}: {values}", WIDTH, subsequent_indent="    ", initial_indent="  ")
 
 
-def _print_references(groups: Sequence[Group]) -> None:
-    """Print the reference points of the runs, for each data set."""
-    by_dataset: dict[str, list[Result]] = {}
-    for group in groups:
-        for run in group.runs.values():
-            by_dataset.setdefault(run.dataset, []).append(run)
-    for dataset, runs in by_dataset.items():
-        points = mean_references(runs)
-        if points:
-            where = f" on {dataset}" if len(by_dataset) > 1 else ""
-            print(f"reference{where}: {format_references(points)}")
+def _print_references(groups: Sequence[Group], names: Sequence[str]) -> None:
+    """Print the reference points of the runs, for each data set and for groups that share them."""
+    shared: dict[str, list[tuple[list[str], dict[int, Result]]]] = {}
+    for name, group in zip(names, groups, strict=True):
+        sharing = shared.setdefault(group.example.dataset, [])
+        runs = {seed: run for seed, run in group.runs.items() if run.references}
+        for users, others in sharing:
+            common = runs.keys() & others.keys()
+            if common and all(runs[s].references == others[s].references for s in common):
+                users.append(name)
+                others |= runs
+                break
+        else:
+            sharing.append(([name], runs))
+    for dataset, sharing in shared.items():
+        where = f" on {dataset}" if len(shared) > 1 else ""
+        for users, runs in sharing:
+            of = f" of {', '.join(users)}" if len(sharing) > 1 else ""
+            points = mean_references(runs.values())
+            if points:
+                print(f"reference{of}{where}: {format_references(points)}")
+        if sum(bool(runs) for _, runs in sharing) > 1:
+            print("these rows were scored on other nodes or queries: their difference says nothing")
 
 
 def _results(names: Sequence[str]) -> list[Result]:

@@ -34,8 +34,12 @@ if TYPE_CHECKING:
 
 
 def _predict(args: argparse.Namespace) -> None:
+    from curvlab.tasks.predictions import refuse_unused  # torch
+
     run = curvlab.load(args.run, trust=args.trust)
     query = {name: getattr(args, name) for name in ("k", "known", "unlabelled")}
+    if any((args.pairs, args.head, args.relation, args.tail)):
+        refuse_unused(["queries"], run.task.predicts_by, run.config.task.name)
     with print_if_slow(f"predicting with {run.config.model.label} on {run.config.dataset.label}"):
         graph = graph_in(args.data, run)
         table = run.predict(graph, nodes=args.node, queries=_queries(args), **query)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pandas as pd
 
+from curvlab.checked import format_value
 from curvlab.config.validation import leaves
-from curvlab.results.identity import built, canonical
+from curvlab.results.identity import Node, built, canonical
 from curvlab.results.result import Result
 
 
@@ -24,19 +25,28 @@ def differing_settings(results: Sequence[Result]) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in setting.items()} for setting in differing]
 
 
-def setting_texts(settings: Mapping[str, Any]) -> list[str]:
+def setting_texts(settings: Mapping[str, Any], config: Node) -> list[str]:
     """Settings in words, such as `dim=32`, without names; revisions if nothing else differs."""
     texts = []
     of_versions = []
-    for key, value in settings.items():
+    for key in settings:
         last = key.rpartition(".")[2]
-        text = str(value).rpartition(".")[2] if last == "_target_" else value
-        words = f"{last}={'default' if value is None else text}"
+        text = setting_text(settings, key, config)
+        if last == "_target_":
+            text = text.rpartition(".")[2]
         if last in ("revision", "transforms"):
-            of_versions.append(words)
+            of_versions.append(f"{last}={text}")
         elif last != "name":
-            texts.append(words)
+            texts.append(f"{last}={text}")
     return texts or of_versions
+
+
+def setting_text(settings: Mapping[str, Any], key: str, config: Node) -> str:
+    """One of a run's settings in words; a default as its configuration has it."""
+    value = settings[key]
+    if value is None:
+        value = flatten(config).get(key, "default")
+    return format_value(value)
 
 
 def _describe(result: Result) -> dict[str, Any]:

@@ -32,8 +32,7 @@ from curvlab.results.result import Result
 from curvlab.run import reporting
 from curvlab.run.hardware import choose_device, prepare_process
 from curvlab.run.parts import build_trainer, build_transforms, evaluate_parts, prepare_data
-from curvlab.tasks.node_classification import NodeClassification
-from curvlab.tasks.predictions import PredictionQuery, Query
+from curvlab.tasks.predictions import PredictionQuery, Query, refuse_unused
 from curvlab.tasks.task import Task
 
 
@@ -238,11 +237,7 @@ class Run:
         """
         with default_dtype(self.config.trainer.precision):
             query = PredictionQuery(k, nodes, queries, known, unlabelled)
-            if unlabelled and not isinstance(self.task, NodeClassification):
-                raise UsageError(
-                    f"unlabelled=true: task={self.config.task.name} does not predict classes of "
-                    "nodes; omit unlabelled"
-                )
+            refuse_unused(query.given, self.task.predicts_by, self.config.task.name)
             predict = partial(self.task.predict, self, graph, query)
             table = predict()
             numbers = table.select_dtypes("number").to_numpy(copy=True)

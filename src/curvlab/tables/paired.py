@@ -38,6 +38,11 @@ class Group:
     label: str = ""
 
     @property
+    def example(self) -> Result:
+        """The first run, which has the settings of all."""
+        return next(iter(self.runs.values()))
+
+    @property
     def scores(self) -> dict[int, float]:
         """Scores by seed."""
         return {seed: run.score for seed, run in self.runs.items() if run.score is not None}
@@ -91,7 +96,7 @@ def comparison(groups: Sequence[Group]) -> pd.DataFrame:
 
 def _margin(group: Group) -> float:
     """The margin of the runs' metric; without a metric, a margin by the scale of scores."""
-    run = next(iter(group.runs.values()))
+    run = group.example
     for name in ("dataset", "task"):
         section = run.config.get(name) or {}
         if section.get("metric"):
@@ -121,7 +126,7 @@ def _row(group: Group, paired: PairedDifferences) -> dict[str, Any]:
 
 def _labels(groups: Sequence[Group]) -> list[str]:
     """Short names of groups: the choices that distinguish them, else their settings."""
-    runs = [next(iter(group.runs.values())) for group in groups]
+    runs = [group.example for group in groups]
     parts: list[list[str]] = [[] for _ in groups]
     for choice in ("model", "dataset", "manifold"):
         names = [getattr(run, choice) for run in runs]
@@ -129,7 +134,7 @@ def _labels(groups: Sequence[Group]) -> list[str]:
             parts = [[*part, name] for part, name in zip(parts, names, strict=True)]
     if len(set(map(tuple, parts))) < len(groups):
         for part, group in zip(parts, groups, strict=True):
-            part.extend(setting_texts(group.settings))
+            part.extend(setting_texts(group.settings, group.example.config))
     labels = [", ".join(part)[:LABEL_LENGTH] or runs[0].model for part in parts]
     return [
         label if labels.count(label) == 1 else f"{label} ({labels[: i + 1].count(label)})"

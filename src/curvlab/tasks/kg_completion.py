@@ -92,6 +92,7 @@ class KnowledgeGraphCompletion(SelectedTask):
     """
 
     data_kind = "triples"
+    predicts_by = ("queries", "known")
     evaluates_together = True
 
     def __init__(

@@ -55,6 +55,7 @@ class LinkPrediction(SelectedTask):
     """
 
     score = "roc_auc"
+    predicts_by = ("nodes", "known")
 
     def __init__(
         self,

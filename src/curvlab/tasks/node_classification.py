@@ -68,6 +68,7 @@ class NodeClassification(SelectedTask):
     """
 
     test_parts = PARTS
+    predicts_by = ("nodes", "unlabelled")
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Queries of predictions, and the interface of a trained run that predictions need."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -40,6 +40,28 @@ class PredictionQuery:
     def __post_init__(self) -> None:
         if self.k < 1:
             raise UsageError(f"k={self.k}: ask for at least one answer")
+
+    @property
+    def given(self) -> list[str]:
+        """Names of the fields other than `k` that are set."""
+        values = {
+            "nodes": self.nodes is not None,
+            "queries": bool(self.queries),
+            "known": self.known is not None,
+            "unlabelled": self.unlabelled,
+        }
+        return [name for name, is_set in values.items() if is_set]
+
+
+def refuse_unused(given: Iterable[str], used: Sequence[str], task: str) -> None:
+    """Refuse fields of a query that a task's predictions do not use, which would be ignored."""
+    words = {"queries": "head, relation, tail or pairs"}
+    for name in given:
+        if name not in used:
+            raise UsageError(
+                f"task={task} does not predict by {words.get(name, name)}: omit it, or give "
+                f"{' or '.join(words.get(other, other) for other in used)}"
+            )
 
 
 class TrainedRun(Protocol):

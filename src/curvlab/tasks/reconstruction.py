@@ -51,6 +51,7 @@ class Reconstruction(Task):
 
     revision = 2  # 2: the score is the mean over the orders of ties
     score = "map"
+    predicts_by = ("nodes", "known")
     shares_loss = True
     evaluates_together = True
 

@@ -1,6 +1,7 @@
 """Base classes of tasks: the model, its optimiser, and the selection of weights."""
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,8 @@ class Task(Checked, LightningModule):
     """Whether all processes of a run share the evaluation; otherwise only the first evaluates."""
     score: str
     """Main metric of the task."""
+    predicts_by: Sequence[str] = ("nodes", "queries", "known", "unlabelled")
+    """Fields of `PredictionQuery`, apart from `k`, that `predict` uses."""
 
     def __init__(self, encoder: Encoder, optimizer: GroupedOptimizer | None = None) -> None:
         super().__init__()
