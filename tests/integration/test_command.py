@@ -8,7 +8,7 @@ import pandas as pd
 import psutil
 import pytest
 import yaml
-from tiny_runs import TINY
+from tiny_runs import TINY, TREE
 
 from curvlab.results.result import read_result
 
@@ -145,6 +145,15 @@ def test_a_killed_run_started_again_ends_as_if_it_had_not_been_killed(command, r
     expected = pd.read_csv(command.folder / "whole" / "metrics.csv")
     assert expected["step"].tolist() == list(range(1, 61))
     pd.testing.assert_frame_equal(pd.read_csv(curves), expected, rtol=1e-6)
+
+
+def test_what_the_data_refuse_leaves_the_link_to_the_run_before(command):
+    command("model=mlp", *TREE, "trainer.plots=false")
+    before = (command.outputs / "latest").resolve()
+    words = [word for word in TREE if not word.startswith("split=")]
+    done = command("model=mlp", *words, "split=official", code=2)
+    assert "split=official" in done.stderr
+    assert (command.outputs / "latest").resolve() == before
 
 
 def test_a_run_is_found_by_what_it_builds_whatever_words_chose_it(command):

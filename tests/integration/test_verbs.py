@@ -1,6 +1,7 @@
 """The verbs that use finished runs: their files, their refusals."""
 
 import json
+import re
 from importlib import import_module
 
 import numpy as np
@@ -8,8 +9,10 @@ import pandas as pd
 import pytest
 import torch
 from tiny_runs import FAST, TREE, TRIPLES
+from torch_geometric.data import Data
 
 import curvlab
+from curvlab.errors import UsageError
 
 WORDS = (*TREE, "trainer.plots=false", "optimizer.lr=0.05", "model=hgcn")
 
@@ -46,6 +49,16 @@ def test_a_run_is_predicted_evaluated_and_exported(run_here, tmp_path, monkeypat
     assert verb("predict", folder, "--node", "none") == 2
     assert verb("predict", folder, "--output", "p.xlsx") == 2
     assert verb("predict", folder, "--head", "a") == 2
+    (tmp_path / "pairs.csv").write_text("head,tail\n1,2\n")
+    ignored = [("--pairs", "pairs.csv"), ("--known",), ("--no-known",)]
+    ignored.append(("--head", "1", "--relation", "r", "--tail", "2"))
+    for words in ignored:
+        capsys.readouterr()
+        assert verb("predict", folder, *words) == 2
+        said = capsys.readouterr().err
+        assert re.search(r"does not predict by .*: omit it, or give nodes or unlabelled", said)
+    with pytest.raises(UsageError, match="accelerator=cuda: another graph is evaluated on cpu"):
+        run.evaluate("cuda", Data())
 
     capsys.readouterr()
     assert verb("evaluate", folder) == 0

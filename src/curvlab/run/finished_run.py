@@ -256,6 +256,11 @@ class Run:
             DivergedError: The score is not finite.
         """
         if graph is not None:
+            if accelerator:
+                raise UsageError(
+                    f"accelerator={accelerator}: another graph is evaluated on {self.device}, the "
+                    "device of the model; omit it"
+                )
             with torch.no_grad(), default_dtype(self.config.trainer.precision):
                 score = partial(self.task.score_on, self, graph)
                 return finite_scores(self.task, self.task.score, score)

@@ -91,13 +91,13 @@ def train_in(command: Command, folder: RunDirectory, multirun: bool) -> Result:
         say(f"{holder} is at work in {relative_path(folder.path)}: waiting for its end")
 
     with folder.locked(None if multirun else wait):
-        _link_latest(folder.path, Path(config.paths.output_dir))
         with early_ends_written(result, folder, multirun):
             check_user_files(config, result.config.get(FILES, {}))
             claim = folder.claim(result, command.outputs, config.rerun)
             if claim.source is not None:
                 say(f"copying the same run from {relative_path(claim.source)}")
             if claim.result is not None:
+                _link_latest(folder.path, config)
                 if folder.is_unclosed:
                     _close(config, folder)
                 return _ended_before(claim.result, folder.path, multirun)
@@ -107,8 +107,9 @@ def train_in(command: Command, folder: RunDirectory, multirun: bool) -> Result:
     return result
 
 
-def _link_latest(folder: Path, outputs: Path) -> None:
+def _link_latest(folder: Path, config: DictConfig) -> None:
     """Let `latest` in the outputs lead to a run's folder."""
+    outputs = Path(config.paths.output_dir)
     link = outputs / f".latest.{os.getpid()}"
     with suppress(OSError, ValueError):  # a system without links
         link.symlink_to(folder.resolve().relative_to(outputs.resolve()))
@@ -180,6 +181,7 @@ def run_process(
             compile_parts(task, device)
         if first:  # not before: what cannot be built displaces no other result
             folder.prepare(result, fresh=config.rerun)
+            _link_latest(folder.path, config)
         start = "resuming from the last checkpoint" if checkpoint else "starting"
         say(f"{label}, {result.manifold}: {start} in {relative_path(folder.path)}")
         curves = Curves(folder.path / "metrics.csv")
