@@ -76,6 +76,23 @@ def test_help_finds_a_choice_by_its_name_and_an_option_by_its_key(topic, said, c
     assert said in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("words", "owner", "said"),
+    [
+        ("task=link_prediction help=task.margin", "task=link_prediction", "task.margin=2"),
+        ("model=hypformer help=model.attention", "model=hypformer", "model.attention.*"),
+        ("dataset=graph_folder help=dataset.source.label", "dataset=graph_folder", "source.label="),
+        ("help=model.max_scale", "model=", "model.max_scale="),
+        ("help=search.trials", "", "search.trials="),
+    ],
+)
+def test_help_of_an_option_is_that_of_the_other_words(words, owner, said, capsys):
+    assert show_help(words.split())
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"of {owner}" if owner else said)
+    assert any(said in line for line in lines)
+
+
 def test_lists_have_every_choice_and_runs_newest_first(tmp_path, monkeypatch, capsys):
     assert main(["list", "manifolds"]) == 0
     said = capsys.readouterr().out

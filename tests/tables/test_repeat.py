@@ -91,6 +91,8 @@ def test_the_cheapest_run_of_each_model_is_chosen(store):
         run.seconds for run in found.values()
     )
     (cora,) = cheapest_runs(results, [f"{TABLE}/cora/sgc"])
+    with pytest.raises(UsageError, match="there is no stored run of fpst/fig9: name a table"):
+        cheapest_runs(results, [f"{TABLE}/cora/sgc", "fpst/fig9"])
     assert cora.run == "cora/sgc/seed0"
 
 

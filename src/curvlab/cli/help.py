@@ -2,7 +2,7 @@
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -53,10 +53,15 @@ def screen() -> str:
     return SCREEN.format(groups="\n".join(lines))
 
 
-def page(topic: str) -> str:
-    """Text of `help=TOPIC`: choices of a group, options of a choice, or one option."""
+def page(topic: str, overrides: Sequence[str] = ()) -> str:
+    """Text of `help=TOPIC`: choices of a group, options of a choice, or one option.
+
+    Args:
+        topic: The topic.
+        overrides: Other overrides of the command, which decide whose option it is.
+    """
     if "." in topic:
-        return "\n".join(_align(_option_rows(topic)))
+        return "\n".join(_option_lines(topic, overrides))
     groups: set[str] = set()
     for folder in folders():
         groups.update(path.name for path in folder.iterdir() if is_group(folder, path.name))
@@ -74,13 +79,16 @@ def page(topic: str) -> str:
     rows = [(override, comment_of(CONFIGS, name)) for override, name in names.items()]
     listed = [*_align(rows)]
     if group in SWEEPS and group in GROUPS:  # all its choices have these
-        options = options_of(GROUPS[group]).items()
-        rows = [
-            (f"{group}.{name}={_default(option)}", f"{option.says}: {option.doc}")
-            for name, option in options
-        ]
-        listed += ["", "Options, with their defaults:", "", *_align(rows)]
+        listed += ["", "Options, with their defaults:", "", *_align(_rows_of_several(group))]
     return "\n".join(listed)
+
+
+def _rows_of_several(group: str) -> list[tuple[str, str]]:
+    """The options that all searches or studies have."""
+    return [
+        (f"{group}.{name}={_default(option)}", f"{option.says}: {option.doc}")
+        for name, option in options_of(GROUPS[group]).items()
+    ]
 
 
 def _default(option: Option) -> str:
@@ -126,20 +134,32 @@ def _rows(node: DictConfig, path: str, comments: dict[str, str]) -> Iterator[tup
             yield f"{key}={format_value(value)}", comments[name]
 
 
-def _option_rows(key: str) -> list[tuple[str, str]]:
-    """Lines of an option and of those below it, from the first choice that has the option."""
+def _option_lines(key: str, overrides: Sequence[str]) -> Iterator[str]:
+    """Lines of an option and of those below it, below the choice that they are of.
+
+    Without other overrides the choice is the first one that has the option.
+    """
     group, _, name = key.partition(".")
+    below = re.compile(rf"{re.escape(key)}[.=]")
+    if group in SWEEPS and group in GROUPS:
+        matches = [row for row in _rows_of_several(group) if below.match(row[0])]
+        yield from _align(matches or refuse(f"help={key}", key, options_of(GROUPS[group])))
+        return
     files = {f"{group}={c}": read(CONFIGS, f"{group}/{c}") for c in choices(CONFIGS, group)}
     targets = {choice: str(file.get("_target_")) for choice, file in files.items() if file}
     choices_with_it = [choice for choice, target in targets.items() if name in options_of(target)]
-    for overrides in ([], *([choice] for choice in choices_with_it)):
-        node = compose(overrides).get(group)
+    candidates = [[], *([choice] for choice in choices_with_it)]
+    for words in [overrides] if overrides else candidates:
+        node = compose(words).get(group)
         if isinstance(node, DictConfig):
             rows = _rows(node, group, _comments(f"{group}/{node.get('name')}"))
-            matches = [row for row in rows if re.match(rf"{re.escape(key)}[.=]", row[0])]
+            matches = [row for row in rows if below.match(row[0])]
             if matches:
-                return matches
-    return refuse(f"help={key}", key, keys_of(compose()))
+                if node.get("name"):
+                    yield f"of {group}={node.name}"
+                yield from _align(matches)
+                return
+    refuse(f"help={key}", key, keys_of(compose(overrides)))
 
 
 def _align(rows: list[tuple[str, str]]) -> Iterator[str]:

@@ -73,7 +73,9 @@ def show_help(arguments: Sequence[str]) -> bool:
     topics = [word.partition("=")[2] for word in arguments if word.startswith("help=")]
     if not topics and not {"--help", "-h"}.intersection(arguments):
         return False
-    print("\n\n".join(map(page, topics)) or screen().rstrip())
+    others = [w for w in arguments if not w.startswith(("help=", "-"))]
+    pages = [page(topic, others) for topic in topics]
+    print("\n\n".join(pages) or screen().rstrip())
     return True
 
 

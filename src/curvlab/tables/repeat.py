@@ -60,8 +60,15 @@ def cheapest_runs(results: Path, selection: Sequence[str] = ()) -> list[Stored]:
     """
     names = tuple(f"{name.strip('/')}/" for name in selection)
     cells: dict[tuple[str, str, str], list[tuple[str, dict[str, Any]]]] = defaultdict(list)
-    for path in result_files(results):
-        if names and not f"{path.relative_to(results).as_posix()}".startswith(names):
+    files = {path: path.relative_to(results).as_posix() for path in result_files(results)}
+    for name in names:
+        if not any(file.startswith(name) for file in files.values()):
+            raise UsageError(
+                f"there is no stored run of {name[:-1]}: name a table or a cell, such as "
+                "fpst/table1/actor/gcn"
+            )
+    for path, file in files.items():
+        if names and not file.startswith(names):
             continue
         *table, cell, run = _parts(path, results)
         result = load(path)

@@ -203,7 +203,7 @@ def _label(configs: Path, name: str) -> str:
 def workplace() -> Path:
     """The folder whose `outputs` are used: the working directory, or else the repository."""
     folder = Path.cwd()
-    if REPOSITORY is None or own_results(folder).is_dir():
+    if REPOSITORY is None or (folder / "outputs").is_dir():
         return folder
     return REPOSITORY
 
