@@ -10,7 +10,8 @@ from matplotlib.container import ErrorbarContainer
 from scipy import stats
 
 from composing import ROOT
-from curvlab.analysis.forest import forest_figure, is_current, save_forest
+from curvlab.analysis.forest import forest_figure
+from curvlab.analysis.style import save_figure, shows
 from curvlab.cli.table_texts import _claims_of, forest_path
 from curvlab.errors import UsageError
 from curvlab.tables.claims import Claim
@@ -187,11 +188,11 @@ PAPERS = ("fpst", "hypformer", "lrn", "cat", "polyformer")
 @pytest.mark.parametrize("paper", PAPERS)
 def test_pictures_of_claims_show_what_the_result_files_say(paper):
     claims = _claims_of(RESULTS, paper)
-    assert is_current(forest_path(RESULTS, paper), claims)
+    assert shows(forest_path(RESULTS, paper), forest_figure(claims))
 
 
 def test_a_picture_of_other_numbers_is_not_current(spec, write_run, tmp_path):
-    """The picture has its numbers as its description; it draws each data set once."""
+    """The picture draws each data set once."""
 
     def claims():
         report = build_report(spec, tmp_path)
@@ -200,9 +201,10 @@ def test_a_picture_of_other_numbers_is_not_current(spec, write_run, tmp_path):
     for seed in range(3):
         write_run("fpst", "web_edu", seed, 99.0 + 0.1 * seed)
         write_run("tokengt", "web_edu", seed, 89.0)
-    path = save_forest(claims(), tmp_path / "forest.svg")
-    assert is_current(path, claims())
-    (axis,) = forest_figure(claims()).axes
+    figure = forest_figure(claims())
+    path = save_figure(figure, tmp_path / "forest.svg")
+    assert shows(path, forest_figure(claims()))
+    (axis,) = figure.axes
     assert [label.get_text() for label in axis.get_yticklabels()] == [
         "Web-Edu", "Power", "Facebook", "Bio-Worm"
     ]  # fmt: skip
@@ -214,8 +216,8 @@ def test_a_picture_of_other_numbers_is_not_current(spec, write_run, tmp_path):
     assert (low, high) == pytest.approx((10.1 - half, 10.1 + half))
     write_run("fpst", "web_edu", 3, 98.0)
     write_run("tokengt", "web_edu", 3, 89.0)
-    assert not is_current(path, claims())
-    assert not is_current(tmp_path / "none.svg", claims())
+    assert not shows(path, forest_figure(claims()))
+    assert not shows(tmp_path / "none.svg", figure)
 
 
 @pytest.mark.parametrize("page", PAGES[1:-1], ids=lambda page: page.stem)

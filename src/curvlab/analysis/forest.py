@@ -1,17 +1,14 @@
 """Forest plots: the published difference of two methods and ours, one line per data set."""
 
-import json
 from collections.abc import Sequence
-from html import escape
-from math import isfinite, isnan
-from pathlib import Path
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from curvlab.analysis.style import INK, MUTED, NEGATIVE, POSITIVE, save_figure, styled
+from curvlab.analysis.style import INK, MUTED, NEGATIVE, POSITIVE, styled
 from curvlab.statistics import CONFIRMED, CONTRADICTED, LEVEL_WORD, NOT_RUN, UNDECIDED
 
 if TYPE_CHECKING:
@@ -29,34 +26,6 @@ LINE = 0.24  # height of a line in inches
 HEAD = 0.75  # height of a panel's title and axis in inches
 BAND = "#ececec"
 FADED = "#8a8a8a"
-
-
-def forest_data(claims: Sequence["Claim"]) -> str:
-    """The content of a forest plot as text: a plot with the same text is up to date."""
-    rows = []
-    for claim in claims:
-        for comparison in claim.comparisons:
-            verdict = str(comparison.verdict)
-            texts = [claim.name, comparison.label, comparison.counted, verdict]
-            numbers = [round(x, 6) if isfinite(x) else None for x in _numbers(comparison)]
-            rows.append([*texts, *numbers])
-    return json.dumps(rows, ensure_ascii=False)
-
-
-def _numbers(comparison: "Comparison") -> tuple[float, ...]:
-    pairs = comparison.pairs
-    return comparison.published, pairs.mean, pairs.pm, comparison.margin
-
-
-def is_current(path: Path, claims: Sequence["Claim"]) -> bool:
-    """Whether a file is the plot of these claims."""
-    data = escape(forest_data(claims), quote=False)
-    return path.is_file() and data in path.read_text(encoding="utf-8")
-
-
-def save_forest(claims: Sequence["Claim"], path: Path) -> Path:
-    """Write the plot as SVG; its description is the data."""
-    return save_figure(forest_figure(claims), path, forest_data(claims))
 
 
 @styled

@@ -1,10 +1,13 @@
 """Style of all figures: colours, names of metrics, files."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -104,21 +107,62 @@ def key_name(key: str) -> str:
     return KEYS.get(key, key.rpartition(".")[2].replace("_", " "))
 
 
-def save_figure(figure: Figure, path: Path, description: str = "") -> Path:
+def save_figure(figure: Figure, path: Path) -> Path:
     """Write a figure atomically and return the path.
 
-    The format is SVG if the path has this suffix, else PNG. The description is part of an SVG's
-    metadata.
+    The format is SVG if the path has this suffix, else PNG. An SVG's metadata have the figure's
+    hash, for `shows`.
     """
     FigureCanvasAgg(figure)
     disable_formulas(figure)
     options: dict[str, Any] = {"format": "png", "dpi": 150}
     if path.suffix == ".svg":
-        metadata = {"Date": None, "Description": description or None}
+        metadata = {"Date": None, "Identifier": figure_hash(figure)}
         options = {"format": "svg", "dpi": 150, "metadata": metadata}
     with atomic_path(path) as partial, mpl.rc_context({"svg.hashsalt": "curvlab"}):
         figure.savefig(partial, **options)
     return path
+
+
+def shows(path: Path, figure: Figure) -> bool:
+    """Whether a file is an SVG of a figure with this one's texts and points."""
+    return path.is_file() and figure_hash(figure) in path.read_text(encoding="utf-8")
+
+
+def figure_hash(figure: Figure) -> str:
+    """Hash of a figure's texts and numbers, to four digits."""
+    content: list[Any] = [text.get_text() for text in figure.texts]
+    for legend in figure.legends:
+        content += [text.get_text() for text in legend.get_texts()]
+    for axes in figure.axes:
+        content += [axes.get_title(side) for side in ("left", "center", "right")]
+        content += [axes.get_xlabel(), axes.get_ylabel()]
+        content += [text.get_text() for text in axes.texts]
+        for axis in (axes.xaxis, axes.yaxis):
+            if isinstance(axis.get_major_formatter(), FixedFormatter | FuncFormatter):
+                content += [label.get_text() for label in axis.get_ticklabels()]
+        content += [_texts_of(numbers) for numbers in _drawn_numbers(axes)]
+    return sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _drawn_numbers(axes: Axes) -> Iterator[Any]:
+    """Numbers of the lines, patches, collections and images of axes."""
+    for line in axes.lines:
+        yield line.get_xydata()
+    for patch in axes.patches:
+        yield patch.get_patch_transform().transform(patch.get_path().vertices)
+    for collection in axes.collections:
+        yield collection.get_offsets()
+        for path in collection.get_paths():
+            yield path.vertices
+    for drawn in (*axes.collections, *axes.images):
+        if drawn.get_array() is not None:
+            yield drawn.get_array()
+
+
+def _texts_of(numbers: Any) -> list[str]:
+    filled: Any = np.ma.filled(np.ma.asarray(numbers, dtype=float), np.nan)
+    return [f"{number + 0.0:.4g}" for number in filled.ravel()]
 
 
 def disable_formulas(figure: Figure) -> None:

@@ -126,7 +126,7 @@ def _refresh_pages(pages: list[Path], results: Path, output: Path | None) -> Non
             continue
         deliver(refreshed, output or page_path)
         if output is None:
-            draw_claims(text, results)
+            draw_pictures(text, results)
     if faults:
         raise UsageError(FAULT.join(faults))
 
@@ -275,15 +275,14 @@ def paper_claims(results: Path, paper: str) -> str:
     return "\n".join(parts)
 
 
-def draw_claims(text: str, results: Path) -> None:
-    """Draw the pictures of claims that a text has, if they show other numbers."""
-    from curvlab.analysis.forest import is_current, save_forest  # matplotlib
+def draw_pictures(text: str, results: Path) -> None:
+    """Draw the pictures of claims and commands that a text has, if they show other numbers."""
+    from curvlab.analysis.forest import forest_figure  # matplotlib
+    from curvlab.cli.pictures import update, update_pictures
 
     for paper in re.findall(r"(?m)^<!-- tables\.py claims (\w+) -->$", text):
-        path = forest_path(results, paper)
-        claims = _claims_of(results, paper)
-        if not is_current(path, claims):
-            print(f"wrote {save_forest(claims, path)}")
+        update(forest_path(results, paper), forest_figure(_claims_of(results, paper)))
+    update_pictures(text, results)
 
 
 def decide(results: Path, names: Sequence[str]) -> str:
