@@ -7,7 +7,7 @@ curvlab tables status fpst/fig3                        one of them: who is at wh
 curvlab tables page fpst --output fpst.html            all of a paper, one page for a browser
 curvlab tables plan fpst/fig3 seed=0,1                 its runs, the finished ones, hours here
 curvlab tables estimate fpst/table1 model=gcn,fpst     the same, cell by cell
-curvlab tables refresh docs/results/*.md               rewrite the tables inside a text, redraw its pictures
+curvlab tables refresh docs/results/*.md               rewrite the tables and pictures of a text
 curvlab tables leaderboard reconstruction fpst:tokengt all models of a task, curved minus flat
 curvlab tables decide fpst                             what would decide its claims, per hour
 curvlab tables outdated --output docs/results/outdated.csv   the cells whose commands have changed
