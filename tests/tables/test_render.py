@@ -9,7 +9,7 @@ import pytest
 from matplotlib.container import ErrorbarContainer
 from scipy import stats
 
-from composing import ROOT
+from composing import CONFIGS, ROOT
 from curvlab.analysis.forest import forest_figure
 from curvlab.analysis.style import save_figure, shows
 from curvlab.cli.table_texts import _claims_of, forest_path
@@ -244,6 +244,15 @@ def test_unknown_marks_are_one_sentence(script, tmp_path, words, answer):
     assert answer in said
     assert said.count("\n") == 1
     assert text.read_text().endswith("-->\n<!-- end -->\n")
+
+
+@pytest.mark.slow
+def test_status_has_each_name_of_a_table_in_a_line_of_its_own(script, tmp_path):
+    said = script("tables.py", "status", "--results", str(tmp_path)).out
+    lines = said.splitlines()[2:]
+    first_words = [line.split()[0] for line in lines[: lines.index("")]]
+    assert {name.partition("#")[0] for name in first_words} == set(table_names(CONFIGS))
+    assert len(set(first_words)) == len(first_words)
 
 
 def test_a_faulty_page_keeps_no_other_from_being_written(script):

@@ -54,6 +54,7 @@ def overview(
         rows.append(
             {
                 "table": spec.name,
+                "part": spec.panel + 1,
                 "cells": int((cells["status"] == "finished").sum()),
                 "cells planned": planned,
                 "runs": int(cells["planned_seeds"].sum()),
@@ -119,7 +120,7 @@ def totals(tables: pd.DataFrame, pages: Path) -> str:
 
 def _counts(tables: pd.DataFrame) -> pd.DataFrame:
     """The columns to sum; a published number counts in the first table that has it."""
-    counts = tables.drop(columns=["table", "title", "again"])
+    counts = tables.drop(columns=["table", "part", "title", "again"])
     counts.loc[tables["again"], list(VERDICTS)] = 0
     return counts
 
@@ -140,7 +141,7 @@ def totals_in_words(tables: pd.DataFrame) -> str:
 
 def _texts(tables: pd.DataFrame, form: str = "d") -> pd.DataFrame:
     rest = [f"{name} {total}" for name, total in OF_PLANNED.items()]
-    texts = tables.drop(columns=[*rest, "again"], errors="ignore")
+    texts = tables.drop(columns=[*rest, "part", "again"], errors="ignore")
     for name, total in zip(OF_PLANNED, rest, strict=True):
         pairs = zip(tables[name], tables[total], strict=True)
         texts[name] = [f"{part:{form}} of {planned:{form}}" for part, planned in pairs]
@@ -167,10 +168,14 @@ def status(tables: pd.DataFrame, remarks: list[str], results: Path, form: str) -
         figures["command"] = figures["command"].map(lambda text: f"`{text}`" if text else "")
         listed = "".join(f"- {sentence}\n" for sentence in remarks)
         return f"{markdown_table(texts)}\n{LEGEND}\n\n{listed}\n{markdown_table(figures)}"
-    commands = "The commands of these: curvlab tables status --format markdown\n"
+    has_parts = tables["table"].duplicated(keep=False)
+    numbered = tables["table"] + "#" + tables["part"].astype(str)
+    texts["table"] = texts["table"].where(~has_parts, numbered)
+    table = terminal_table(texts.drop(columns="title"))
+    commands = "Titles, and commands of the figures: curvlab tables status --format markdown\n"
     notes = terminal_text(LEGEND.replace("*", ""), *remarks)
     pictures = terminal_table(figures.drop(columns="command"))
-    return "\n".join([terminal_table(texts), notes, pictures, commands])
+    return "\n".join([table, notes, pictures, commands])
 
 
 def paper_figures() -> pd.DataFrame:

@@ -227,11 +227,17 @@ def _block(frame: pd.DataFrame) -> Table:
 
 
 def terminal_table(frame: pd.DataFrame, width: int = 120) -> str:
-    """A DataFrame of text for a terminal, with right-aligned numbers."""
+    """A DataFrame of text for a terminal, with right-aligned numbers; names are not broken."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in frame:
-        numbers = frame[name].str.fullmatch(r"[\d.,]*( of \d+)?").all()
-        table.add_column(str(name), justify="right" if numbers else "left", overflow="fold")
+        is_number = frame[name].str.fullmatch(r"[\d.,]*( of \d+)?").all()
+        is_first = name == frame.columns[0]
+        table.add_column(
+            str(name),
+            justify="right" if is_number else "left",
+            overflow="fold",
+            no_wrap=is_first,
+        )
     for row in frame.itertuples(index=False):
         table.add_row(*row)
     return terminal_text(table, width=width)
