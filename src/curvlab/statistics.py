@@ -374,7 +374,7 @@ def judge_pairs(
         return Verdict(UNDECIDED, FEWEST_SPREAD - paired.pairs)
     if p < LEVEL:
         return Verdict(CONFIRMED if paired.mean > 0 else CONTRADICTED)
-    all_equal = paired.std == 0 and paired.mean == 0
+    all_equal = paired.std == 0 and abs(paired.mean) <= margin  # without an interval
     if all_equal or abs(paired.mean) + paired.pm <= margin:
         return Verdict(LEVEL_WORD)
     if splits is not None and paired.pairs >= splits:

@@ -1,6 +1,7 @@
 """Words as people type them: aliases, hints, lists, shell completion."""
 
 import os
+import shlex
 
 import pytest
 
@@ -104,10 +105,16 @@ def test_lists_have_every_choice_and_runs_newest_first(tmp_path, monkeypatch, ca
         status = "failed" if score is None else "finished"
         run = Result(status, "gcn", "cora", "", "", 0, None, "", {}, score=score)
         os.utime(run.save(folder), (0, 1e9 - age))
+    for age, overrides in ((9, "- model=gcn\n- x='a b'\n"), (1, "- search=gcn\n- dataset=cora\n")):
+        (tmp_path / f"outputs/{age}/.hydra").mkdir()
+        (tmp_path / f"outputs/{age}/.hydra/overrides.yaml").write_text(overrides)
     assert main(["list", "runs"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[2] for line in lines] == ["failed", "71", "70"]
-    assert all(line.endswith("curvlab train model=gcn dataset=cora seed=0") for line in lines)
+    commands = [line[16:].split(maxsplit=1)[1] for line in lines]
+    assert commands[0] == "curvlab train -m search=gcn dataset=cora"
+    assert commands[1] == "outputs/5"  # of a study, without a command of its own
+    assert shlex.split(commands[2])[2:] == ["model=gcn", "x='a b'"]
 
 
 def test_the_shell_completes_choices(capfd, monkeypatch):

@@ -46,6 +46,23 @@ def test_runs_that_have_not_finished_are_named(tmp_path, capsys):
     ]
 
 
+def test_searches_and_studies_are_no_runs(tmp_path, capsys):
+    model = {"_target_": "curvlab.models.graph_network.GCN", "name": "gcn"}
+    config = {"model": model, "dataset": {"name": "cora", "metric": "accuracy"}, "seed": 0}
+    fields = {"dataset": "cora", "task": "node_classification", "wall_seconds": 1.0, "score": 70.0}
+    result(config, **fields).write(tmp_path / "run")
+    result(config, **fields | {"experiment": "study", "score": 99.0}).write(tmp_path / "study")
+    result(config | {"search": {}}, **fields | {"score": None}).write(tmp_path / "search")
+    assert main([str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert f"left out: {tmp_path}/search (a search, which scores no test nodes" in said
+    assert f"left out: {tmp_path}/study (the answer of a study" in said
+    assert "70.00" in said
+    assert "99.00" not in said
+    assert main([str(tmp_path / "search")]) == 2
+    assert "none of these runs has finished" in capsys.readouterr().err
+
+
 def test_each_row_stands_beside_its_own_reference(tmp_path, capsys):
     """Two splits have the same seeds; the second model is on the first split, too."""
     model = {"_target_": "curvlab.models.graph_network.GCN", "name": "gcn"}

@@ -12,7 +12,7 @@ import yaml
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 from optuna.trial import TrialState
-from tiny_runs import TREE, composed
+from tiny_runs import TREE, TRIPLES, composed
 
 import composing
 import curvlab.search.run as search_run
@@ -42,6 +42,24 @@ DEFAULTS = {"model.layers": 2, "model.dropout": 0.5, "model.dim": 16, "model.res
 @pytest.fixture
 def folder(tmp_path):
     return tmp_path / "search"
+
+
+@pytest.fixture
+def configs(configs):
+    """Configurations in which the data sets are the tests' small ones."""
+    sizes = {
+        "disease_synthetic": {"source": {"depth": 3, "features": 12}},
+        "synthetic_kg": {"source": {"groups": 6}, "train_triples": 224},
+    }
+    for name, own in sizes.items():
+        path = configs / f"dataset/{name}.yaml"
+        text = path.read_text()
+        for key, value in own.pop("source").items():
+            text += f"  {key}: {value}\n"
+        for key, value in own.items():
+            text = re.sub(rf"(?m)^{key}: .*$", f"{key}: {value}", text)
+        path.write_text(text)
+    return configs
 
 
 @pytest.fixture
@@ -441,6 +459,101 @@ def test_a_recipe_has_what_all_trials_had_by_the_command(search_here, scored, fo
         assert by_recipe[part] == by_command[part]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*SEARCH, "optimizer=adagrad", "model.residual=true"),
+        (*SEARCH, "dataset.source.depth=4", "search.space.model.dim=null", "model.dim=7"),
+        ("search=kg", "model=distmult", *TRIPLES, "search.seeds=[0]", "search.trials=2"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)  # fmt: skip
+def test_the_winner_s_command_makes_its_configuration(search_here, monkeypatch, folder, words):
+    """Also what the file of the search sets, such as a task's corruption, and without a recipe."""
+    trials_ = []
+
+    def score(run, report=None):
+        trials_.append(stored_config(run))
+        return 0.5 - 0.1 * len(trials_)
+
+    monkeypatch.setattr(search_run, "validation_score", score)
+    result = search_here(*words)
+    assert result.status == "finished", result.error
+    command = shlex.split(search_run.winner_command(read_study(folder), result))[2:]
+    by_command = stored_config(Command.from_overrides(command).config)
+    for key in trials_[0].keys() - {"seed"}:
+        assert by_command[key] == trials_[0][key], key
+
+
+@pytest.mark.parametrize("patience", [1, 50])
+def test_the_rate_of_a_trial_follows_validation_as_that_of_a_run(
+    search_here, run_here, folder, patience
+):
+    words = ("model=distmult", *TRIPLES, "trainer.epochs=12", "trainer.plots=false")
+    schedule = (f"task.scheduler.patience={patience}", "task.scheduler.factor=0.01")
+    keys = values_by_key(compose(["search=kg"])).keys() - {"optimizer.lr"}
+    one = [f"search.space.{key}=null" for key in keys]
+    result = search_here("search=kg", *words, *schedule, "search.trials=1", *one)
+    assert result.status == "finished", result.error
+    command = shlex.split(search_run.winner_command(read_study(folder), result))[2:]
+    assert run_here(*command).val_score == result.val_score
+
+
+def test_a_search_on_another_graph_becomes_no_recipe(search_here, scored, folder, configs):
+    search_here(*SEARCH, "dataset.source.depth=4")
+    with pytest.raises(UsageError, match=r"another graph than .*, by dataset.source.depth=4, and"):
+        adopt(folder, configs)
+
+
+@pytest.mark.parametrize(("better", "refused"), [(0.2449, True), (0.2341, False)])
+def test_fractions_are_compared_by_four_digits(
+    search_here, monkeypatch, folder, configs, better, refused
+):
+    words = ("search=kg", "model=distmult", *TRIPLES, "search.seeds=[0]", "search.trials=1")
+    for score in (better, 0.2351):
+        monkeypatch.setattr(search_run, "validation_score", lambda *_, score=score: score)
+        result = search_here(*words, "rerun=true")
+        assert result.status == "finished", result.error
+        if score == better:
+            adopt(folder, configs)
+        elif refused:
+            with pytest.raises(UsageError, match=r"mrr 0\.2449, and the search has .*0\.2351"):
+                adopt(folder, configs)
+        else:
+            assert "0.2351 (before: validation mrr 0.2341)" in adopt(folder, configs)
+    assert ranking(folder, 1).iloc[0, 1] == "0.2351"
+
+
+def test_a_search_in_the_place_of_another_says_where_that_is(search_here, scored, folder, capsys):
+    first = search_here(*SEARCH)
+    search_here(*SEARCH, "optimizer=adagrad")
+    said = capsys.readouterr().out
+    assert f"another search was here: it is moved to {folder}/previous/{first.config_hash}" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("search=gcn split=public,random_60_20_20", "split=public and split=random_60_20_20 would"),
+        ("search=gcn seed=0,1", "seed=0 and seed=1 would have one folder"),
+        ("search=common,gcn model=gcn", "search=common and search=gcn would"),
+        ("study=spaces study.steps=2,3", "study.steps=2 and study.steps=3 would"),
+    ],
+)
+def test_a_sweep_whose_searches_share_a_folder_is_refused(words, answer):
+    with pytest.raises(UsageError, match=answer):
+        check_overrides(["dataset=cora", *words.split()], multirun=True)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["search=gcn,sage dataset=cora,citeseer", "study=spaces dataset=balanced_tree,grid",
+     "study=spaces dataset=balanced_tree dataset.source.depth=2,3"],
+)  # fmt: skip
+def test_a_sweep_of_searches_with_folders_of_their_own_is_run(words):
+    check_overrides(words.split(), multirun=True)
+
+
 def test_a_search_with_another_optimizer_becomes_no_recipe(search_here, scored, folder, configs):
     search_here(*SEARCH, "optimizer=adagrad")
     with pytest.raises(UsageError, match=r"another optimizer than the default.*optimizer=adagrad"):
@@ -529,6 +642,22 @@ def test_a_study_goes_on_and_says_what_its_json_says(study_here, monkeypatch, ca
     again, _ = study_here(*words)
     assert again.status == "finished"
     assert not ran  # every run has its result already
+
+
+def test_a_study_with_other_options_keeps_the_earlier_answer(study_here, capsys):
+    words = ("dataset=balanced_tree", "dataset.source.depth=2", "study.seeds=2")
+    spaces = [f"study.spaces.{name}=null" for name in ("spherical", "learned", "product")]
+    _, folder = study_here(*words, *spaces, "study.steps=2")
+    first = (folder / "study.json").read_bytes()
+    for steps in (3, 3):
+        result, _ = study_here(*words, *spaces, f"study.steps={steps}")
+        assert result.status == "finished", result.error
+    (kept,) = folder.glob("previous/*/study.json")
+    assert kept.read_bytes() == first
+    assert kept.with_name("study.png").is_file()
+    assert json.loads((folder / "study.json").read_text())["steps"] == 3
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.count("the answer of a study with other options is now in") == 1
 
 
 BALANCED = ("dataset=balanced_tree", "dataset.source.branching=2", "dataset.source.depth=5")

@@ -62,7 +62,7 @@ def test_what_the_command_line_says_wins():
     ("words", "says"),
     [
         ("model=gcn", "model=gcn: study= chooses .* study.models"),
-        ("manifold=sphere", "manifold=sphere: study= chooses .* study.spaces"),
+        ("manifold=sphere", "manifold=sphere: study= chooses .*study.spaces"),
         ("study.models=[fpts]", "must name choices of model=.*there is no fpts"),
         ("study.models=[]", "must name choices of model="),
         ("study.models=[gcn,gcn]", "must be different models"),
@@ -72,6 +72,11 @@ def test_what_the_command_line_says_wins():
         ("study.seeds=0", "study.seeds=0 must be a whole number of at least 1"),
         ("study.steps=many", "study.steps"),
         ("study.sedes=3", "no key study.sedes"),
+        ("study.spaces.flat=null", "study.spaces has hyperbolic, .*: a comparison needs flat"),
+        (
+            "++study.spaces.mine=[['manifold=poincre']]",
+            "no manifold=poincre, which study",
+        ),
         ("dataset=synthetic_kg", "has triples"),
     ],
 )

@@ -167,8 +167,26 @@ def test_an_incomplete_grid_is_refused(studies):
         grid_cells(folder, X, "dataset.source.radius")
     with pytest.raises(UsageError, match="--space learned must be one of hyperbolic, spherical"):
         grid_cells(folder, X, Y, space="learned")
-    studies(f"{X}=2.2", f"{Y}=1.5", "seed=3")
+    studies(f"{Y}=1.5", f"{X}=2.2")
     with pytest.raises(UsageError, match=r"has two studies of .*beta=1\.5.*exponent=2\.2"):
+        grid_cells(folder, X, Y)
+
+
+def test_studies_that_differ_in_more_than_the_grid_are_refused(studies):
+    """Those that were set aside do not count."""
+    folder = grid(studies)
+    own = studies(f"{X}=9", f"{Y}=9", "dataset.source.num_nodes=40") / f"{X}=9-{Y}=9-x"
+    (path,) = (file for file in folder.rglob("study.json") if "num_nodes" in file.parent.name)
+    with pytest.raises(UsageError, match=r"also differ in dataset\.source\.num_nodes, .*40"):
+        grid_cells(folder, X, Y)
+    path.parent.rename(folder / "previous")
+    assert len(grid_cells(folder, X, Y)) == 4
+    content = json.loads((folder / "previous/study.json").read_text())
+    own.mkdir()
+    (own / "study.json").write_text(
+        json.dumps(content | {"overrides": [f"{X}=9", f"{Y}=9"], "steps": 7})
+    )
+    with pytest.raises(UsageError, match="also differ in steps, "):
         grid_cells(folder, X, Y)
 
 

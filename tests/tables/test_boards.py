@@ -13,7 +13,14 @@ from curvlab.analysis.figures import groups, leaderboard_figure
 from curvlab.analysis.style import save_figure
 from curvlab.errors import UsageError
 from curvlab.statistics import critical_difference
-from curvlab.tables.boards import GRAPHS, board, difference, largest_block, one_protocol_per_column
+from curvlab.tables.boards import (
+    GRAPHS,
+    board,
+    difference,
+    largest_block,
+    one_protocol_per_column,
+    ranks_of,
+)
 from curvlab.tables.spec import load_table
 from stored_runs import extend
 
@@ -166,6 +173,28 @@ def test_mean_ranks_by_hand(write_scores):
     statistic = 12 / (2 * 3 * 4) * (3**2 + 4**2 + 5**2) - 3 * 2 * 4
     p = np.exp(-statistic / 2)  # two degrees of freedom
     assert f"all are alike: p = {p:.2g}." in leaders.text()
+
+
+def test_scores_that_single_precision_rounds_apart_are_tied():
+    """29 of 37 right in float32, as a mean over draws."""
+    scores = pd.DataFrame({"texas": [78.37837753, 78.37837677, 70.0]}, index=["a", "b", "c"])
+    assert ranks_of(scores)["texas"].tolist() == [1.5, 1.5, 3.0]
+    fractions = pd.DataFrame({"wn18rr": [0.4329, 0.43291, 0.4]}, index=["a", "b", "c"])
+    assert ranks_of(fractions)["wn18rr"].tolist() == [2.0, 1.0, 3.0]
+
+
+def test_tails_and_both_sides_are_two_columns(configs, write_run, tmp_path):
+    """`cat/table1` ranks tails, `kg/reference` heads, too; Nations has one kind."""
+    of_table = {"cat/table1": (False, "complex", 0.2), "kg/reference": (True, "rotate", 0.4)}
+    for table, (both, model, score) in of_table.items():
+        task = {"name": "kg_completion", "inverse_relations": both}
+        for dataset in ("fb15k237", "nations") if both else ("fb15k237",):
+            path = write_run(model, dataset, 0, score, table=table, task=task)
+            extend(path, score=score)
+    found = board(configs, "kg_completion", tmp_path).scores
+    names = [name.partition(" (")[0] for name in found.columns]
+    assert sorted(names) == ["FB15k-237, both sides", "FB15k-237, tails", "Nations"]
+    assert (found.notna().sum() == 1).all()
 
 
 def test_counterparts_are_paired_by_seed_and_have_measures_of_the_graph(write_scores, tmp_path):

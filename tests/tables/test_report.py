@@ -352,6 +352,26 @@ def test_a_verdict_that_needed_more_seeds_than_planned_says_so(configs, write_ru
     assert by_column["chameleon"].pairs.pairs == 8  # the word itself is that of all seeds
 
 
+def test_a_verdict_that_depends_on_another_comparison_s_seeds_says_so(configs, write_run, tmp_path):
+    """Holm multiplies Squirrel's p by 2 while Chameleon's is larger, and by 1 then."""
+    (spec,) = load_table(configs, "lrn/table1")
+    squirrel = [0.2, 0.9, 0.3, 0.6, 0.0]
+    p = stats.ttest_1samp(squirrel, 0).pvalue
+    assert p < 0.1
+    chameleon = [2.0, 2.1, 1.9, 2.0, -1.0, 2.0, 2.0, 2.0]
+    for column, values in {"chameleon": chameleon, "squirrel": squirrel}.items():
+        for seed, difference in enumerate(values):
+            for model, score in (("lrn", 50.0 + difference), ("hybonet", 50.0)):
+                extend(write_run(model, column, seed, score, table=spec.name), score=score)
+    claim = claim_of(build_report(spec, tmp_path), "lrn", "hybonet")
+    by_column = {one.column: one for one in claim.counted}
+    first = holm([p, stats.ttest_1samp(chameleon[:5], 0).pvalue])[0]
+    last = holm([p, stats.ttest_1samp(chameleon, 0).pvalue])[0]
+    assert by_column["squirrel"].p == pytest.approx(last)
+    assert last != pytest.approx(first)
+    assert by_column["squirrel"].at_first is not None
+
+
 @pytest.mark.parametrize(("seeds", "left"), [(5, "5 more splits"), (9, "1 more split")])
 def test_no_more_seeds_are_asked_for_than_there_are_published_splits(
     seeds, left, configs, write_run, tmp_path

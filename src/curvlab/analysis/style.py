@@ -125,7 +125,7 @@ def save_figure(figure: Figure, path: Path) -> Path:
 
 
 def shows(path: Path, figure: Figure) -> bool:
-    """Whether a file is an SVG of a figure with this one's texts and points."""
+    """Whether a file is an SVG of a figure with these texts and numbers."""
     return path.is_file() and figure_hash(figure) in path.read_text(encoding="utf-8")
 
 

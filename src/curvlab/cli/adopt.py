@@ -7,6 +7,7 @@ curvlab adopt outputs/search/*/*/* --into budget             for table=budget/..
 """
 
 import argparse
+from glob import glob
 from pathlib import Path
 
 from curvlab.cli.verbs import Verb, show
@@ -21,8 +22,14 @@ def _adopt(args: argparse.Namespace) -> None:
     from curvlab.tables.spec import workplace
 
     refusals = []
-    for search in args.searches:
-        folder = search if search.is_dir() else workplace() / "outputs" / search
+    searches: list[Path] = []
+    for pattern in args.searches:
+        matches = sorted(glob(str(pattern)))  # noqa: PTH207
+        searches += map(Path, matches or [pattern])
+    for search in searches:
+        folder = search
+        if not search.is_dir() and search.parts[:1] != ("outputs",):
+            folder = workplace() / "outputs" / search
         try:
             if args.show:
                 show(ranking(folder, MAX_TRIALS), str(search))

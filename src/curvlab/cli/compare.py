@@ -122,12 +122,25 @@ def _results(names: Sequence[str]) -> list[Result]:
     results = []
     for file in files.values():
         result = read_result(file.parent)
-        if result is not None and result.status == "finished":
+        why = _why_left_out(result)
+        if result is not None and why is None:
             results.append(result)
         else:
-            why = "it cannot be read" if result is None else result.status.replace("_", " ")
             print(f"left out: {file.parent} ({why})")
     return results
+
+
+def _why_left_out(result: Result | None) -> str | None:
+    """Why a result is not compared; None if it is that of a finished run."""
+    if result is None:
+        return "it cannot be read"
+    if result.status != "finished":
+        return result.status.replace("_", " ")
+    if result.experiment == "study":
+        return "the answer of a study, whose runs are below it"
+    if "search" in result.config:
+        return "a search, which scores no test nodes; curvlab adopt FOLDER --show prints its trials"
+    return None
 
 
 main = Verb("compare", __doc__, _compare)

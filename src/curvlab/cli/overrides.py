@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 from hydra import initialize_config_dir
@@ -51,8 +52,12 @@ def complain(message: str) -> NoReturn:
 
 
 def read_overrides(arguments: Sequence[str]) -> list[str]:
-    """Expand `~/`, add folders of configurations, and resolve aliases and paths of graphs."""
-    return resolve_aliases(add_folders(expand_home(arguments)))
+    """Expand `~/`, add folders of configurations, and resolve aliases and paths of graphs.
+
+    A space of a study may be a new one, which Hydra's `++` allows.
+    """
+    overrides = resolve_aliases(add_folders(expand_home(arguments)))
+    return [re.sub(r"^(?=study\.spaces\.\w+=)", "++", override) for override in overrides]
 
 
 def keep_folder(arguments: Sequence[str]) -> list[str]:
@@ -142,6 +147,8 @@ def check_overrides(
                 run.check()
             _refuse_ignored(overrides, run)
         _check_command(arguments, overrides, runs[0].config, multirun)
+        if multirun:
+            _refuse_shared_folders(arguments, runs[0].config, complete)
     return runs[0]
 
 
@@ -167,6 +174,7 @@ def check_sweep(
             elif not configs:
                 configs.append(OmegaConf.create(parts))
         _check_command(arguments, overrides, configs[0], multirun=True)
+        _refuse_shared_folders(arguments, configs[0], complete)
 
 
 def _parse_all(arguments: Sequence[str], multirun: bool) -> list[Override]:
@@ -205,6 +213,26 @@ def _check_command(
         check_search(config, {o.key_or_group: str(o.input_line) for o in values})
     if "study" in config:
         check_study(config, arguments, choices(CONFIGS, "model"))
+
+
+def _refuse_shared_folders(
+    arguments: Sequence[str], config: DictConfig, complete: Complete
+) -> None:
+    """Refuse a sweep in which two searches, or two studies, have one folder."""
+    if not {"search", "study"}.intersection(config):
+        return
+    cells: dict[Path, list[str]] = {}
+    for cell in cells_of(arguments):
+        folder = complete(cell).folder(multirun=True)
+        earlier = cells.setdefault(folder, cell)
+        if earlier is not cell:
+            own = [word for word in earlier if word not in cell]
+            others = [word for word in cell if word not in earlier]
+            raise UsageError(
+                f"{' '.join(own)} and {' '.join(others)} would have one folder, {folder}, where "
+                "the second answer replaces the first: run a command for each, with another "
+                "paths.output_dir"
+            )
 
 
 def _refuse_ignored(overrides: Sequence[Override], run: Command) -> None:
@@ -257,9 +285,10 @@ def parse(override: str) -> Override:
     try:
         return OverridesParser.create().parse_override(override)
     except (HydraException, ValueError, RecursionError):  # ValueError: numbers of 5,000 digits
-        raise UsageError(
-            f"{override!r} cannot be read; put values with commas, spaces or brackets in quotes"
-        ) from None
+        hint = "put values with commas, spaces or brackets in quotes"
+        if re.search(r"\[.*=", override):
+            hint += ", and each KEY=VALUE in brackets, too: \"KEY=[['manifold=poincare']]\""
+        raise UsageError(f"{override!r} cannot be read; {hint}") from None
 
 
 def chooses(key: str) -> bool:

@@ -127,6 +127,12 @@ def _find_checkpoint(path: Path) -> Path:
         raise UsageError(
             f"{path} holds runs: name one of the {len(files)}, such as {latest.parents[1]}"
         )
+    result = read_result(path)
+    if result is not None and "search" in result.config:
+        raise UsageError(
+            f"{path} is a search, which keeps no model: adopt its winner by curvlab adopt {path}, "
+            "and train it"
+        )
     raise UsageError(
         f"{file} is not there: a run writes it when it finishes; train the model, or name the "
         "folder of a finished run or a run that ships with curvlab: "

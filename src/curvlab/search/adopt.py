@@ -25,10 +25,21 @@ from curvlab.run.reporting import relative_path
 from curvlab.search.journal import read_study
 from curvlab.search.run import COMMAND, COMMIT, has_no_name, winner_command
 from curvlab.search.space import search_seeds
-from curvlab.search.trials import SCORES, best_first, count_states, finished_trials, minutes
+from curvlab.search.trials import (
+    SCORES,
+    best_first,
+    count_states,
+    finished_trials,
+    format_score,
+    minutes,
+)
+from curvlab.statistics import decimals
 
-FIXED = ("model", "manifold", "task", "batching", "optimizer")
+FIXED = ("model", "manifold", "dataset", "task", "batching", "optimizer", "callbacks", "trainer")
 """Parts of a configuration that a search can fix and a recipe can set."""
+
+FIXED_OF_TRAINER = ("trainer.precision", "trainer.gradient_clip")
+"""Options of the trainer that a recipe has; steps and patience belong to the search."""
 
 
 def adopt(folder: Path, configs: Path, force: bool = False, into: str = "") -> str:
@@ -99,9 +110,9 @@ def ranking(folder: Path, length: int) -> pd.DataFrame:
         raise UsageError(f"no trial of {relative_path(folder)} has a score yet")
     columns = {}
     for trial in trials:
-        scores = [f"{score:.2f}" for score in trial.user_attrs[SCORES]]
+        scores = [format_score(score) for score in trial.user_attrs[SCORES]]
         columns[f"trial {trial.number}"] = {
-            "mean score": f"{trial.value:.2f}",
+            "mean score": format_score(trial.value),
             "of its runs": " ".join(scores),
             **trial.params,
         }
@@ -175,17 +186,15 @@ def _compare(new: dict[str, Any], old: dict[str, Any] | None) -> tuple[str, bool
 
 def _score(provenance: dict[str, Any]) -> str:
     validation = provenance["validation"]
-    return f"validation {validation['metric']} {validation['mean']:.2f}"
+    return f"validation {validation['metric']} {format_score(validation['mean'])}"
 
 
 def _fixed_values(
     folder: Path, result: Result, default: dict[str, Any], params: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Values that all trials had and that are not the default, such as `model.dim=48`.
-
-    Steps and patience belong to the search, whose command the recipe has.
-    """
+    """Values that all trials had and that are not the default, such as `model.dim=48`."""
     fixed: dict[str, Any] = {}
+    subject = f"the search in {relative_path(folder)}"
     for group in FIXED:
         searched = dict(leaves(result.config.get(group) or {}, f"{group}."))
         current = dict(leaves(default.get(group) or {}, f"{group}."))
@@ -193,11 +202,18 @@ def _fixed_values(
             is_tried = any(f"{key}.".startswith(f"{param}.") for param in params)
             if is_tried or canonical(searched.get(key)) == canonical(current.get(key)):
                 continue
+            if group == "trainer" and key not in FIXED_OF_TRAINER:
+                continue
+            if key.startswith("dataset.source."):
+                raise UsageError(
+                    f"{subject} was on another graph than dataset={result.dataset}, by "
+                    f"{key}={searched.get(key)}, and a recipe is of the data set: train its winner "
+                    f"by {winner_command(read_study(folder), result)}"
+                )
             if key.endswith("_target_") or not searched.keys() & current.keys() >= {key}:
                 raise UsageError(
-                    f"the search in {relative_path(folder)} had another {group} than the default, "
-                    f"by {key}, which a recipe cannot set: train its winner by "
-                    f"{winner_command(read_study(folder), result)}"
+                    f"{subject} had another {group} than the default, by {key}, which a recipe "
+                    f"cannot set: train its winner by {winner_command(read_study(folder), result)}"
                 )
             fixed[key] = searched[key]
     check(fixed, relative_path(folder))
@@ -230,9 +246,9 @@ def _provenance(result: Result, study: optuna.Study) -> dict[str, Any]:
         "command": study.user_attrs[COMMAND],
         "validation": _flow_mapping(
             metric=result.config["task"]["metric"],
-            mean=round(float(winner.value or 0), 2),
+            mean=_rounded(winner.value or 0.0),
             seeds=search_seeds(OmegaConf.create(result.config)),
-            scores=[round(score, 2) for score in winner.user_attrs[SCORES]],
+            scores=[_rounded(score) for score in winner.user_attrs[SCORES]],
         ),
         "split": _describe_split(result),
         "trials": _flow_mapping(
@@ -245,6 +261,10 @@ def _provenance(result: Result, study: optuna.Study) -> dict[str, Any]:
         "date": max(dates).date(),
         "commit": study.user_attrs[COMMIT],
     }
+
+
+def _rounded(score: float) -> float:
+    return round(float(score), decimals(score))
 
 
 def _describe_split(result: Result) -> Any:

@@ -3,7 +3,7 @@
 import copy
 import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from math import prod
 from pathlib import Path
@@ -21,10 +21,12 @@ from optuna.trial import TrialState
 from curvlab.callbacks import FiniteGuard
 from curvlab.checked import format_value
 from curvlab.config.building import build
-from curvlab.config.validation import validate
+from curvlab.config.compose import compose
+from curvlab.config.validation import leaves, validate
 from curvlab.errors import UsageError, error_sentence
 from curvlab.leases import SUFFIX, HeldError, Holder, acquire, find_holder
 from curvlab.results.folder import RunDirectory
+from curvlab.results.identity import canonical, stored_config
 from curvlab.results.result import Result, git_commit
 from curvlab.run.command import Command
 from curvlab.run.endings import conclude
@@ -42,8 +44,10 @@ from curvlab.search.trials import (
     best_first,
     count_states,
     finished_trials,
+    format_score,
     minutes,
 )
+from curvlab.tasks.task import SelectedTask
 
 # Attributes of a study.
 COMMAND = "command"  # the last command of the search
@@ -73,6 +77,10 @@ def search(command: Command) -> Result:
                 has_workers = any(map(find_holder, leases))
                 joins = has_workers and folder.config_hash == result.config_hash
                 fresh = config.rerun and not joins
+                earlier = folder.config_hash
+                if earlier is not None and earlier != result.config_hash:
+                    place = relative_path(folder.aside(earlier).path)
+                    say(f"another search was here: it is moved to {place}")
                 if not fresh:
                     folder.restore(result.config_hash)
                 folder.prepare(result, fresh)
@@ -182,19 +190,19 @@ def _run_trial(study: optuna.Study, trial: optuna.Trial, config: DictConfig) -> 
     try:
         score = _mean_score(trial, config)
         study.tell(trial, score)
-        end = f"{score:.2f}"
+        end = format_score(score)
     except optuna.TrialPruned:
         value = study.tell(trial, state=TrialState.PRUNED).value
         scores = trial.user_attrs.get(SCORES, [])
         progress = f"after {len(scores)} of its runs" if scores else "in its first run"
-        end = f"{value:.2f} {progress}, pruned"
+        end = f"{format_score(value)} {progress}, pruned"
     except Exception as error:
         trial.set_user_attr(ERROR, error_sentence(error))
         study.tell(trial, state=TrialState.FAIL)
         end = f"failed: {error_sentence(error)}"
     best = ""
     for winner in best_first(study)[:1]:
-        best = f"best {winner.value:.2f} (trial {winner.number})  "
+        best = f"best {format_score(winner.value)} (trial {winner.number})  "
     seconds = time.monotonic() - start
     say(f"trial {trial.number}  {end}  {best}{seconds:.1f} s  {_as_overrides(trial.params)}")
 
@@ -250,9 +258,11 @@ def validation_score(run: DictConfig, report: Callable[[int, float], None] | Non
             on_train_epoch_end=lambda trainer, _: report(trainer.global_step, best.score)
         )
         callbacks.append(reporter)
+    options = {}
+    if not (isinstance(task, SelectedTask) and task.needs_validation):
+        options["limit_val_batches"] = 0  # the callback `best` validates, not Lightning
     with quiet():
-        # The callback `best` validates, not Lightning.
-        trainer = build_trainer(run, device, Path(), callbacks, logger=None, limit_val_batches=0)
+        trainer = build_trainer(run, device, Path(), callbacks, logger=None, **options)
         trainer.fit(task, datamodule=data)
     return best.score
 
@@ -278,8 +288,9 @@ def _write(study: optuna.Study, result: Result, folder: Path) -> None:
     use = f"adopt    curvlab adopt {relative_path(folder)}"
     if has_no_name(result):
         use = f"train    {winner_command(study, result)}"
+    score = format_score(best.value)
     say(
-        f"{result.model} on {result.dataset}: mean validation {metric} {best.value:.2f} by trial "
+        f"{result.model} on {result.dataset}: mean validation {metric} {score} by trial "
         f"{best.number} of {len(trials)} ({counts}) in {minutes(trials):.1f} minutes\n"
         f"  winner   {_as_overrides(best.params)}\n"
         f"  {use}"
@@ -292,13 +303,57 @@ def has_no_name(result: Result) -> bool:
 
 
 def winner_command(study: optuna.Study, result: Result) -> str:
-    """The command that trains the winner of a search."""
+    """The command that trains the winner of a search, without the recipe of its data set."""
     overrides = shlex.split(study.user_attrs[COMMAND])[2:]
     overrides = [o for o in overrides if o != "-m" and not o.lstrip("+~").startswith("search")]
     if not any(override.startswith("model=") for override in overrides):
         overrides.insert(0, f"model={result.model}")
-    winner = _as_overrides(best_first(study)[0].params)
-    return f"curvlab train {shlex.join(overrides)} {winner}".rstrip()
+    overrides.append("recipe=none")
+    params = best_first(study)[0].params
+    values = _set_by_search(overrides, result, params) | params
+    return f"curvlab train {shlex.join(overrides)} {_as_overrides(values)}".rstrip()
+
+
+def _set_by_search(
+    overrides: Sequence[str], result: Result, params: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Values of the search's own file, such as `task.corruption`, which other commands lack.
+
+    Values that follow from others, such as the steps of an epoch, are not repeated.
+    """
+    tried = tuple(f"{param}." for param in params)
+    searched = {
+        key: value
+        for key, value in decisive_leaves(result.config).items()
+        if not f"{key}.".startswith(tried)
+    }
+    values: dict[str, Any] = {}
+    while True:
+        set_here = [f"++{key}={format_value(value)}" for key, value in values.items()]
+        config = compose([*overrides, *set_here])
+        composed = decisive_leaves(stored_config(config))
+        differing = [
+            key
+            for key in sorted(searched, key=lambda key: key.startswith("trainer."))
+            if key not in values and canonical(searched[key]) != canonical(composed.get(key))
+        ]
+        if not differing:
+            return {key if key in composed else f"+{key}": value for key, value in values.items()}
+        leading = [key for key in differing if not _follows(config, key)]
+        values |= {key: searched[key] for key in leading or differing[:1]}
+
+
+def _follows(config: DictConfig, key: str) -> bool:
+    """Whether a key's value is an expression of others."""
+    path, _, name = key.rpartition(".")
+    node = OmegaConf.select(config, path)
+    return isinstance(node, DictConfig) and OmegaConf.is_interpolation(node, name)
+
+
+def decisive_leaves(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted keys and values of a stored configuration, but for its seed and its search."""
+    parts = {key: part for key, part in config.items() if key not in ("search", "seed", "files")}
+    return dict(leaves(parts))
 
 
 def _as_overrides(params: Mapping[str, Any]) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from optuna import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from curvlab.statistics import decimals
+
 # Attributes of a trial.
 ERROR = "error"  # reason of a failure; absent if the trial was interrupted
 SCORES = "scores"  # score of each seed
@@ -34,6 +36,11 @@ def best_first(study: Study) -> list[FrozenTrial]:
     """Complete trials, best score first; of equal scores, the earlier trial first."""
     complete = study.get_trials(deepcopy=False, states=[TrialState.COMPLETE])
     return sorted(complete, key=lambda trial: -(trial.value or 0))
+
+
+def format_score(score: float | None) -> str:
+    """A score with four digits if it is a fraction, else with two."""
+    return f"{score:.{decimals(score)}f}"
 
 
 def minutes(trials: Sequence[FrozenTrial]) -> float:

@@ -2,19 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from omegaconf import DictConfig, OmegaConf
 
+from curvlab.config import folder
 from curvlab.config.compose import compose
+from curvlab.config.folder import CONFIGS
 from curvlab.config.validation import check_setting, check_space, is_of_triples
-from curvlab.errors import UsageError
+from curvlab.errors import UsageError, refuse
 from curvlab.run.sections import seeds_from
 
 FLAT = "flat"
 
 ALTERNATIVES = {
     "model": "name the models by study.models=[...]",
-    "manifold": "name other spaces by study.spaces.NAME=[[manifold=...]]",
+    "manifold": "name another space by \"study.spaces.NAME=[['manifold=...']]\"",
     "table": "run table= by itself",
     "search": "run search= by itself",
 }
@@ -101,6 +104,18 @@ def check_study(config: DictConfig, overrides: Sequence[str], models: Sequence[s
         )
     for seed in seeds:
         check_setting("seed", config, seed)
+    named = [str(space) for space, spaces in options.spaces.items() if spaces]
+    if FLAT not in named or len(named) < 2:
+        raise UsageError(
+            f"study.spaces has {', '.join(named) or 'no space'}: a comparison needs flat space and "
+            "another"
+        )
+    for space, spaces in options.spaces.items():
+        for override in chain.from_iterable(spaces or ()):
+            key, _, choice = str(override).lstrip("+").partition("=")
+            names = folder.choices(CONFIGS, key) if folder.is_group(CONFIGS, key) else [choice]
+            if choice not in names:
+                refuse(f"{key}={choice}, which study.spaces.{space} has", choice, names)
     if is_of_triples(config):
         raise UsageError(
             f"study= compares models of graphs; dataset={config.dataset.name} has triples"

@@ -10,6 +10,7 @@ import yaml
 
 from curvlab.errors import UsageError
 from curvlab.files import find_below
+from curvlab.results.result import SET_ASIDE
 from curvlab.statistics import LEVEL
 
 JSON = "study.json"
@@ -26,8 +27,13 @@ GEOMETRIES = {
 
 
 def grid_cells(folder: Path, x: str, y: str, model: str = "", space: str = "") -> pd.DataFrame:
-    """Read the studies below a folder whose commands set the options x (across) and y (up)."""
+    """Read the studies below a folder whose commands set the options x (across) and y (up).
+
+    Raises:
+        UsageError: there is none, or they also differ in something else.
+    """
     rows = []
+    others: dict[str, list[str]] = {}  # texts of each further setting
     for study in _studies(folder):
         values = {}
         for override in _overrides(study):
@@ -35,6 +41,10 @@ def grid_cells(folder: Path, x: str, y: str, model: str = "", space: str = "") -
             values[key] = yaml.safe_load(value)
         if x not in values or y not in values:
             continue
+        settings = {key: value for key, value in values.items() if key not in (x, y)}
+        settings |= {key: study.get(key) for key in ("dataset", "task", "steps", "seeds")}
+        for key, value in settings.items():
+            others.setdefault(key, []).append(str(value))
         reports = dict(zip(study["models"], study["reports"], strict=True))
         name = model or "MODEL"
         if not model and len(reports) == 1:
@@ -48,6 +58,14 @@ def grid_cells(folder: Path, x: str, y: str, model: str = "", space: str = "") -
             f"{folder} has no study whose overrides set {y} and {x}: run one for each value "
             f"by curvlab train -m study=spaces dataset=... {x}=A,B,... {y}=C,D,..."
         )
+    for key, texts in others.items():
+        if len(texts) < len(rows):
+            texts.append("default")
+        if len({*texts}) > 1:
+            raise UsageError(
+                f"the studies in {folder} also differ in {key}, {', '.join(dict.fromkeys(texts))}: "
+                "name the folder of one grid"
+            )
     table = pd.DataFrame(rows).sort_values(["row", "column"], ignore_index=True)
     duplicates = table[table.duplicated(["row", "column"])]
     if duplicates.size:
@@ -93,7 +111,8 @@ def answers(folder: Path) -> pd.DataFrame:
 
 def _studies(folder: Path) -> Iterator[dict[str, Any]]:
     for path in find_below(folder, JSON):
-        yield json.loads(path.read_text("utf-8"))
+        if SET_ASIDE not in path.relative_to(folder).parts:
+            yield json.loads(path.read_text("utf-8"))
 
 
 def _overrides(study: Mapping[str, Any]) -> list[str]:

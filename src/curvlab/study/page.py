@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,9 @@ from curvlab.analysis.graph_facts import GraphFacts
 from curvlab.analysis.style import INK, LINES, MUTED, panels, save_figure, styled
 from curvlab.files import atomic_write
 from curvlab.program import plain_console
+from curvlab.results.identity import canonical
 from curvlab.results.references import format_references
-from curvlab.results.result import git_commit
+from curvlab.results.result import SET_ASIDE, git_commit
 from curvlab.run.reporting import relative_path
 from curvlab.statistics import LEVEL
 from curvlab.study.flat_counterpart import FLAT
@@ -25,6 +28,19 @@ from curvlab.study.verdict import Report, overall
 from curvlab.tables.render import terminal_table
 
 PICTURE = "study.png"
+
+SETTINGS = (
+    "dataset",
+    "task",
+    "metric",
+    "seeds",
+    "steps",
+    "overrides",
+    "models",
+    "spaces",
+    "defaults",
+)
+"""Entries of a study's file that its command decides."""
 
 COLUMNS = {
     "space": ("space", ""),
@@ -62,6 +78,7 @@ def publish(
         "facts": asdict(facts),
         "reports": list(map(_report_content, reports)),
     }
+    _set_aside(folder, study)
     atomic_write(folder / JSON, json.dumps(content, indent=2) + "\n")
     save_figure(picture(reports, facts), folder / PICTURE)
     for report in reports:
@@ -76,6 +93,24 @@ def publish(
     console.print(answer, style="bold")
     for name in (JSON, PICTURE):
         console.print(f"  {relative_path(folder / name)}")
+
+
+def _set_aside(folder: Path, study: Mapping[str, Any]) -> None:
+    """Move the answer of a study with other options to `previous/HASH`, and say so."""
+    path = folder / JSON
+    if not path.is_file():
+        return
+    content = path.read_bytes()
+    with suppress(ValueError):  # a damaged file
+        earlier = json.loads(content)
+        if all(canonical(earlier.get(key)) == canonical(study[key]) for key in SETTINGS):
+            return
+    place = folder / SET_ASIDE / sha256(content).hexdigest()[:16]
+    place.mkdir(parents=True, exist_ok=True)
+    for name in (JSON, PICTURE):
+        if (folder / name).is_file():
+            (folder / name).replace(place / name)
+    console.print(f"the answer of a study with other options is now in {relative_path(place)}")
 
 
 def _report_content(report: Report) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import torch
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, open_dict
+from omegaconf import DictConfig, OmegaConf, open_dict
 
 from curvlab.analysis.graph_facts import graph_facts
 from curvlab.config.resolvers import register_resolvers
@@ -104,6 +104,8 @@ def _study(config: DictConfig, overrides: Sequence[str], folder: Path) -> float:
         "steps": int(first.trainer.max_steps),
         "overrides": list(overrides),
         "models": list(options.models),
+        "spaces": OmegaConf.to_container(options.spaces),
+        "defaults": {"dim": options.dim, "overrides": list(options.get("overrides") or ())},
         "references": mean_references(results),
     }
     publish(folder, settings, facts, reports)

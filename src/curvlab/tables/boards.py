@@ -4,11 +4,13 @@ If several tables have a cell, the table with the best mean validation score cou
 depends on test scores. A column with another protocol than the table's is marked and not ranked.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from math import isfinite, isnan, nan
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,6 +28,13 @@ FEWEST_RUNS = 3  # cells of fewer runs are marked
 NO_RUN = "·"
 GRAPHS = "graphs.csv"
 """Measures of graphs, next to the folder of all tables' results, as `plot facts` writes them."""
+
+TAILS = ", tails"
+BOTH_SIDES = ", both sides"
+"""Ends of columns that are scored by the ranks of tails, or of heads and tails."""
+
+TABLES_OWN = r" where the table's has [^,]+"
+"""The part of a deviation that is about the table."""
 
 Labels = dict[Coordinate, str]
 
@@ -45,7 +54,7 @@ class Leaderboard:
     @property
     def mean_ranks(self) -> "pd.Series[float]":
         """Mean ranks of the models, best first; 1 is the best."""
-        return self.scores.rank(ascending=False).mean(axis=1).sort_values()
+        return ranks_of(self.scores).mean(axis=1).sort_values(kind="stable")
 
     @property
     def critical_difference(self) -> float:
@@ -83,7 +92,7 @@ class Leaderboard:
                 f"Mean ranks that differ by less than {self.critical_difference:.2f} are not "
                 "distinguishable (Nemenyi, 5 %)."
             )
-        p = friedman(self.scores.to_numpy())
+        p = friedman(rounded(self.scores).to_numpy())
         if isfinite(p):
             words.append(f"Friedman's test that all are alike: p = {p:.2g}.")
         models, datasets = self.scores.shape
@@ -206,6 +215,7 @@ def board(
             tables[name] = one_protocol_per_column(runs).assign(table=name)
     if not tables:
         raise UsageError(f"no table has a finished run of {subject} on a dataset")
+    tables = one_metric_per_column(tables)
     every = pd.concat(tables.values())  # the best table by validation counts
     val = every.groupby([*CELL, "table"], sort=False)["val"].mean().reset_index()
     best = val.sort_values("val", ascending=False, kind="stable", na_position="last")
@@ -214,7 +224,7 @@ def board(
     columns = _labels(specs, best_runs, axis=1)
     deviating = best_runs[best_runs["deviation"] != ""].groupby("column")["deviation"].first()
     for column in deviating.index:
-        columns[column] += f" ({deviating[column].partition(' where ')[0]})"
+        columns[column] += f" ({re.sub(TABLES_OWN, '', deviating[column])})"
     labelled = best_runs.assign(
         row=best_runs["row"].map(rows), column=best_runs["column"].map(columns)
     )
@@ -255,6 +265,32 @@ def one_protocol_per_column(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(parts)
 
 
+def one_metric_per_column(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Separate the columns of data sets that some tables score by tails and some by both sides."""
+    sides_of_column: dict[Coordinate, set[str]] = {}
+    sides = {}
+    for name, runs in tables.items():
+        sides[name] = runs["config"].map(_sides)
+        for column, side in zip(runs["column"], sides[name], strict=True):
+            sides_of_column.setdefault(column, set()).add(side)
+    mixed = {column for column, found in sides_of_column.items() if len(found) > 1}
+    return {
+        name: runs.assign(
+            column=[
+                f"{column}{side}" if column in mixed else column
+                for column, side in zip(runs["column"], sides[name], strict=True)
+            ]
+        )
+        for name, runs in tables.items()
+    }
+
+
+def _sides(config: Mapping[str, Any]) -> str:
+    """The end of a column's name by the sides of the test queries; empty for other tasks."""
+    both = (config.get("task") or {}).get("inverse_relations")
+    return "" if both is None else BOTH_SIDES if both else TAILS
+
+
 def largest_block(scores: pd.DataFrame, of_graph: "pd.Series[str]") -> pd.DataFrame | None:
     """The largest gap-free block of cells with at least three models and two datasets."""
     present = scores.notna().to_numpy()
@@ -283,8 +319,21 @@ def graphs(runs: pd.DataFrame) -> "pd.Series[str]":
     return pd.Series(names)
 
 
+def ranks_of(scores: pd.DataFrame) -> pd.DataFrame:
+    """Ranks in each column; 1 is the best, and ties have their mean rank.
+
+    Scores that differ by the rounding of single precision are tied.
+    """
+    return rounded(scores).rank(ascending=False)
+
+
+def rounded(scores: pd.DataFrame) -> pd.DataFrame:
+    """Scores to two decimals more than are printed."""
+    return scores.round(decimals(scores) + 2)
+
+
 def _beaten(means: pd.DataFrame, of_graph: "pd.Series[str]") -> "pd.Series[float]":
-    ranks = means.rank(ascending=False)  # 1 is the best; ties have their mean rank
+    ranks = ranks_of(means)
     counts = means.notna().sum()
     shares = (counts - ranks) / (counts - 1).replace(0, nan)
     by_graph = shares.T.groupby(of_graph[shares.columns].to_numpy()).mean()
@@ -298,9 +347,16 @@ def _labels(specs: Sequence[TableSpec], runs: pd.DataFrame, axis: int) -> Labels
     for spec in specs:
         planned += spec.planned_columns if axis else spec.planned_rows
     ordered = [*planned, *sorted(present - set(planned), key=str)]
-    labels = {v: specs[0].label(AXES[axis], v) for v in dict.fromkeys(ordered) if v in present}
+    labels = {v: _label(specs[0], AXES[axis], v) for v in dict.fromkeys(ordered) if v in present}
     first = {label: value for value, label in reversed(labels.items())}
     return {v: label if first[label] == v else f"{label} ({v})" for v, label in labels.items()}
+
+
+def _label(spec: TableSpec, axis: str, value: Coordinate) -> str:
+    for sides in (TAILS, BOTH_SIDES):
+        if str(value).endswith(sides):
+            return f"{spec.label(axis, str(value).removesuffix(sides))}{sides}"
+    return spec.label(axis, value)
 
 
 def counterparts(

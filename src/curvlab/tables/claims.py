@@ -198,9 +198,8 @@ class Claim:
         extended = {one.column for one in judged if one.pairs.runs > self.first_seeds}
         planned = self._judged(columns, counted, self.first_seeds) if extended else ()
         first_verdicts = {one.column: one.verdict for one in planned}
-        for one in judged:
-            is_extended = one.column in extended
-            yield replace(one, at_first=first_verdicts[one.column]) if is_extended else one
+        for one in judged:  # the correction of all depends on those with more seeds
+            yield replace(one, at_first=first_verdicts.get(one.column))
 
     def _judged(
         self, columns: Sequence[Any], counted: bool, seeds: int | None = None

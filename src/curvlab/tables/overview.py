@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -16,12 +17,14 @@ MARGINS = (
     "Hits@k"
 )
 LEGEND = (
-    "Cells and runs: finished, of those planned. Verdicts on published numbers, each counted once, "
+    "Cells and runs: finished, of those planned, also with another protocol than the table's. "
+    "Verdicts on published numbers, each counted once for each table that prints it, "
     f"by Welch's t: {number_legend(MARGINS)} *Below* / *above*: contradicted, our mean is lower / "
     f"higher. {NEXT_DRAW}: numbers whose paper has one unknown draw of a split. They count in no "
     "other column: how many of them lie in the 95% interval of one more draw, t s √(1 + 1/n). Not "
     "judged either: cells of another protocol than the table's, of one draw of a split that is not "
-    "known to be the paper's, and of fewer than three runs. Hours: what the runs took."
+    "known to be the paper's, and of fewer than three runs. Hours: what the runs took; a run of "
+    "two tables counts in the first."
 )
 OF_PLANNED = {"cells": "planned", "runs": "planned", NEXT_DRAW: "judged"}
 VERDICTS = ("confirmed", "undecided", "below", "above", NEXT_DRAW, f"{NEXT_DRAW} judged")
@@ -42,6 +45,7 @@ def overview(
     rows = []
     remarks = []
     published = set()
+    timed: set[tuple[Any, ...]] = set()
     for spec in panels.values():
         report = build(spec)
         numbers = spec.report.paper, str(spec.report.select)
@@ -50,12 +54,17 @@ def overview(
             cells["row"].isin(spec.planned_rows) & cells["column"].isin(spec.planned_columns)
         ]
         planned = len(spec.planned_rows) * len(spec.planned_columns)
-        hours = report.collected["seconds"].sum() / 3600
+        is_complete = cells["status"] == "finished"
+        runs = report.collected[["seed", "seconds", "commit"]].itertuples(index=False, name=None)
+        own = set(runs) - timed  # not those of earlier tables
+        timed |= own
+        hours = sum(seconds for _, seconds, _ in own if seconds > 0) / 3600
         rows.append(
             {
                 "table": spec.name,
                 "part": spec.panel + 1,
-                "cells": int((cells["status"] == "finished").sum()),
+                "cells": int(is_complete.sum()),
+                "off protocol": int((is_complete & (cells["deviation"] != "")).sum()),
                 "cells planned": planned,
                 "runs": int(cells["planned_seeds"].sum()),
                 "runs planned": planned * len(spec.planned_seeds),
@@ -131,17 +140,18 @@ def totals_in_words(tables: pd.DataFrame) -> str:
     below = int(sums["below"])
     above = int(sums["above"])
     return (
-        f"{sums['cells']:.0f} of {sums['cells planned']:,.0f} cells are complete; of the published "
-        f"numbers that they can judge, {sums[CONFIRMED]:.0f} are confirmed, {below + above} "
-        f"contradicted ({below} of ours are below, {above} above) and {sums[UNDECIDED]:.0f} "
-        f"undecided. Of {sums[f'{NEXT_DRAW} judged']:.0f} more, whose split is not published, "
-        f"{sums[NEXT_DRAW]:.0f} lie in the interval of one more draw"
+        f"{sums['cells']:.0f} of {sums['cells planned']:,.0f} cells are complete, "
+        f"{sums['off protocol']:.0f} of them with another protocol than the table's; of the "
+        f"published numbers that they can judge, {sums[CONFIRMED]:.0f} are confirmed, "
+        f"{below + above} contradicted ({below} of ours are below, {above} above) and "
+        f"{sums[UNDECIDED]:.0f} undecided. Of {sums[f'{NEXT_DRAW} judged']:.0f} more, whose split "
+        f"is not published, {sums[NEXT_DRAW]:.0f} lie in the interval of one more draw"
     )
 
 
 def _texts(tables: pd.DataFrame, form: str = "d") -> pd.DataFrame:
     rest = [f"{name} {total}" for name, total in OF_PLANNED.items()]
-    texts = tables.drop(columns=[*rest, "part", "again"], errors="ignore")
+    texts = tables.drop(columns=[*rest, "part", "off protocol", "again"], errors="ignore")
     for name, total in zip(OF_PLANNED, rest, strict=True):
         pairs = zip(tables[name], tables[total], strict=True)
         texts[name] = [f"{part:{form}} of {planned:{form}}" for part, planned in pairs]

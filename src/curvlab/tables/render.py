@@ -172,9 +172,9 @@ def legend(report: Report, second: str, grey: str) -> str:
 def number_legend(margin: str) -> str:
     """The meaning of the verdicts on published numbers."""
     return (
-        f"Confirmed: the 95% interval of the difference lies within {margin}; contradicted: it "
-        "does not hold 0; undecided: neither. No verdict where the paper's standard deviation or "
-        "number of runs is unknown."
+        f"Confirmed: the 95% interval of the difference lies within {margin}; contradicted: "
+        "otherwise, if it does not hold 0; undecided: neither. No verdict where the paper's "
+        "standard deviation or number of runs is unknown."
     )
 
 

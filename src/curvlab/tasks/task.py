@@ -132,6 +132,11 @@ class SelectedTask(Task):
         super().__init__(encoder, optimizer)
         self.scheduler = scheduler
 
+    @property
+    def needs_validation(self) -> bool:
+        """Whether the learning rate follows the scores of Lightning's validations."""
+        return isinstance(self.scheduler, ReduceOnPlateau)
+
     def configure_optimizers(self) -> Any:
         optimizer = super().configure_optimizers()
         if self.scheduler is None:
