@@ -119,7 +119,8 @@ def test_a_repeated_column_and_an_unknown_draw_are_counted_apart():
     )
     found = verdicts(cells)
     assert list(found.values()) == [1, 1, 1, 1, 1, 2]
-    tables = pd.DataFrame([{"again": False, "table": "", "title": "", **found}])
+    own = {"again": False, "table": "", "title": "", "part": 1, "off protocol": 0}
+    tables = pd.DataFrame([own | found])
     tables[["cells", "cells planned", "runs", "runs planned", "hours"]] = 8
     said = totals_in_words(tables)
     assert "1 are confirmed, 2 contradicted (1 of ours are below, 1 above) and 1 undecided" in said
