@@ -96,6 +96,7 @@ WRONG_IN_A_SWEEP = {
     "search=gcn dataset=cora model.dropout=0.3": "the search varies model.dropout; fix it",
     "search=gcn dataset=cora search.space.model.layers=2": "must be a list of values",
     "search=gcn dataset=cora search.space.model.layers=[2,2]": "must be a list of different values",
+    "search=gcn dataset=cora search.seeds=[0,0]": "must be a list of different seeds",
     "search=gcn dataset=cora search.space.model.width=[2]": "no key search.space.model.width",
     "dataset=cora trainer=ddp batching=partition search=gcn": "a search have one device each",
 }

@@ -135,11 +135,13 @@ def _announce(config: DictConfig, study: optuna.Study, folder: Path) -> None:
     trials = finished_trials(study)
     progress = ""
     if trials:
-        progress = f", {len(trials)} trials in {minutes(trials):.1f} minutes done"
+        progress = f", {len(trials)} of them in {minutes(trials):.1f} minutes done"
+    seeds = len(search_seeds(config))
+    planned = options.trials
     say(
         f"{config.model.label} on {config.dataset.label}: searching {len(choices)} keys, "
-        f"{prod(map(len, choices)):,} combinations, at {len(search_seeds(config))} seeds each; "
-        f"{options.trials} trials{limit} in {relative_path(folder)}{progress}"
+        f"{prod(map(len, choices)):,} combinations, {seeds} seed{'s' * (seeds != 1)} each; "
+        f"{planned} trial{'s' * (planned != 1)}{limit} in {relative_path(folder)}{progress}"
     )
 
 

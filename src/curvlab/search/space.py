@@ -60,6 +60,8 @@ def check_search(config: DictConfig, overrides: Mapping[str, str] = MappingProxy
             f"search.seeds={config.search.seeds} must be a number of seeds, as in 3, or a list, as "
             "in [0,1,2]"
         )
+    if isinstance(config.search.seeds, ListConfig) and len(seeds) < len(config.search.seeds):
+        raise UsageError(f"search.seeds={config.search.seeds} must be a list of different seeds")
     for seed in seeds:
         check_setting("seed", config, seed)
     for key, values in leaves(config.search.space):
