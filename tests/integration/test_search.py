@@ -495,6 +495,7 @@ def test_the_rate_of_a_trial_follows_validation_as_that_of_a_run(
     one = [f"search.space.{key}=null" for key in keys]
     result = search_here("search=kg", *words, *schedule, "search.trials=1", *one)
     assert result.status == "finished", result.error
+    assert result.config["search"]["revision"] == 2  # trials of earlier versions do not mix in
     command = shlex.split(search_run.winner_command(read_study(folder), result))[2:]
     assert run_here(*command).val_score == result.val_score
 

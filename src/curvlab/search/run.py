@@ -22,6 +22,7 @@ from curvlab.callbacks import FiniteGuard
 from curvlab.checked import format_value
 from curvlab.config.building import build
 from curvlab.config.compose import compose
+from curvlab.config.schema import is_subclass
 from curvlab.config.validation import leaves, validate
 from curvlab.errors import UsageError, error_sentence
 from curvlab.leases import SUFFIX, HeldError, Holder, acquire, find_holder
@@ -49,6 +50,8 @@ from curvlab.search.trials import (
 )
 from curvlab.tasks.task import SelectedTask
 
+PLATEAU = "curvlab.optim.optimisers.ReduceOnPlateau"
+
 # Attributes of a study.
 COMMAND = "command"  # the last command of the search
 COMMIT = "commit"  # commit of the last command
@@ -66,6 +69,8 @@ def search(command: Command) -> Result:
     with open_dict(endless.search):
         del endless.search.trials
         del endless.search.minutes
+        if is_subclass(str(OmegaConf.select(config, "task.scheduler._target_")), PLATEAU):
+            endless.search.revision = 2  # earlier trials kept the first learning rate
     result = Command(command.overrides, endless).initial_result()
     folder.path.mkdir(parents=True, exist_ok=True)
     worker = folder.path / f"worker-{uuid4().hex[:12]}{SUFFIX}"
