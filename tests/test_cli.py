@@ -182,3 +182,13 @@ def test_what_this_machine_lacks_is_refused_before_anything_is_written(monkeypat
                 check_overrides(words, multirun)
     remote = ("trainer.accelerator=cuda", "hydra/launcher=submitit_slurm")
     check_overrides(remote, multirun=True)
+
+
+def test_a_long_refusal_keeps_its_command_whole():
+    command = " ".join(f"model.option{i}={i}" for i in range(60))
+    text = f"the search was on another graph: train its winner by curvlab train {command}"
+    assert shorten_sentence(text) == text
+    long = f"{'word ' * 200}: train its winner by curvlab train {command}"
+    said = shorten_sentence(long)
+    assert said.endswith(f" by curvlab train {command}")
+    assert len(said) <= LONGEST + len(f" by curvlab train {command}")

@@ -56,10 +56,13 @@ def refuse(subject: str, name: str, choices: Iterable[str]) -> NoReturn:
 
 
 def shorten_sentence(text: str) -> str:
-    """Shorten a long sentence by leaving out its middle."""
+    """Shorten a long sentence by leaving out its middle, but no command, which is to be pasted."""
     text = " ".join(text.split())
     if len(text) <= LONGEST:
         return text
+    sentence, before, command = text.partition(" by curvlab ")
+    if command:
+        return f"{shorten_sentence(sentence)}{before}{command}"
     tail = LONGEST // 3
     head = LONGEST - tail - 5
     return f"{text[:head]} ... {text[-tail:]}"
