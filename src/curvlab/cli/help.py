@@ -135,7 +135,7 @@ def _rows(node: DictConfig, path: str, comments: dict[str, str]) -> Iterator[tup
 
 
 def _option_lines(key: str, overrides: Sequence[str]) -> Iterator[str]:
-    """Lines of an option and of those below it, below the choice that they are of.
+    """Lines of an option and of those below it, after the choice that has them.
 
     Without other overrides the choice is the first one that has the option.
     """
