@@ -22,7 +22,14 @@ from curvlab.leases import SUFFIX as LEASE
 from curvlab.leases import find_holder
 from curvlab.program import format_time
 from curvlab.results.costs import FILE as COSTS
-from curvlab.results.costs import Cost, cost_of, is_comparable, read_costs, settings_of
+from curvlab.results.costs import (
+    Cost,
+    Kind,
+    cost_of,
+    is_comparable,
+    read_costs,
+    settings_of,
+)
 from curvlab.results.folder import RunDirectory, folders_by_hash
 from curvlab.results.result import CONCLUSIVE, SET_ASIDE, load, result_files
 from curvlab.run.cells import SEED, Cells, identify
@@ -72,6 +79,7 @@ class Forecast:
             )
         )
         self._identities = Cells(self.cells, self._identify)
+        self._times: dict[Cell, tuple[float | None, bool]] = {}
         first = self._identities.representative(self.cells[0])
         self.config = first.config
         self.table = first.experiment
@@ -108,16 +116,23 @@ class Forecast:
 
     def seconds(self, cell: Cell) -> float | None:
         """Time of a cell's run; None without a stored run that is comparable with it."""
-        config = self._config(cell)
-        return None if config is None else seconds_of(config, self._costs(config, cell))
+        return self._time(cell)[0]
 
     def is_rough(self, cell: Cell) -> bool:
         """Whether the time of a cell's run is that of runs with other settings."""
-        config = self._config(cell)
-        costs = [] if config is None else self._costs(config, cell)
-        if config is None or not costs:
-            return False
-        return all(cost.settings != settings_of(config) for cost in costs)
+        return self._time(cell)[1]
+
+    def _time(self, cell: Cell) -> tuple[float | None, bool]:
+        """The time of a cell's run, and whether it is rough; the trials of a search share it."""
+        if cell not in self._times:
+            config = self._config(cell)
+            costs = [] if config is None else self._costs(config, cell)
+            self._times[cell] = None, False
+            if config is not None and costs:
+                settings = settings_of(config)
+                is_rough = all(cost.settings != settings for cost in costs)
+                self._times[cell] = seconds_of(config, costs), is_rough
+        return self._times[cell]
 
     def _config(self, cell: Cell) -> Run | None:
         # A cell that cannot be composed reports it at its end.
@@ -264,11 +279,22 @@ def shipped_costs(config: Run, table: str | None) -> list[Cost]:
     """
     kind = _kind_of(config)
     settings = settings_of(config)
-    shipped = [cost for cost in read_costs(RESULTS / COSTS) if cost.kind == kind]
+    path = RESULTS / COSTS
+    changed = path.stat().st_mtime_ns if path.is_file() else 0
+    shipped = _costs_by_kind(path, changed).get(kind, [])
     costs = [cost for cost in shipped if cost.settings == settings]
     if not costs:
         costs = [cost for cost in shipped if is_comparable(config, cost.settings)]
     return [cost for cost in costs if cost.table == table] or costs
+
+
+@lru_cache(8)  # a sweep asks for each of its cells
+def _costs_by_kind(path: Path, _changed: int) -> dict[Kind, list[Cost]]:
+    """The costs of a file by kind, read again after a change of the file."""
+    by_kind: dict[Kind, list[Cost]] = {}
+    for cost in read_costs(path):
+        by_kind.setdefault(cost.kind, []).append(cost)
+    return by_kind
 
 
 def seconds_of(config: Run, costs: Sequence[Cost]) -> float | None:
