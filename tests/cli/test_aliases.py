@@ -113,7 +113,7 @@ def test_lists_have_every_choice_and_runs_newest_first(tmp_path, monkeypatch, ca
     assert [line.split()[2] for line in lines] == ["failed", "71", "70"]
     commands = [line[16:].split(maxsplit=1)[1] for line in lines]
     assert commands[0] == "curvlab train -m search=gcn dataset=cora"
-    assert commands[1] == "outputs/5"  # of a study, without a command of its own
+    assert commands[1] == "outputs/5"  # of a study, which has the command
     assert shlex.split(commands[2])[2:] == ["model=gcn", "x='a b'"]
 
 

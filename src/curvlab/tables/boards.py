@@ -288,7 +288,9 @@ def one_metric_per_column(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.Da
 def _sides(config: Mapping[str, Any]) -> str:
     """The end of a column's name by the sides of the test queries; empty for other tasks."""
     both = (config.get("task") or {}).get("inverse_relations")
-    return "" if both is None else BOTH_SIDES if both else TAILS
+    if both is None:
+        return ""
+    return BOTH_SIDES if both else TAILS
 
 
 def largest_block(scores: pd.DataFrame, of_graph: "pd.Series[str]") -> pd.DataFrame | None:
